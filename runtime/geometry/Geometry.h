@@ -1,0 +1,81 @@
+//===- Geometry.h - Where the elements of a parameter lie -------*- C++ -*-===//
+//
+// The one place that knows what a placement means. Everything above asks for
+// rectangles: which part of which matrix block a rank holds, and where in its
+// local shard that part stands. A new kind of placement adds code here only.
+//
+// PyTorch's meaning (torch.distributed.tensor): placements apply in the order of
+// mesh axes; S(d) splits as torch.chunk does (ceil(n / k) per shard, the last
+// ones short or empty); _S(d, sf) at an axis means that the shards of later axes
+// come first: the local shard is the concatenation of its pieces in global order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
+#define STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
+
+#include "runtime/plan/Plan.h"
+
+namespace stepc::geometry {
+
+/// A run of indices along one tensor axis: global [global, global + length)
+/// stands at local [local, local + length).
+struct Run {
+  int64_t global, local, length;
+  bool operator==(const Run &) const = default;
+};
+
+/// A rectangle of a matrix block held by a rank: rows [row, row + rows) and
+/// columns [col, col + cols) of block `block` (within the parameter); its first
+/// element stands at `offset` of the local shard, rows `stride` apart.
+struct Rect {
+  int64_t block, row, col, rows, cols, offset, stride;
+  bool operator==(const Rect &) const = default;
+};
+
+/// A parameter's view: [blocks, R, C] from a shape (see plan::Group).
+struct View {
+  int64_t blocks, rows, cols;
+};
+View view(const std::vector<int64_t> &shape, int64_t batchAxes);
+
+/// The coordinates of position `position` (row-major) in a mesh.
+std::vector<int64_t> coordinates(const plan::Mesh &mesh, int64_t position);
+
+/// The runs along tensor axis `dim` of size `size` that the rank at `coords` holds,
+/// in increasing local order. Adjacent runs are merged.
+std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<plan::Placement> &placements,
+                          const plan::Mesh &mesh, const std::vector<int64_t> &coords);
+
+/// The local shard's shape.
+std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
+                                const std::vector<plan::Placement> &placements,
+                                const plan::Mesh &mesh, const std::vector<int64_t> &coords);
+
+/// All rectangles of the shard at mesh position `position`, ordered by block, row, column.
+/// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
+/// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
+/// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
+/// that mesh axis replicates.
+std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
+                             plan::ValueKind kind);
+
+/// The local shape of a state of that kind.
+std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh &mesh,
+                                     int64_t position, plan::ValueKind kind);
+
+/// The global shape of a state of that kind.
+std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
+
+/// The mesh position that serves `reader` with the rectangles of shard `holder`: itself when
+/// reader holds the same shard, otherwise the replica of `holder` that shares the
+/// reader's coordinates along every mesh axis over which the value is replicated.
+/// `holder` serves `reader` iff servingReplica(…, holder, reader) == holder.
+int64_t servingReplica(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind,
+                       int64_t holder, int64_t reader);
+
+/// True when every rank holds only whole blocks (Strategy::Local is legal).
+bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh);
+
+} // namespace stepc::geometry
+
+#endif

@@ -1,0 +1,153 @@
+/*===- stepc.h - The C interface of a compiled optimizer step ------*- C -*-===*
+ *
+ * Every generated library exports one function, <name>_library() (declared in its
+ * generated header; also under the fixed name stepc_library() for dlsym), that returns
+ * this table. Nothing else is visible, so many libraries live in one process. There is
+ * no global mutable state: any number of instances, and of ranks, per process.
+ *
+ * Life of an instance: create → bind_* → step … → destroy. The trainer owns the memory
+ * that it binds. Functions return 0 or a stepc_status; last_error(instance) then gives a
+ * message that names parameter, rank and cause. An instance is used by one thread at a time.
+ *===----------------------------------------------------------------------===*/
+#ifndef STEPC_H
+#define STEPC_H
+
+#include "stepc/transport.h"
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STEPC_ABI_VERSION 1
+
+typedef enum stepc_status {
+  STEPC_OK = 0,
+  STEPC_ERROR_ARGUMENT = 1,  /* a null or ill-formed argument, an index out of range */
+  STEPC_ERROR_ABI = 2,       /* another ABI or transport version */
+  STEPC_ERROR_CHIP = 3,      /* this CPU lacks what the library was compiled for */
+  STEPC_ERROR_WORLD = 4,     /* rank or size does not fit the plan */
+  STEPC_ERROR_PLAN = 5,      /* ranks hold different libraries */
+  STEPC_ERROR_UNBOUND = 6,   /* a pointer is missing; null is legal for empty shards only */
+  STEPC_ERROR_GRADIENT = 7,  /* a gradient is absent and the route says error */
+  STEPC_ERROR_TIMEOUT = 8,   /* a peer did not answer in time */
+  STEPC_ERROR_TRANSPORT = 9, /* the transport failed, or a peer aborted */
+  STEPC_ERROR_MEMORY = 10,   /* the workspace could not be allocated (create only) */
+  STEPC_ERROR_COUNTS = 11,   /* what was executed differs from what was planned */
+  STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see stepc_half_stepped */
+  STEPC_ERROR_HYPERPARAMETER = 13 /* a hyperparameter without default was never set */
+} stepc_status;
+
+typedef struct stepc_instance stepc_instance;
+
+/* Runs task(arguments, first, last) over [0, count) in pieces, in any order and on any threads, and
+ * returns when all are done. */
+typedef void (*stepc_task)(void *arguments, int64_t first, int64_t last);
+typedef void (*stepc_parallel_for)(void *context, stepc_task task, void *arguments, int64_t count,
+                                   int64_t grain);
+
+typedef struct stepc_options {
+  int32_t abi_version;             /* STEPC_ABI_VERSION */
+  const stepc_transport *transport;/* null: a world of one rank. Copied. */
+  int32_t threads;                 /* workers of the built-in pool, the caller included; 0: all cores */
+  stepc_parallel_for parallel_for; /* null: the built-in pool of std::threads */
+  void *parallel_context;
+  double timeout_seconds;          /* of every wait; 0: 600 */
+} stepc_options;
+
+/* One parameter as this rank sees it. Strings live as long as the library. */
+typedef struct stepc_parameter_info {
+  const char *name;
+  const char *route;               /* "Muon", or "Muon.1" … */
+  const char *dtype, *gradient_dtype;
+  const char *placements;          /* "[S(0), R]" */
+  const char *mesh;
+  int32_t axes;                    /* of the global and local shapes */
+  const int64_t *global_shape, *local_shape;
+  int32_t states;                  /* see state_info */
+  int32_t member;                  /* 0: this rank is outside the parameter's mesh */
+} stepc_parameter_info;
+
+typedef struct stepc_state_info {
+  const char *name, *dtype;        /* "m", "f32" */
+  const char *kind;                /* "full", "rows", "cols", "one" */
+  int32_t master;                  /* 1: the full-precision copy of the parameter */
+  double init;
+  int32_t axes;
+  const int64_t *global_shape, *local_shape;
+  const char *placements;
+} stepc_state_info;
+
+/* What this rank did in the last step, and what the plan says it does in every step. */
+typedef struct stepc_counters {
+  int64_t launches, chunks, exchanges, messages_sent, messages_received, bytes_sent, bytes_received;
+} stepc_counters;
+
+typedef struct stepc_library {
+  int32_t abi_version;
+  int32_t size;                    /* of this struct, for later versions */
+  const char *name;
+  const char *chip;                /* "znver5" … */
+  uint64_t plan_hash;
+  const void *plan;                /* the serialized plan */
+  int64_t plan_bytes;
+
+  /* World. `ranks` lists the job's global ranks that take part, increasing. */
+  int32_t (*world_size)(void);
+  const int64_t *(*world_ranks)(void);
+  /* Makes rank transport->rank's instance; allocates the workspace; compares plan hashes with
+   * the other ranks (STEPC_ERROR_PLAN). `error` (may be null) receives the message on failure. */
+  int32_t (*create)(const stepc_options *options, stepc_instance **instance, char *error,
+                    int64_t error_size);
+  void (*destroy)(stepc_instance *instance);
+  const char *(*last_error)(const stepc_instance *instance);
+  int64_t (*workspace_bytes)(void);
+
+  /* Parameters, in the plan's order. */
+  int64_t (*parameter_count)(void);
+  int32_t (*parameter_info)(const stepc_instance *, int64_t parameter, stepc_parameter_info *);
+  int32_t (*state_info)(const stepc_instance *, int64_t parameter, int32_t state, stepc_state_info *);
+  /* Routes and their hyperparameters. A default is NaN when the trainer must give the value. */
+  int64_t (*route_count)(void);
+  const char *(*route_name)(int64_t route);
+  int32_t (*hyperparameter_count)(int64_t route);
+  const char *(*hyperparameter_name)(int64_t route, int32_t index);
+  double (*hyperparameter_default)(int64_t route, int32_t index);
+
+  /* Binds local shards (contiguous, row-major, naturally aligned). Bytes are checked against
+   * the shard's. Null is legal where the local shard is empty. */
+  int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
+  int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
+  /* Gradients may change every step. Null with bytes 0: absent (or an empty shard). A gradient
+   * bound once stays bound until it is bound anew. */
+  int32_t (*bind_gradient)(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
+  /* `count` pointers in the plan's order in one call; null: absent or empty. */
+  int32_t (*bind_gradients)(stepc_instance *, const void *const *data, int64_t count);
+  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step. */
+  int32_t (*bind_steps)(stepc_instance *, int64_t *steps);
+  /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
+   * (float64 [group_count][stride], in the order of the route's rule), read in every step. Without
+   * this call every parameter uses its route's defaults, which set_hyperparameter changes. */
+  int32_t (*bind_hyperparameters)(stepc_instance *, const double *values, int64_t group_count,
+                                  int64_t stride, const int32_t *groups);
+  int32_t (*set_hyperparameter)(stepc_instance *, int64_t route, const char *name, double value);
+
+  /* One optimizer step. On failure after the first write the instance is poisoned: half_stepped
+   * tells which parameters or states may be changed (1 each, [parameter_count]); `recover` accepts
+   * that the trainer has restored them. */
+  int32_t (*step)(stepc_instance *);
+  int32_t (*half_stepped)(const stepc_instance *, uint8_t *flags, int64_t count);
+  int32_t (*recover)(stepc_instance *);
+  int32_t (*counters)(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
+
+  /* A world of `size` ranks in this process: threads that exchange by copying. Fills `size`
+   * transports. For tests and single-process runs. */
+  int32_t (*in_process_world)(int32_t size, stepc_transport *transports);
+} stepc_library;
+
+const stepc_library *stepc_library_table(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

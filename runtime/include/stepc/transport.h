@@ -1,0 +1,52 @@
+/*===- transport.h - How bytes travel between ranks ----------------*- C -*-===*
+ *
+ * A transport is a table of functions that moves bytes between the ranks of one
+ * library's world. It never reduces, converts or pads. Ranks are world ranks:
+ * 0 … size-1, in increasing order of the job's global ranks.
+ *
+ * Every wait in the library is a loop over `test` with a deadline, so a transport
+ * must not block for long in any function but `create`-like ones of its own.
+ *===----------------------------------------------------------------------===*/
+#ifndef STEPC_TRANSPORT_H
+#define STEPC_TRANSPORT_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STEPC_TRANSPORT_VERSION 1
+
+/* One message of an exchange, to or from `peer` (never the caller itself). */
+typedef struct stepc_message {
+  int32_t peer;        /* world rank */
+  int32_t is_send;     /* 1: buffer is read; 0: buffer is written */
+  void *buffer;
+  int64_t bytes;       /* > 0 */
+  int64_t tag;         /* equal on both sides; unique among messages in flight between two ranks */
+} stepc_message;
+
+typedef struct stepc_transport {
+  int32_t version;     /* STEPC_TRANSPORT_VERSION */
+  int32_t rank;        /* world rank of the caller */
+  int32_t size;        /* world size */
+  void *context;       /* passed to every function */
+
+  /* Begins all messages as one group and writes a handle. Buffers stay untouched by the
+   * library until the handle is done. 0, or an error code of stepc.h with a message for `error`. */
+  int32_t (*start)(void *context, const stepc_message *messages, int64_t count, void **handle,
+                   char *error, int64_t error_size);
+  /* 1: done, the handle is gone; 0: not yet; < 0: an error code, negated, the handle is gone. */
+  int32_t (*test)(void *context, void *handle, char *error, int64_t error_size);
+  /* Gives up everything in flight, here and as far as possible on the peers, whose `test` then
+   * returns an error that names this rank and `reason`. Later starts fail. */
+  void (*abort)(void *context, const char *reason);
+  /* Called once, when the library instance is destroyed. May be null. */
+  void (*destroy)(void *context);
+} stepc_transport;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,209 @@
+//===- Plan.h - The compact plan that a library carries ---------*- C++ -*-===//
+//
+// A plan is what the generated program needs to know of parameters, placements
+// and owners. It is the same for all ranks; `expand` (Tables.h) turns it into
+// the tables of one rank when a library is opened. The compiler builds it from
+// the scheduled IR, the verifier expands it for every rank, and the library
+// carries it as bytes (`serialize`).
+//
+// Sizes and offsets are in elements unless a name says bytes. "Rank" is the
+// index in the library's world (the sorted union of its meshes' global ranks).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_PLAN_H
+#define STEPC_RUNTIME_PLAN_PLAN_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepc::plan {
+
+/// Storage types. The values are part of the serialized form.
+enum class DType : int64_t { F32 = 0, BF16 = 1, F16 = 2, F64 = 3 };
+int64_t byteSize(DType type);
+std::string_view name(DType type); // "f32", "bf16", …
+
+/// The shape of a value relative to its matrix block of R × C elements:
+/// Full R × C, Rows R × 1, Cols 1 × C, One 1 × 1.
+enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3 };
+std::string_view name(ValueKind kind); // "full", "rows", "cols", "one"
+
+enum class PlacementKind : int64_t { Replicate = 0, Shard = 1, StridedShard = 2 };
+
+/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor).
+struct Placement {
+  PlacementKind kind = PlacementKind::Replicate;
+  int64_t dim = 0;
+  int64_t factor = 1;
+  bool operator==(const Placement &) const = default;
+};
+std::string toString(const Placement &placement);
+
+/// A mesh: `ranks` are the job's global ranks, row-major over the axes.
+struct Mesh {
+  std::string name;
+  std::vector<std::string> axes;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> ranks;
+};
+
+/// A state of a rule. `master` marks the full-precision copy of a parameter.
+struct State {
+  std::string name;
+  DType dtype = DType::F32;
+  ValueKind kind = ValueKind::Full;
+  double init = 0.0;
+  bool master = false;
+};
+
+struct Rule {
+  std::string name;
+  std::vector<std::string> hyperparameters;
+  std::vector<State> states;
+};
+
+enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };
+
+/// A route: a rule with its defaults, claimed by parameters.
+struct Route {
+  std::string name; // the rule's name, or name.1, name.2 … when it has several
+  int64_t rule = 0;
+  std::vector<double> defaults; // one per hyperparameter; NaN: the trainer must set it
+  MissingGrad missingGrad = MissingGrad::Error;
+};
+
+struct Parameter {
+  std::string name;
+  int64_t route = 0;
+  int64_t group = 0;
+  int64_t indexInGroup = 0;
+};
+
+/// How a group's blocks come together.
+enum class Strategy : int64_t {
+  Elementwise = 0, ///< no matrix space: shards are enough
+  Local = 1,       ///< each block is whole on every rank that holds any of it
+  Owner = 2,       ///< region routes to one owner per block, and back
+  Gather = 3,      ///< every rank of the mesh receives and computes every block
+};
+std::string_view name(Strategy strategy); // "elementwise", "local", "owner", "gather"
+
+/// Parameters of equal shape, types, mesh, placements and rule. A parameter of
+/// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
+/// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
+/// 1 × n; [] is 1 × 1; more axes (elementwise rules only) collapse the leading
+/// ones into blocks. A block's index in the group is
+/// indexInGroup · blocksPerParameter + (row-major batch index).
+struct Group {
+  std::string name;
+  int64_t rule = 0;
+  int64_t mesh = 0;
+  std::vector<int64_t> shape;
+  int64_t batchAxes = 0;
+  DType parameterType = DType::F32;
+  DType gradientType = DType::F32;
+  std::vector<Placement> placements; // of parameter, gradient and full states
+  Strategy strategy = Strategy::Elementwise;
+  std::vector<int64_t> parameters; // indices into Plan::parameters
+  std::vector<int64_t> owners; // Strategy::Owner: per block, position in mesh.ranks
+
+  int64_t blocksPerParameter() const;
+  int64_t blockCount() const; // blocksPerParameter() · parameters.size()
+  int64_t rows() const;
+  int64_t cols() const;
+};
+
+/// False for the master copy of a parameter that is f32 already: such a state does not exist.
+bool stateExists(const Group &group, const State &state);
+
+/// Blocks of one group that one wave handles, in the order of their slots.
+struct Segment {
+  std::string name;
+  int64_t group = 0;
+  std::vector<int64_t> blocks; // empty with `all`: every block of the group
+  bool all = false;
+};
+
+enum class Direction : int64_t { ToMatrix = 0, ToShards = 1 };
+
+/// Where the elements of a segment's value stand on one rank.
+enum class Layout : int64_t {
+  None = 0,   ///< no staged operand
+  Send = 1,   ///< packed per receiving rank, then block, then rectangle
+  Receive = 2,///< packed per sending rank, then block, then rectangle
+  Blocks = 3, ///< the rank's computed blocks, each whole: [slot, R, C]
+  Shard = 4,  ///< the local shard itself
+};
+
+enum class TableKind : int64_t {
+  ShardChunks = 0, ///< rows of a stage over shards; `layout` addresses its staged operands
+  BlockChunks = 1, ///< rows of a stage over computed blocks
+  Copy = 2,        ///< rows that move a value from `from` to `to`
+  Message = 3,     ///< per peer, what an exchange sends and receives
+};
+
+/// One table that the program uses. Tables are referred to by index.
+struct Table {
+  TableKind kind = TableKind::ShardChunks;
+  int64_t segment = 0;
+  Direction direction = Direction::ToMatrix;
+  ValueKind value = ValueKind::Full;
+  Layout from = Layout::None; // ShardChunks: the staged layout
+  Layout to = Layout::None;
+  int64_t receiveSegment = -1; // Message: the segment of the receives (else = segment)
+  int64_t elementBytes = 0;    // Message and Copy
+};
+
+/// An exchange: the Message tables that travel together.
+struct Exchange {
+  std::vector<int64_t> tables;
+};
+
+/// A launch that a step makes. With the tables it tells what a rank must have done at the end
+/// of a step; the runtime refuses a step that did otherwise.
+enum class LaunchKind : int64_t {
+  Chunks = 0, ///< rows of table `index`
+  Group = 1,  ///< parameters of group `index`
+  Blocks = 2, ///< computed blocks of BlockChunks table `index` × itemsPerBlock
+  Copy = 3,   ///< rows of Copy table `index`
+};
+struct Launch {
+  LaunchKind kind = LaunchKind::Chunks;
+  int64_t index = 0;
+  int64_t itemsPerBlock = 1;
+};
+
+/// The whole.
+struct Plan {
+  std::string name;       // the library's
+  std::string chip;       // LLVM cpu that the code is for, with its features
+  std::string numerics = "exact";
+  int64_t arenaBytes = 0; // workspace per rank
+  std::vector<Mesh> meshes;
+  std::vector<Rule> rules;
+  std::vector<Route> routes;
+  std::vector<Group> groups;
+  std::vector<Parameter> parameters;
+  std::vector<Segment> segments;
+  std::vector<Table> tables;
+  std::vector<Exchange> exchanges; // in program order
+  std::vector<Launch> launches;    // in program order
+  uint64_t programHash = 0;        // of the generated code's IR: part of the plan's hash
+
+  /// The world: the sorted union of the meshes' ranks that some group uses.
+  std::vector<int64_t> world() const;
+};
+
+/// Bytes, little-endian, versioned; equal plans give equal bytes.
+std::vector<uint8_t> serialize(const Plan &plan);
+/// Nothing, and `error` set, when the bytes are not a plan of this version.
+std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &error);
+/// A 64-bit hash of the serialized plan (FNV-1a), compared by ranks when they meet.
+uint64_t hash(const Plan &plan);
+
+} // namespace stepc::plan
+
+#endif
