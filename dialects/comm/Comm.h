@@ -1,0 +1,40 @@
+//===- Comm.h - The comm dialect --------------------------------*- C++ -*-===//
+//
+// The public header of the dialect: one program for all ranks (levels 3 and 4).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_DIALECTS_COMM_COMM_H
+#define STEPC_DIALECTS_COMM_COMM_H
+
+#include "dialects/optim/Optim.h"
+
+#include "dialects/comm/CommDialect.h.inc"
+#include "dialects/comm/CommEnums.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/comm/CommTypes.h.inc"
+
+namespace stepc::comm::detail {
+/// The constraints that all collectives share.
+mlir::LogicalResult verifyCollective(mlir::Operation *op);
+} // namespace stepc::comm::detail
+
+#include "dialects/comm/CommInterfaces.h.inc"
+namespace stepc::comm {
+using ValueKind = optim::ValueKind;
+}
+#define GET_OP_CLASSES
+#include "dialects/comm/CommOps.h.inc"
+
+namespace stepc::comm {
+
+/// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
+/// "kernels", "llvm").
+inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
+/// Set on the step function of a scheduled program: workspace bytes per rank.
+inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
+/// Set on the module: the user's limit of workspace bytes per rank.
+inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
+
+} // namespace stepc::comm
+
+#endif

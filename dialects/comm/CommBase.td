@@ -1,0 +1,69 @@
+//===- CommBase.td - The comm dialect --------------------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_COMM_COMMBASE_TD
+#define STEPC_DIALECTS_COMM_COMMBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Comm_Dialect : Dialect {
+  let name = "comm";
+  let cppNamespace = "::stepc::comm";
+  let summary = "One program for all ranks: stages over shards, exchanges, waves, workspace";
+  let description = [{
+    Levels 3 and 4 of the ladder. A program is one `func.func @step()` that every rank runs; what differs
+    between ranks is data, expanded from placements and owners (runtime/plan/Tables.h).
+
+    - A *segment* is the blocks of a group that are handled together.
+    - Shards of a whole group are one value, `!comm.shards`: a handle with declared memory effects.
+    - Staging is `tensor<?xT>`; computed blocks are `tensor<?xRxCxT>`. Both become memrefs, then
+      places in one static workspace (`comm.buffer`).
+    - Layouts (`send`, `receive`, `blocks`, `shard`) are those of runtime/plan/Plan.h.
+  }];
+  let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;
+
+class Comm_Enum<string name, string summary, list<I64EnumAttrCase> cases>
+    : I64EnumAttr<name, summary, cases> {
+  let cppNamespace = "::stepc::comm";
+}
+
+// The numbers are those of runtime/plan/Plan.h; static_asserts hold them equal.
+def Comm_Direction : Comm_Enum<"Direction", "towards whole matrices or back to shards", [
+  I64EnumAttrCase<"ToMatrix", 0, "to_matrix">, I64EnumAttrCase<"ToShards", 1, "to_shards">]>;
+
+def Comm_Layout : Comm_Enum<"Layout", "where a segment's elements stand on a rank", [
+  I64EnumAttrCase<"None", 0, "none">, I64EnumAttrCase<"Send", 1, "send">,
+  I64EnumAttrCase<"Receive", 2, "receive">, I64EnumAttrCase<"Blocks", 3, "blocks">,
+  I64EnumAttrCase<"Shard", 4, "shard">]>;
+
+def Comm_ShardsKind : Comm_Enum<"ShardsKind", "which shards of a group", [
+  I64EnumAttrCase<"Parameter", 0, "parameter">, I64EnumAttrCase<"Gradient", 1, "gradient">,
+  I64EnumAttrCase<"State", 2, "state">]>;
+
+def Comm_Iteration : Comm_Enum<"Iteration", "what a stage runs over", [
+  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">]>;
+
+class Comm_Type<string name, string mnemonicName> : TypeDef<Comm_Dialect, name> {
+  let mnemonic = mnemonicName;
+}
+
+def Comm_Shards : Comm_Type<"Shards", "shards"> {
+  let summary = "the local shards of all parameters of a group: a handle to bound memory";
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$group, "::mlir::Type":$elementType);
+  let assemblyFormat = "`<` $group `,` $elementType `>`";
+}
+
+def Comm_Communicator : Comm_Type<"Communicator", "communicator"> {
+  let summary = "ranks that meet in collectives";
+}
+
+def Comm_Token : Comm_Type<"Token", "token"> {
+  let summary = "a collective in flight";
+}
+
+#endif

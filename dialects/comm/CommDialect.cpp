@@ -1,0 +1,34 @@
+//===- CommDialect.cpp - Registration, types, enumerations -----------------===//
+
+#include "dialects/comm/Comm.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+
+#include "dialects/comm/CommDialect.cpp.inc"
+#include "dialects/comm/CommEnums.cpp.inc"
+#include "dialects/comm/CommInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/comm/CommTypes.cpp.inc"
+
+static_assert(int64_t(Direction::ToShards) == int64_t(plan::Direction::ToShards));
+static_assert(int64_t(Layout::Send) == int64_t(plan::Layout::Send) &&
+              int64_t(Layout::Receive) == int64_t(plan::Layout::Receive) &&
+              int64_t(Layout::Blocks) == int64_t(plan::Layout::Blocks) &&
+              int64_t(Layout::Shard) == int64_t(plan::Layout::Shard));
+
+void CommDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/comm/CommTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/comm/CommOps.cpp.inc"
+      >();
+}

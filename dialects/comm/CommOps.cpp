@@ -1,0 +1,180 @@
+//===- CommOps.cpp - Segments, stages, copies, workspace -------------------===//
+
+#include "dialects/comm/Comm.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+
+#define GET_OP_CLASSES
+#include "dialects/comm/CommOps.cpp.inc"
+
+LogicalResult SegmentOp::verify() {
+  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
+  if (!group)
+    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
+  if (getAll() == getBlocks().has_value())
+    return emitOpError("expected either all or blocks");
+  if (!getBlocks())
+    return success();
+  int64_t count = group.getBlocksPerParameter() * int64_t(group.getParameters().size());
+  ArrayRef<int64_t> blocks = *getBlocks();
+  for (int64_t block : blocks)
+    if (block < 0 || block >= count)
+      return emitOpError("expected blocks below ") << count << ", found " << block;
+  return success();
+}
+
+LogicalResult BufferOp::verify() {
+  if (getOffset() < 0 || getOffset() % 64 || getBytes() < 0)
+    return emitOpError("expected an offset that is a multiple of 64, and bytes that are not "
+                       "negative, found ")
+           << getOffset() << " and " << getBytes();
+  auto type = cast<MemRefType>(getType());
+  if (size_t(type.getNumDynamicDims()) != getExtents().size())
+    return emitOpError("expected one extent per dynamic dimension, ")
+           << type.getNumDynamicDims() << ", found " << getExtents().size();
+  return success();
+}
+
+LogicalResult ScalarsOp::verifyRegions() {
+  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
+  if (!group)
+    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
+  auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(*this, group.getRuleAttr());
+  auto table = cast<ShapedType>(getInit().getType());
+  if (table.getRank() != 2 || table.getDimSize(0) != int64_t(group.getParameters().size()))
+    return emitOpError("expected a table with one row per parameter, ")
+           << group.getParameters().size() << ", found " << table;
+  Block &body = getBody().front();
+  if (body.getNumArguments() != rule.getNumHyperparameters() + 4 ||
+      !llvm::all_of(body.getArgumentTypes(), [](Type t) { return t.isF64(); }))
+    return emitOpError("expected ") << rule.getNumHyperparameters() + 4
+                                    << " arguments of f64, found " << body.getArgumentTypes();
+  TypeRange yields = body.getTerminator()->getOperandTypes();
+  if (int64_t(yields.size()) != table.getDimSize(1) ||
+      !llvm::all_of(yields, [](Type t) { return t.isF64(); }))
+    return emitOpError("expected one f64 per column, ") << table.getDimSize(1) << ", found " << yields;
+  return success();
+}
+
+/// The type of one element of a stage's operand.
+static Type elementOf(Value operand) {
+  if (auto shards = dyn_cast<ShardsType>(operand.getType()))
+    return shards.getElementType();
+  return cast<ShapedType>(operand.getType()).getElementType();
+}
+
+LogicalResult StageOp::verify() {
+  if (!SymbolTable::lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr()))
+    return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
+  bool blocks = getIteration() == Iteration::Blocks;
+  for (Value value : getOperands()) {
+    bool shards = isa<ShardsType>(value.getType());
+    if (shards && blocks)
+      return emitOpError("expected no shards over blocks, found ") << value.getType();
+    if (shards || value == getScalars())
+      continue;
+    int64_t rank = cast<ShapedType>(value.getType()).getRank();
+    int64_t expected = blocks || getLayout() == Layout::Blocks ? 3 : 1;
+    if (rank != expected)
+      return emitOpError("expected operands of rank ") << expected << ", found " << value.getType();
+    if (!blocks && getLayout() == Layout::None)
+      return emitOpError("expected a layout for staged operands");
+  }
+  int64_t tensors = llvm::count_if(getOuts(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
+  if (tensors != int64_t(getResults().size()))
+    return emitOpError("expected one result per out tensor, ") << tensors << ", found " << getResults().size();
+  return success();
+}
+
+LogicalResult StageOp::verifyRegions() {
+  SmallVector<Type> arguments, yields;
+  for (Value value : getIns())
+    arguments.push_back(elementOf(value));
+  if (getScalars())
+    arguments.append(cast<ShapedType>(getScalars().getType()).getDimSize(1), Float32Type::get(getContext()));
+  for (Value value : getWrites())
+    yields.push_back(elementOf(value));
+  for (Value value : getOuts())
+    yields.push_back(elementOf(value));
+  Block &body = getBody().front();
+  if (TypeRange(body.getArgumentTypes()) != TypeRange(arguments))
+    return emitOpError("expected region arguments ") << arguments << ", found " << body.getArgumentTypes();
+  if (TypeRange(body.getTerminator()->getOperandTypes()) != TypeRange(yields))
+    return emitOpError("expected yields ") << yields << ", found "
+                                           << body.getTerminator()->getOperandTypes();
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (!SymbolTable::lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr()))
+    return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
+  if (getFrom() == getTo() || getFrom() == Layout::None || getTo() == Layout::None)
+    return emitOpError("expected two different layouts, found ")
+           << stringifyLayout(getFrom()) << " and " << stringifyLayout(getTo());
+  if (bool(getTarget()) == bool(getInit()))
+    return emitOpError("expected either written shards or an out");
+  if (isa<ShardsType>(getSource().getType()) != (getFrom() == Layout::Shard) ||
+      bool(getTarget()) != (getTo() == Layout::Shard))
+    return emitOpError("expected shards exactly where the layout is shard");
+  Value target = getTarget() ? Value(getTarget()) : getInit();
+  if (elementOf(getSource()) != elementOf(target))
+    return emitOpError("expected equal element types, found ")
+           << elementOf(getSource()) << " and " << elementOf(target);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Effects: shards are read where they are inputs and written where they are
+// written; memrefs likewise; tensors are values.
+//===----------------------------------------------------------------------===//
+
+using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
+
+static void addEffect(OpOperand &operand, bool write, Effects &effects) {
+  if (!isa<ShardsType, MemRefType>(operand.get().getType()))
+    return;
+  if (write)
+    effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  else
+    effects.emplace_back(MemoryEffects::Read::get(), &operand);
+}
+
+static void addEffects(MutableOperandRange operands, bool write, Effects &effects) {
+  for (OpOperand &operand : operands)
+    addEffect(operand, write, effects);
+}
+
+void ScalarsOp::getEffects(Effects &effects) { addEffect(getInitMutable(), true, effects); }
+
+void StageOp::getEffects(Effects &effects) {
+  addEffects(getInsMutable(), false, effects);
+  addEffects(getScalarsMutable(), false, effects);
+  addEffects(getWritesMutable(), true, effects);
+  addEffects(getOutsMutable(), true, effects);
+}
+
+void CopyOp::getEffects(Effects &effects) {
+  addEffect(getSourceMutable(), false, effects);
+  addEffects(getTargetMutable(), true, effects);
+  addEffects(getInitMutable(), true, effects);
+}
+
+void ExchangeOp::getEffects(Effects &effects) {
+  addEffects(getSendsMutable(), false, effects);
+  addEffects(getReceivesMutable(), true, effects);
+}
+void AllGatherOp::getEffects(Effects &effects) {
+  addEffects(getSendsMutable(), false, effects);
+  addEffects(getReceivesMutable(), true, effects);
+}
+void StartOp::getEffects(Effects &effects) {
+  addEffects(getSendsMutable(), false, effects);
+  addEffects(getReceivesMutable(), true, effects);
+  // Ranks meet here: never moved, merged or dropped.
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+void WaitOp::getEffects(Effects &effects) { effects.emplace_back(MemoryEffects::Write::get()); }

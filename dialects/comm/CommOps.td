@@ -1,0 +1,264 @@
+//===- CommOps.td - Operations of the comm dialect -------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_COMM_COMMOPS_TD
+#define STEPC_DIALECTS_COMM_COMMOPS_TD
+
+include "dialects/comm/CommBase.td"
+include "dialects/comm/CommInterfaces.td"
+include "dialects/optim/OptimEnums.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>, MemRefOf<[F32, BF16, F16]>]>;
+def StageInput : AnyTypeOf<[Comm_Shards, Buffer]>;
+def BufferTensor : RankedTensorOf<[F32, BF16, F16]>;
+
+//===----------------------------------------------------------------------===//
+// Symbols and values
+//===----------------------------------------------------------------------===//
+
+def Comm_SegmentOp : Comm_Op<"segment", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "blocks of a group that are handled together";
+  let description = [{
+    ```mlir
+    comm.segment @g0_w1 group @g0 blocks [2, 3]
+    comm.segment @g1 group @g1 all
+    ```
+    Block b of a group is block b mod n of its parameter b div n, n blocks per parameter.
+    Constraints: the group exists; `all` or `blocks`, not both; blocks in range.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$group, UnitAttr:$all,
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let assemblyFormat = "$sym_name `group` $group (`all` $all^)? (`blocks` $blocks^)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Comm_WorldOp : Comm_Op<"world", [Pure]> {
+  let summary = "the communicator of all ranks of the library's world";
+  let results = (outs Comm_Communicator:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def Comm_ShardsOp : Comm_Op<"shards", [Pure]> {
+  let summary = "the bound shards of a group's parameters, gradients or one of their states";
+  let description = [{
+    ```mlir
+    %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
+    ```
+    Constraints: the group exists; a state name for states only, one that exists for the group.
+  }];
+  let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
+  let results = (outs Comm_Shards:$result);
+  let assemblyFormat = "$kind $group ($state^)? attr-dict `:` type($result)";
+}
+
+def Comm_ExtentOp : Comm_Op<"extent", [Pure]> {
+  let summary = "this rank's number of elements (or computed blocks) of a segment in a layout";
+  let description = [{
+    For layout `blocks` it counts blocks, otherwise elements. Rank-dependent data.
+    ```mlir
+    %n = comm.extent @g0 to_matrix full send
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Direction:$direction, Optim_ValueKind:$value,
+                       Comm_Layout:$layout);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$segment $direction $value $layout attr-dict";
+}
+
+def Comm_BufferOp : Comm_Op<"buffer", [Pure]> {
+  let summary = "a place in the static workspace (level 4)";
+  let description = [{
+    `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are
+    the rank's dynamic sizes.
+    ```mlir
+    %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16>
+    ```
+    Constraints: offset a multiple of 64; one extent per dynamic dimension.
+  }];
+  let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = "`offset` $offset `bytes` $bytes (`(` $extents^ `)`)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Computation
+//===----------------------------------------------------------------------===//
+
+class Comm_DpsOp<string mnemonic, list<Trait> traits = []>
+    : Comm_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
+
+def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
+                                     ParentOneOf<["StageOp", "ScalarsOp"]>]> {
+  let summary = "values of one element, or of one parameter";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
+                                             SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
+  let description = [{
+    Runs once per parameter of the group. Arguments: the rule's hyperparameters, then step, rows, cols, numel (all
+    f64); yields the f64 columns of the table, which is [parameters of the group, columns].
+    ```mlir
+    %t = comm.scalars @g0 outs(%init : tensor<4x1xf32>) {
+    ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+      comm.yield %lr : f64
+    } -> tensor<4x1xf32>
+    ```
+    Constraints: as many arguments as the rule has hyperparameters plus four; as many yields as columns.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$group, Buffer:$init);
+  let results = (outs Optional<BufferTensor>:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$group `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+  let hasRegionVerifier = 1;
+}
+
+def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegments,
+                                        SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "the one elementwise operation: a scalar region over a segment's elements";
+  let description = [{
+    Over `shards` it visits every element of the segment's local shards; staged operands (1-D buffers in
+    `layout`, or blocks when the layout is `blocks`) are addressed by the same element. Over `blocks` it visits every
+    element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and
+    broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
+    element's parameter. Yields: one per written shards, then one per out.
+
+    Reads of an element come before its writes, so an input may be written too.
+    ```mlir
+    %u = comm.stage @g0 over shards to_matrix send ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+        writes(%m : !comm.shards<@g0, f32>) outs(%init : tensor<?xbf16>) scalars(%t : tensor<4x1xf32>) {
+    ^bb0(%a: f32, %b: f32, %mu: f32):
+      %0 = arith.mulf %mu, %b : f32
+      %1 = arith.addf %0, %a : f32
+      %2 = arith.truncf %1 : f32 to bf16
+      comm.yield %1, %2 : f32, bf16
+    } -> tensor<?xbf16>
+    ```
+    Constraints: argument and yield types as above; shards only over shards; one result per out tensor.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Comm_Direction:$direction,
+                       Comm_Layout:$layout, Variadic<StageInput>:$ins, Variadic<Comm_Shards>:$writes,
+                       Variadic<Buffer>:$outs, Optional<Buffer>:$scalars);
+  let results = (outs Variadic<BufferTensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $segment `over` $iteration $direction $layout
+    (`ins` `(` $ins^ `:` type($ins) `)`)? (`writes` `(` $writes^ `:` type($writes) `)`)?
+    (`outs` `(` $outs^ `:` type($outs) `)`)? (`scalars` `(` $scalars^ `:` type($scalars) `)`)?
+    attr-dict-with-keyword $body (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
+  let summary = "moves a segment's value between layouts on one rank";
+  let description = [{
+    ```mlir
+    %x = comm.copy @g0 to_matrix full from receive to blocks ins(%r : tensor<?xbf16>)
+      outs(%init : tensor<?x8x16xbf16>) -> tensor<?x8x16xbf16>
+    ```
+    With layout `shard` on one side, that side is a `!comm.shards` (a state of the value's kind).
+    Constraints: layouts differ and are not none; shards exactly where the layout is shard; equal element types.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Direction:$direction, Optim_ValueKind:$value,
+                       Comm_Layout:$from, Comm_Layout:$to, StageInput:$source,
+                       Optional<Comm_Shards>:$target, Optional<Buffer>:$init);
+  let results = (outs Optional<BufferTensor>:$result);
+  let assemblyFormat = [{
+    $segment $direction $value `from` $from `to` $to `ins` `(` $source `:` type($source) `)`
+    (`writes` `(` $target^ `:` type($target) `)`)? (`outs` `(` $init^ `:` type($init) `)`)?
+    attr-dict (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+class Comm_CollectiveOp<string mnemonic> : Comm_DpsOp<mnemonic,
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Comm_CollectiveInterface>]> {
+  let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction,
+                       Variadic<Buffer>:$sends, Variadic<Buffer>:$receives,
+                       SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
+                       DenseI64ArrayAttr:$kinds);
+  let results = (outs Variadic<BufferTensor>:$results);
+  let assemblyFormat = [{
+    $communicator $direction `sends` $send_segments (`(` $sends^ `:` type($sends) `)`)?
+    `receives` $receive_segments (`(` $receives^ `:` type($receives) `)`)? `kinds` $kinds attr-dict
+    (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getReceivesMutable(); }
+  }];
+}
+
+def Comm_ExchangeOp : Comm_CollectiveOp<"exchange"> {
+  let summary = "ragged region routes: exact sizes, one grouped send and receive";
+  let description = [{
+    ```mlir
+    %r = comm.exchange %w to_matrix sends [@g0] (%s : tensor<?xbf16>) receives [@g0] (%i : tensor<?xbf16>) kinds [0]
+      -> tensor<?xbf16>
+    ```
+    Constraints: those of the collective interface.
+  }];
+}
+
+def Comm_AllGatherOp : Comm_CollectiveOp<"all_gather"> {
+  let summary = "every rank receives every piece; a rank sends the same bytes to all";
+  let description = [{
+    ```mlir
+    %r = comm.all_gather %w to_matrix sends [@g0] (%s : tensor<?xbf16>) receives [@g0] (%i : tensor<?xbf16>) kinds [0]
+      -> tensor<?xbf16>
+    ```
+    Constraints: those of the collective interface.
+  }];
+}
+
+def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments,
+      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+      DeclareOpInterfaceMethods<Comm_CollectiveInterface>]> {
+  let summary = "begins a collective and gives its token (level 4)";
+  let description = [{
+    `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not
+    change, and receives not be read, before the token is waited for.
+    ```mlir
+    %t = comm.start %w to_matrix order 0 sends [@g0] (%s : memref<?xbf16>) receives [@g0] (%r : memref<?xbf16>) kinds [0]
+    ```
+    Constraints: those of the collective interface; memrefs.
+  }];
+  let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction, I64Attr:$order,
+                       Variadic<Buffer>:$sends, Variadic<Buffer>:$receives,
+                       SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
+                       DenseI64ArrayAttr:$kinds);
+  let results = (outs Comm_Token:$token);
+  let assemblyFormat = [{
+    $communicator $direction `order` $order `sends` $send_segments (`(` $sends^ `:` type($sends) `)`)?
+    `receives` $receive_segments (`(` $receives^ `:` type($receives) `)`)? `kinds` $kinds attr-dict
+  }];
+}
+
+def Comm_WaitOp : Comm_Op<"wait", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "waits for a collective";
+  let arguments = (ins Comm_Token:$token);
+  let assemblyFormat = "$token attr-dict";
+}
+
+#endif

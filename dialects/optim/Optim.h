@@ -1,0 +1,62 @@
+//===- Optim.h - The optim dialect ------------------------------*- C++ -*-===//
+//
+// The public header of the dialect: operations, attributes, enumerations and the
+// questions that passes ask about parameters, rules and groups.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_DIALECTS_OPTIM_OPTIM_H
+#define STEPC_DIALECTS_OPTIM_OPTIM_H
+
+#include "runtime/plan/Plan.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "dialects/optim/OptimDialect.h.inc"
+#include "dialects/optim/OptimEnums.h.inc"
+#include "dialects/optim/OptimAttrInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/optim/OptimAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/optim/OptimOps.h.inc"
+
+namespace stepc::optim {
+
+/// The plan's storage type of an MLIR float type; nothing for other types.
+std::optional<plan::DType> toPlan(mlir::Type type);
+/// The MLIR type of a storage type.
+mlir::Type toType(mlir::MLIRContext *context, plan::DType type);
+/// The placement attribute of the geometry's form.
+mlir::Attribute toAttribute(mlir::MLIRContext *context, const plan::Placement &placement);
+/// The geometry's form of a list of placement attributes.
+std::vector<plan::Placement> toPlan(mlir::ArrayAttr placements);
+/// "[S(0), R]", as in PyTorch.
+std::string describe(mlir::ArrayAttr placements);
+
+/// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols,
+/// tensor<1x1> one. With a batch axis in front the same of the last two; static sizes other than 1
+/// count as dynamic ones. Nothing for other types.
+std::optional<ValueKind> kindOf(mlir::Type type);
+/// The tensor type of a kind in a rule.
+mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
+
+/// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
+inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
+/// Set on the yield of a decided rule: one space per yielded value, where it is written.
+inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
+
+} // namespace stepc::optim
+
+#endif

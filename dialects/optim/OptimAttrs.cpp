@@ -1,0 +1,94 @@
+//===- OptimAttrs.cpp - Placements and states ------------------------------===//
+
+#include "dialects/optim/Optim.h"
+
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/optim/OptimAttrs.cpp.inc"
+
+void OptimDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/optim/OptimAttrs.cpp.inc"
+      >();
+}
+
+plan::Placement ReplicateAttr::lower() const {
+  return {plan::PlacementKind::Replicate, 0, 1};
+}
+std::optional<int64_t> ReplicateAttr::shardedAxis() const { return std::nullopt; }
+std::string ReplicateAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t,
+                                      ArrayRef<int64_t>) const {
+  return "";
+}
+
+/// Empty, or why axis `dim` cannot be split.
+static std::string axisOutOfRange(int64_t dim, int64_t rank) {
+  if (dim >= 0 && dim < rank)
+    return "";
+  return ("expected a tensor axis between 0 and " + Twine(rank - 1) + ", found " + Twine(dim)).str();
+}
+
+plan::Placement ShardAttr::lower() const {
+  return {plan::PlacementKind::Shard, getDim(), 1};
+}
+std::optional<int64_t> ShardAttr::shardedAxis() const { return getDim(); }
+std::string ShardAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t rank,
+                                  ArrayRef<int64_t>) const {
+  return axisOutOfRange(getDim(), rank);
+}
+
+plan::Placement StridedShardAttr::lower() const {
+  return {plan::PlacementKind::StridedShard, getDim(), getFactor()};
+}
+std::optional<int64_t> StridedShardAttr::shardedAxis() const { return getDim(); }
+std::string StridedShardAttr::whyIllegal(int64_t position, ArrayRef<Attribute> placements,
+                                         int64_t rank, ArrayRef<int64_t> meshSizes) const {
+  if (std::string why = axisOutOfRange(getDim(), rank); !why.empty())
+    return why;
+  // The split factor is the number of shards that later mesh axes make of the same axis.
+  int64_t later = 1;
+  for (int64_t i = position + 1, e = placements.size(); i < e; ++i)
+    if (cast<PlacementAttrInterface>(placements[i]).shardedAxis() == getDim())
+      later *= meshSizes[i];
+  if (later != getFactor())
+    return ("expected a split factor of " + Twine(later) +
+            ", the number of shards of later mesh axes, found " + Twine(getFactor()))
+        .str();
+  return "";
+}
+
+Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placement) {
+  switch (placement.kind) {
+  case plan::PlacementKind::Replicate:
+    return ReplicateAttr::get(context);
+  case plan::PlacementKind::Shard:
+    return ShardAttr::get(context, placement.dim);
+  case plan::PlacementKind::StridedShard:
+    return StridedShardAttr::get(context, placement.dim, placement.factor);
+  }
+  llvm_unreachable("unknown placement");
+}
+
+std::vector<plan::Placement> optim::toPlan(ArrayAttr placements) {
+  std::vector<plan::Placement> result;
+  for (Attribute placement : placements)
+    result.push_back(cast<PlacementAttrInterface>(placement).lower());
+  return result;
+}
+
+std::string optim::describe(ArrayAttr placements) {
+  std::string result = "[";
+  for (const plan::Placement &placement : toPlan(placements)) {
+    if (result.size() > 1)
+      result += ", ";
+    result += plan::toString(placement);
+  }
+  return result + "]";
+}

@@ -1,0 +1,40 @@
+//===- OptimBase.td - The optim dialect ------------------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_OPTIM_OPTIMBASE_TD
+#define STEPC_DIALECTS_OPTIM_OPTIMBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Optim_Dialect : Dialect {
+  let name = "optim";
+  let cppNamespace = "::stepc::optim";
+  let summary = "Optimizer rules on whole parameters, and the parameters with their placements";
+  let description = [{
+    Level 1 and 2 of the ladder. An `optim.rule` holds what a user wrote: a
+    function of one logical parameter, its gradient, its states and run-time scalars. Placements never
+    appear in it. Parameters, meshes and routes are symbols beside it.
+
+    Values inside a rule are builtin types, so that `arith` and `math` compute on them:
+
+    | kind | type | meaning |
+    |---|---|---|
+    | scalar | `f64` | hyperparameters, `step`, `rows`, `cols`, `numel` and what is computed from them |
+    | full | `tensor<?x?xT>` | shaped like the parameter's matrix block; a vector of n is 1 × n |
+    | rows | `tensor<?x1xT>` | one value per row |
+    | cols | `tensor<1x?xT>` | one value per column |
+    | one | `tensor<1x1xT>` | one value per block |
+
+    `T` is f32 but for operands of `optim.orthogonalize` and explicit casts; conditions are `i1`.
+    A scalar meets a tensor at `optim.splat`, where it is rounded once to f32.
+    In the matrix space of level 3 the same ops take a leading batch of blocks.
+  }];
+  let extraClassDeclaration = "void registerAttributes();";
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+  let useDefaultAttributePrinterParser = 1;
+}
+
+class Optim_Op<string mnemonic, list<Trait> traits = []> : Op<Optim_Dialect, mnemonic, traits>;
+
+#endif

@@ -1,0 +1,84 @@
+//===- OptimDialect.cpp - Registration and conversions --------------------===//
+
+#include "dialects/optim/Optim.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+#include "dialects/optim/OptimAttrInterfaces.cpp.inc"
+#include "dialects/optim/OptimDialect.cpp.inc"
+#include "dialects/optim/OptimEnums.cpp.inc"
+
+static_assert(int64_t(ValueKind::Full) == int64_t(plan::ValueKind::Full) &&
+              int64_t(ValueKind::Rows) == int64_t(plan::ValueKind::Rows) &&
+              int64_t(ValueKind::Cols) == int64_t(plan::ValueKind::Cols) &&
+              int64_t(ValueKind::One) == int64_t(plan::ValueKind::One));
+static_assert(int64_t(MissingGrad::Skip) == int64_t(plan::MissingGrad::Skip) &&
+              int64_t(MissingGrad::Zero) == int64_t(plan::MissingGrad::Zero));
+static_assert(int64_t(Strategy::Elementwise) == int64_t(plan::Strategy::Elementwise) &&
+              int64_t(Strategy::Local) == int64_t(plan::Strategy::Local) &&
+              int64_t(Strategy::Owner) == int64_t(plan::Strategy::Owner) &&
+              int64_t(Strategy::Gather) == int64_t(plan::Strategy::Gather));
+
+void OptimDialect::initialize() {
+  registerAttributes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/optim/OptimOps.cpp.inc"
+      >();
+}
+
+std::optional<plan::DType> optim::toPlan(Type type) {
+  if (type.isF32())
+    return plan::DType::F32;
+  if (type.isBF16())
+    return plan::DType::BF16;
+  if (type.isF16())
+    return plan::DType::F16;
+  if (type.isF64())
+    return plan::DType::F64;
+  return std::nullopt;
+}
+
+Type optim::toType(MLIRContext *context, plan::DType type) {
+  switch (type) {
+  case plan::DType::F32:
+    return Float32Type::get(context);
+  case plan::DType::BF16:
+    return BFloat16Type::get(context);
+  case plan::DType::F16:
+    return Float16Type::get(context);
+  case plan::DType::F64:
+    return Float64Type::get(context);
+  }
+  llvm_unreachable("unknown storage type");
+}
+
+std::optional<ValueKind> optim::kindOf(Type type) {
+  auto shaped = dyn_cast<ShapedType>(type);
+  if (!shaped || !shaped.hasRank() || shaped.getRank() < 2)
+    return std::nullopt;
+  bool oneRow = shaped.getDimSize(shaped.getRank() - 2) == 1;
+  bool oneCol = shaped.getDimSize(shaped.getRank() - 1) == 1;
+  if (oneRow && oneCol)
+    return ValueKind::One;
+  if (oneCol)
+    return ValueKind::Rows;
+  if (oneRow)
+    return ValueKind::Cols;
+  return ValueKind::Full;
+}
+
+RankedTensorType optim::tensorType(ValueKind kind, Type element) {
+  int64_t any = ShapedType::kDynamic;
+  int64_t rows = kind == ValueKind::Cols || kind == ValueKind::One ? 1 : any;
+  int64_t cols = kind == ValueKind::Rows || kind == ValueKind::One ? 1 : any;
+  return RankedTensorType::get({rows, cols}, element);
+}

@@ -1,0 +1,37 @@
+//===- OptimEnums.td - Enumerations of the optim dialect -------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_OPTIM_OPTIMENUMS_TD
+#define STEPC_DIALECTS_OPTIM_OPTIMENUMS_TD
+
+include "dialects/optim/OptimBase.td"
+
+// The numbers are those of runtime/plan/Plan.h; static_asserts in OptimDialect.cpp hold them equal.
+
+class Optim_Enum<string name, string summary, list<I64EnumAttrCase> cases>
+    : I64EnumAttr<name, summary, cases> {
+  let cppNamespace = "::stepc::optim";
+}
+
+def Optim_ValueKind : Optim_Enum<"ValueKind", "shape of a value relative to its block", [
+  I64EnumAttrCase<"Full", 0, "full">, I64EnumAttrCase<"Rows", 1, "rows">,
+  I64EnumAttrCase<"Cols", 2, "cols">, I64EnumAttrCase<"One", 3, "one">]>;
+
+def Optim_MissingGrad : Optim_Enum<"MissingGrad", "what an absent gradient means", [
+  I64EnumAttrCase<"Error", 0, "error">, I64EnumAttrCase<"Skip", 1, "skip">,
+  I64EnumAttrCase<"Zero", 2, "zero">]>;
+
+def Optim_Strategy : Optim_Enum<"Strategy", "how a group's blocks come together", [
+  I64EnumAttrCase<"Elementwise", 0, "elementwise">, I64EnumAttrCase<"Local", 1, "local">,
+  I64EnumAttrCase<"Owner", 2, "owner">, I64EnumAttrCase<"Gather", 3, "gather">]>;
+
+// Where an operation of a rule runs (level 2).
+def Optim_Space : Optim_Enum<"Space", "where an operation of a rule runs", [
+  I64EnumAttrCase<"In", 0, "in">,         // on shards, before the exchange
+  I64EnumAttrCase<"Matrix", 1, "matrix">, // on whole blocks
+  I64EnumAttrCase<"Out", 2, "out">]>;     // on shards, after the exchange back
+
+def Optim_Reduction : Optim_Enum<"Reduction", "what a reduction computes", [
+  I64EnumAttrCase<"Sum", 0, "sum">, I64EnumAttrCase<"Mean", 1, "mean">,
+  I64EnumAttrCase<"Rms", 2, "rms">, I64EnumAttrCase<"Norm", 3, "norm">,
+  I64EnumAttrCase<"Max", 4, "max">]>;
+
+#endif

@@ -1,0 +1,119 @@
+//===- OptimOps.cpp - Operations inside rules and on batches of blocks -----===//
+
+#include "dialects/optim/Optim.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+#define GET_OP_CLASSES
+#include "dialects/optim/OptimOps.cpp.inc"
+
+LogicalResult BroadcastOp::verify() {
+  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
+  if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
+    return emitOpError("expected equal element types and ranks, found ") << from << " and " << to;
+  for (auto [a, b] : llvm::zip(from.getShape(), to.getShape()))
+    if (a != b && a != 1)
+      return emitOpError("expected axes that are equal or 1 in the source, found ")
+             << from << " and " << to;
+  return success();
+}
+
+/// Shared by both reductions: each axis of the result is the source's, or 1.
+static LogicalResult verifyReduced(Operation *op, ShapedType from, ShapedType to) {
+  if (from.getRank() != to.getRank())
+    return op->emitOpError("expected equal ranks, found ") << from << " and " << to;
+  for (auto [a, b] : llvm::zip(from.getShape(), to.getShape()))
+    if (a != b && b != 1)
+      return op->emitOpError("expected axes that are equal or 1 in the result, found ")
+             << from << " and " << to;
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  return verifyReduced(*this, cast<ShapedType>(getSource().getType()),
+                       cast<ShapedType>(getResult().getType()));
+}
+
+SmallVector<std::array<double, 3>> OrthogonalizeOp::getSteps() {
+  SmallVector<std::array<double, 3>> steps;
+  for (Attribute step : getCoefficients()) {
+    std::array<double, 3> values;
+    for (auto [value, attr] : llvm::zip(values, cast<ArrayAttr>(step)))
+      value = cast<FloatAttr>(attr).getValueAsDouble();
+    steps.push_back(values);
+  }
+  return steps;
+}
+
+LogicalResult OrthogonalizeOp::verify() {
+  if (getCoefficients().empty())
+    return emitOpError("expected at least one step of coefficients");
+  for (Attribute attr : getCoefficients()) {
+    auto step = dyn_cast<ArrayAttr>(attr);
+    if (!step || step.size() != 3 || !llvm::all_of(step, llvm::IsaPred<FloatAttr>))
+      return emitOpError("expected three numbers per step, found ") << attr;
+  }
+  if (!(getEps().convertToDouble() > 0))
+    return emitOpError("expected a positive eps, found ") << getEps().convertToDouble();
+  return success();
+}
+
+std::array<int64_t, 3> ProductOp::getSizes() {
+  auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
+  int64_t m = lhs.getDimSize(getTransposeLhs() ? 2 : 1), k = lhs.getDimSize(getTransposeLhs() ? 1 : 2);
+  int64_t n = rhs.getDimSize(getTransposeRhs() ? 1 : 2);
+  return {m, n, k};
+}
+
+LogicalResult ProductOp::verify() {
+  for (Value value : getOperands())
+    if (cast<ShapedType>(value.getType()).getRank() != 3)
+      return emitOpError("expected operands of rank 3, found ") << value.getType();
+  if (getOuts().empty() || getOuts().size() > 2)
+    return emitOpError("expected one out and at most one scratch, found ") << getOuts().size();
+  auto [m, n, k] = getSizes();
+  auto rhs = cast<ShapedType>(getRhs().getType());
+  int64_t rhsK = rhs.getDimSize(getTransposeRhs() ? 2 : 1);
+  if (rhsK != k)
+    return emitOpError("expected equal inner extents, found ") << k << " and " << rhsK;
+  auto isResult = [m = m, n = n](Value value) {
+    auto type = cast<ShapedType>(value.getType());
+    return type.getDimSize(1) == m && type.getDimSize(2) == n;
+  };
+  if (!isResult(getOuts()[0]) || (getAddend() && !isResult(getAddend())))
+    return emitOpError("expected addend and out of ") << m << " x " << n;
+  if (getSymmetric() && m != n)
+    return emitOpError("expected a square result for symmetric, found ") << m << " x " << n;
+  return success();
+}
+
+LogicalResult BlockReduceOp::verify() {
+  if (getOuts().empty() || getOuts().size() > 2)
+    return emitOpError("expected one out and at most one scratch, found ") << getOuts().size();
+  auto from = cast<ShapedType>(getSource().getType());
+  if (from.getRank() != 3)
+    return emitOpError("expected a source of rank 3, found ") << from;
+  return verifyReduced(*this, from, cast<ShapedType>(getOuts()[0].getType()));
+}
+
+/// Memrefs are read and written; tensors are values and have no effects.
+static void addEffects(Operation *op, OperandRange outs,
+                       SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    bool out = llvm::is_contained(outs, operand.get());
+    if (!out)
+      effects.emplace_back(MemoryEffects::Read::get(), &operand);
+    else
+      effects.emplace_back(MemoryEffects::Write::get(), &operand);
+  }
+}
+void ProductOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, getOuts(), effects);
+}
+void BlockReduceOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+  addEffects(*this, getOuts(), effects);
+}

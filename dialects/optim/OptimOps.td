@@ -1,0 +1,324 @@
+//===- OptimOps.td - Operations of the optim dialect -----------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_OPTIM_OPTIMOPS_TD
+#define STEPC_DIALECTS_OPTIM_OPTIMOPS_TD
+
+include "dialects/optim/OptimAttrs.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/RegionKindInterface.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
+def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
+
+def AnyTensorOf : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, I1]>]>;
+def FloatTensor : RankedTensorOf<[F32, BF16, F16]>;
+def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
+                                     MemRefOf<[F32, BF16, F16]>]>;
+
+//===----------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------===//
+
+def Optim_MeshOp : Optim_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a device mesh: named axes and the job's global ranks";
+  let description = [{
+    ```mlir
+    optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
+    ```
+    Constraints: as many names as sizes; sizes positive; as many ranks as the product of sizes; ranks
+    non-negative and distinct.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$ranks);
+  let assemblyFormat = "$sym_name `axes` $axes `sizes` $sizes `ranks` $ranks attr-dict";
+  let hasVerifier = 1;
+}
+
+def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">,
+                                     SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "an optimizer rule on one logical parameter";
+  let description = [{
+    The body's arguments are, in order: the parameter and its gradient (full, f32), the states (f32, of their
+    kinds), the hyperparameters (f64), then `step`, `rows`, `cols`, `numel` (f64). It yields the new parameter
+    and the new states. States and parameter are extended to f32 when read and rounded to their
+    storage type when written; with a `master` state the parameter that the body sees is the master, the
+    master's own argument is unused, and its yield is ignored.
+
+    ```mlir
+    optim.rule @Sgd hyperparameters ["lr"] states [] {
+    ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64,
+         %step: f64, %rows: f64, %cols: f64, %numel: f64):
+      %s = optim.splat %lr : tensor<?x?xf32>
+      %d = arith.mulf %s, %grad : tensor<?x?xf32>
+      %p = arith.subf %param, %d : tensor<?x?xf32>
+      optim.yield %p : tensor<?x?xf32>
+    }
+    ```
+    Constraints: argument and yield types as above; names distinct; at most one master state, full and f32.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
+                       Optim_StateArray:$states, UnitAttr:$needs_matrix);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)? attr-dict-with-keyword $body
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
+    ::mlir::BlockArgument getGradientArgument() { return getBody().getArgument(1); }
+    ::mlir::BlockArgument getStateArgument(unsigned i) { return getBody().getArgument(2 + i); }
+    unsigned getNumStates() { return getStates().size(); }
+    unsigned getNumHyperparameters() { return getHyperparameters().size(); }
+    /// Hyperparameters first, then step, rows, cols, numel.
+    unsigned getFirstScalarArgument() { return 2 + getNumStates(); }
+    StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"RuleOp">]> {
+  let summary = "the new parameter and states of a rule";
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Optim_RouteOp : Optim_Op<"route", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "which parameters take which rule, with defaults";
+  let description = [{
+    A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
+    (empty: any name), and none of `except`. `rest` claims what no other route does. Defaults are
+    one per hyperparameter; NaN means that the trainer gives the value.
+
+    ```mlir
+    optim.route @Muon rule @Muon matrix patterns [] except ["*embed*"] defaults [2.0e-02, 9.5e-01]
+      missing_grad error
+    ```
+    Constraints: the rule exists; as many defaults as hyperparameters; `rest` has no patterns.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
+                       StrArrayAttr:$patterns, StrArrayAttr:$except, DenseF64ArrayAttr:$defaults,
+                       Optim_MissingGrad:$missing_grad);
+  let assemblyFormat = [{
+    $sym_name `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
+    `defaults` $defaults `missing_grad` $missing_grad attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Optim_ParameterOp : Optim_Op<"parameter", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a parameter of the model: shape, types and where it lives";
+  let description = [{
+    `route` is set by `optim-route-parameters`.
+
+    ```mlir
+    optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32
+      mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
+    ```
+    Constraints: the mesh exists; sizes not negative; one placement per mesh axis, each legal; `batch` is 0 or
+    leaves two axes.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape, I64Attr:$batch,
+                       TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
+                       Optim_PlacementArray:$placements, StrArrayAttr:$aliases,
+                       OptionalAttr<FlatSymbolRefAttr>:$route);
+  let assemblyFormat = [{
+    $sym_name `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
+    `placements` $placements `aliases` $aliases (`route` $route^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// Two axes, or a declared stack of matrices.
+    bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
+  }];
+  let hasVerifier = 1;
+}
+
+def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided of them";
+  let description = [{
+    Level 2. `strategy` and `owners` (one position in the mesh per block, parameters in order, for strategy owner) are set
+    by `optim-assign-strategies` and `optim-balance-owners`; `reason` says why.
+
+    ```mlir
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] reason "sharded rows"
+    ```
+    Constraints: the rule and the parameters exist and agree; as many owners as blocks for strategy owner, none otherwise.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
+                       OptionalAttr<Optim_Strategy>:$strategy,
+                       OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<StrAttr>:$reason);
+  let assemblyFormat = [{
+    $sym_name `rule` $rule `parameters` $parameters (`strategy` $strategy^)? (`owners` $owners^)?
+    (`reason` $reason^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// The first parameter: shape, types, mesh and placements are equal in all.
+    ParameterOp getExemplar();
+    int64_t getBlocksPerParameter();
+    int64_t getRows();
+    int64_t getCols();
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Inside rules
+//===----------------------------------------------------------------------===//
+
+def Optim_SplatOp : Optim_Op<"splat", [Pure]> {
+  let summary = "a scalar, rounded once to the tensor's type, as a tensor";
+  let arguments = (ins F64:$scalar);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$scalar attr-dict `:` type($result)";
+}
+
+def Optim_BroadcastOp : Optim_Op<"broadcast", [Pure]> {
+  let summary = "a rows, cols or one value as a full, rows or cols tensor";
+  let description = [{
+    ```mlir
+    %f = optim.broadcast %v : tensor<?x1xf32> to tensor<?x?xf32>
+    ```
+    Constraints: same element type and rank; each axis equal or 1 in the source.
+  }];
+  let arguments = (ins AnyTensorOf:$source);
+  let results = (outs AnyTensorOf:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Optim_LerpOp : Optim_Op<"lerp", [Pure, SameOperandsAndResultType]> {
+  let summary = "linear interpolation: from + weight · (to − from)";
+  let description = [{Rounds as sub, mul, add. Expanded by `optim-expand-named`.}];
+  let arguments = (ins FloatTensor:$from, FloatTensor:$to, FloatTensor:$weight);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$from `,` $to `,` $weight attr-dict `:` type($result)";
+}
+
+def Optim_MomentumOp : Optim_Op<"momentum", [Pure, SameOperandsAndResultType]> {
+  let summary = "classical momentum: decay · state + gradient";
+  let description = [{Rounds as mul, add. Expanded by `optim-expand-named`.}];
+  let arguments = (ins FloatTensor:$state, FloatTensor:$gradient, FloatTensor:$decay);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$state `,` $gradient `,` $decay attr-dict `:` type($result)";
+}
+
+def Optim_DecayOp : Optim_Op<"decay", [Pure, AllTypesMatch<["parameter", "result"]>]> {
+  let summary = "decoupled weight decay: (1 − lr · weight_decay) · parameter";
+  let description = [{The factor is a scalar in f64, rounded once. Expanded by `optim-expand-named`.}];
+  let arguments = (ins FloatTensor:$parameter, F64:$lr, F64:$weight_decay);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$parameter `,` $lr `,` $weight_decay attr-dict `:` type($result)";
+}
+
+def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
+  let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
+  let description = [{
+    Over columns gives one value per row, over rows one per column, over both one per block: the result's
+    type tells which. f32; the order of additions depends on the block's shape alone: each row (for a
+    rows result) or the block (for one: rows first, then the row values) is summed in 16 interleaved
+    partial sums that are then added pairwise; a cols result adds rows in order in 16 interleaved partial
+    sums of rows, then pairwise. `mean` divides by the count, `rms` is the root of the mean of squares, `norm` the root
+    of the sum of squares; `max` propagates NaN.
+
+    ```mlir
+    %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
+    ```
+    Constraints: f32; equal rank (2, or 3 with a batch); each result axis equal to the source's or 1.
+  }];
+  let arguments = (ins Optim_Reduction:$kind, RankedTensorOf<[F32]>:$source);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, SameOperandsAndResultType]> {
+  let summary = "Newton–Schulz orthogonalization of each block";
+  let description = [{
+    One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
+    (‖X‖_F as `optim.reduce norm`), rounded to the operand type; then per coefficient (a, b, c):
+    A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order by fused
+    multiply-add, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
+    c = 0 the product A A is skipped and B = b · A. A is symmetric in bits.
+    Source: Jordan et al., Muon (2024); coefficients as given.
+
+    ```mlir
+    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>
+    ```
+    Constraints: at least one coefficient, three numbers each; eps positive; f32, bf16 or f16.
+  }];
+  let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$source `coefficients` $coefficients `eps` $eps attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// (a, b, c) per step.
+    ::llvm::SmallVector<::std::array<double, 3>> getSteps();
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Matrix space of level 3 and 4: batches of blocks, destination style
+//===----------------------------------------------------------------------===//
+
+class Optim_BatchOp<string mnemonic, list<Trait> traits = []>
+    : Optim_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+  code batchDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+  }];
+}
+
+def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
+  let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
+  let description = [{
+    Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
+    addend and out m × n. f32 accumulation over k in increasing order by fused multiply-add;
+    epilogue in f32 as round(alpha · acc) + round(beta · addend) (a factor of 1 multiplies nothing); rounded to out's
+    type. `symmetric`: the result is symmetric, so only its lower half is computed and mirrored.
+
+    ```mlir
+    %a = optim.product %x, %x {alpha = 1.0, transpose_rhs, symmetric}
+      outs(%init) scratch(%s) : (tensor<?x8x16xbf16>, tensor<?x8x16xbf16>) -> tensor<?x8x8xbf16>
+    ```
+    Constraints: ranks 3; extents agree; `symmetric` needs m = n. `scratch` is target memory for packed operands.
+  }];
+  let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
+                       Optional<FloatTensorOrMemRef>:$addend,
+                       Variadic<FloatTensorOrMemRef>:$outs,
+                       F64Attr:$alpha, F64Attr:$beta, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs, UnitAttr:$symmetric, FlatSymbolRefAttr:$segment);
+  let results = (outs Variadic<FloatTensor>:$results);
+  let assemblyFormat = [{
+    $segment $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($lhs) `,` type($rhs)
+    (`,` type($addend)^)? (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = batchDeclaration # [{
+    /// m, n, k of one block's product.
+    ::std::array<int64_t, 3> getSizes();
+  }];
+  let hasVerifier = 1;
+}
+
+def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
+  let summary = "`optim.reduce` on a batch of blocks, destination style";
+  let description = [{
+    ```mlir
+    %n = optim.block_reduce norm @g0 %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
+    ```
+    The source may be bf16 or f16: it is extended to f32. Constraints: ranks 3; as `optim.reduce`.
+    The second out, if there, is scratch of f32 [?, R, 1] for row partials.
+  }];
+  let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
+                       Variadic<FloatTensorOrMemRef>:$outs, FlatSymbolRefAttr:$segment);
+  let results = (outs Variadic<FloatTensor>:$results);
+  let assemblyFormat = [{
+    $kind $segment $source `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($source) (`->` type($results)^)?
+  }];
+  let extraClassDeclaration = batchDeclaration;
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,183 @@
+//===- OptimSymbols.cpp - Meshes, rules, routes, parameters, groups --------===//
+
+#include "dialects/optim/Optim.h"
+
+#include "runtime/geometry/Geometry.h"
+#include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+LogicalResult MeshOp::verify() {
+  if (getAxes().size() != getSizes().size())
+    return emitOpError("expected one size per axis, found ")
+           << getAxes().size() << " axes and " << getSizes().size() << " sizes";
+  int64_t ranks = 1;
+  for (int64_t size : getSizes()) {
+    if (size <= 0)
+      return emitOpError("expected positive axis sizes, found ") << size;
+    ranks *= size;
+  }
+  if (ranks != int64_t(getRanks().size()))
+    return emitOpError("expected ") << ranks << " ranks, found " << getRanks().size();
+  llvm::SmallSet<int64_t, 8> seen;
+  for (int64_t rank : getRanks()) {
+    if (rank < 0)
+      return emitOpError("expected ranks that are not negative, found ") << rank;
+    if (!seen.insert(rank).second)
+      return emitOpError("expected distinct ranks, found ") << rank << " twice";
+  }
+  return success();
+}
+
+LogicalResult RuleOp::verify() {
+  llvm::StringSet<> names;
+  for (Attribute name : getHyperparameters())
+    if (!names.insert(cast<StringAttr>(name).getValue()).second)
+      return emitOpError("expected distinct names, found ") << name << " twice";
+  bool master = false;
+  for (Attribute attr : getStates()) {
+    auto state = cast<StateAttr>(attr);
+    if (!names.insert(state.getName().getValue()).second)
+      return emitOpError("expected distinct names, found ") << state.getName() << " twice";
+    if (!toPlan(state.getType()) || state.getType().isF64())
+      return emitOpError("expected a state of f32, bf16 or f16, found ") << state.getType();
+    if (!state.getMaster())
+      continue;
+    if (master)
+      return emitOpError("expected at most one master state");
+    master = true;
+    if (state.getKind() != ValueKind::Full || !state.getType().isF32())
+      return emitOpError("expected a master state that is full and f32, found ") << state;
+  }
+  return success();
+}
+
+LogicalResult RuleOp::verifyRegions() {
+  Block &block = getBody().front();
+  Builder b(getContext());
+  SmallVector<Type> expected(2, tensorType(ValueKind::Full, b.getF32Type()));
+  for (Attribute state : getStates())
+    expected.push_back(tensorType(cast<StateAttr>(state).getKind(), b.getF32Type()));
+  SmallVector<Type> yields(ArrayRef<Type>(expected).drop_front());
+  expected.append(getNumHyperparameters() + 4, b.getF64Type());
+  if (TypeRange(block.getArgumentTypes()) != TypeRange(expected))
+    return emitOpError("expected body arguments ")
+           << expected << ", found " << block.getArgumentTypes();
+  auto yield = cast<YieldOp>(block.getTerminator());
+  if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
+    return yield.emitOpError("expected values ")
+           << yields << ", found " << yield.getOperandTypes();
+  return success();
+}
+
+LogicalResult RouteOp::verify() {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
+  if (!rule)
+    return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
+  if (getDefaults().size() != rule.getNumHyperparameters()) {
+    auto diag = emitOpError("expected ")
+                << rule.getNumHyperparameters() << " defaults, found " << getDefaults().size();
+    diag.attachNote(rule.getLoc()) << "the rule is here";
+    return diag;
+  }
+  if (getRest() && !getPatterns().empty())
+    return emitOpError("expected no patterns beside rest");
+  return success();
+}
+
+LogicalResult ParameterOp::verify() {
+  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
+  if (!mesh)
+    return emitOpError("expected a mesh, found no optim.mesh named ") << getMeshAttr();
+  for (int64_t size : getShape())
+    if (size < 0)
+      return emitOpError("expected sizes that are not negative, found ") << size;
+  for (Type type : {getType(), getGradient()})
+    if (!toPlan(type) || type.isF64())
+      return emitOpError("expected a type of f32, bf16 or f16, found ") << type;
+  int64_t rank = getShape().size(), batch = getBatch();
+  if (batch != 0 && batch != rank - 2)
+    return emitOpError("expected batch axes that leave a matrix, found ")
+           << batch << " of " << rank << " axes";
+  if (getPlacements().size() != mesh.getSizes().size()) {
+    auto diag = emitOpError("expected ") << mesh.getSizes().size()
+                                         << " placements, one per mesh axis, found "
+                                         << getPlacements().size();
+    diag.attachNote(mesh.getLoc()) << "the mesh is here";
+    return diag;
+  }
+  ArrayAttr placements = getPlacements();
+  for (auto [position, placement] : llvm::enumerate(placements)) {
+    std::string why = cast<PlacementAttrInterface>(placement).whyIllegal(
+        position, placements.getValue(), rank, mesh.getSizes());
+    if (!why.empty())
+      return emitOpError("placement ") << position << ": " << why;
+  }
+  return success();
+}
+
+ParameterOp GroupOp::getExemplar() {
+  return SymbolTable::lookupNearestSymbolFrom<ParameterOp>(
+      *this, cast<FlatSymbolRefAttr>(getParameters()[0]));
+}
+int64_t GroupOp::getBlocksPerParameter() {
+  ParameterOp p = getExemplar();
+  return geometry::view(p.getShape().vec(), p.getBatch()).blocks;
+}
+int64_t GroupOp::getRows() {
+  ParameterOp p = getExemplar();
+  return geometry::view(p.getShape().vec(), p.getBatch()).rows;
+}
+int64_t GroupOp::getCols() {
+  ParameterOp p = getExemplar();
+  return geometry::view(p.getShape().vec(), p.getBatch()).cols;
+}
+
+LogicalResult GroupOp::verify() {
+  // One symbol table for all look-ups: a linear search per parameter would be quadratic.
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (!SymbolTable::lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr()))
+    return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
+  if (getParameters().empty())
+    return emitOpError("expected at least one parameter");
+  llvm::DenseMap<StringAttr, ParameterOp> parameters;
+  for (auto parameter : module.getOps<ParameterOp>())
+    parameters[parameter.getSymNameAttr()] = parameter;
+  ParameterOp first;
+  for (Attribute attr : getParameters()) {
+    auto ref = dyn_cast<FlatSymbolRefAttr>(attr);
+    ParameterOp p = ref ? parameters.lookup(ref.getAttr()) : ParameterOp();
+    if (!p)
+      return emitOpError("expected a parameter, found no optim.parameter named ") << attr;
+    if (!first)
+      first = p;
+    if (p.getShape() != first.getShape() || p.getBatch() != first.getBatch() ||
+        p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
+        p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements()) {
+      auto diag = emitOpError("expected parameters of equal shape, types, mesh and placements, found ")
+                  << attr << " that differs";
+      diag.attachNote(p.getLoc()) << "the parameter is here";
+      return diag;
+    }
+  }
+  int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
+                   int64_t(getParameters().size());
+  bool owned = getStrategy() == Strategy::Owner;
+  int64_t owners = getOwners() ? getOwners()->size() : 0;
+  if (!owned && owners)
+    return emitOpError("expected no owners without strategy owner, found ") << owners;
+  if (owned && getOwners()) {
+    if (owners != blocks)
+      return emitOpError("expected one owner per block, ") << blocks << ", found " << owners;
+    auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, first.getMeshAttr());
+    ArrayRef<int64_t> positions = *getOwners();
+    for (int64_t owner : positions)
+      if (owner < 0 || owner >= int64_t(mesh.getRanks().size()))
+        return emitOpError("expected owners that are mesh positions below ")
+               << mesh.getRanks().size() << ", found " << owner;
+  }
+  return success();
+}
