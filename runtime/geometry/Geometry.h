@@ -8,6 +8,9 @@
 // mesh axes; S(d) splits as torch.chunk does (ceil(n / k) per shard, the last
 // ones short or empty); _S(d, sf) at an axis means that the shards of later axes
 // come first: the local shard is the concatenation of its pieces in global order.
+// Sizes that do not divide evenly follow torch exactly (README.md has the fine print).
+//
+// Arguments must be consistent (plan::validate): nothing is checked here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
@@ -37,6 +40,12 @@ struct View {
   int64_t blocks, rows, cols;
 };
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);
+/// The same of a value of `kind`: [blocks, R or 1, C or 1]. For One without declared batch
+/// axes there is one block, even where a parameter's leading axes collapse into many.
+View view(const plan::Group &group, plan::ValueKind kind);
+
+/// The product of the sizes; 1 for a scalar.
+int64_t elements(const std::vector<int64_t> &shape);
 
 /// The coordinates of position `position` (row-major) in a mesh.
 std::vector<int64_t> coordinates(const plan::Mesh &mesh, int64_t position);
@@ -66,6 +75,10 @@ std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh 
 /// The global shape of a state of that kind.
 std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 
+/// Per mesh axis, whether a value of that kind is replicated along it: the placement is R, or it
+/// shards a tensor axis that the kind drops.
+std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind);
+
 /// The mesh position that serves `reader` with the rectangles of shard `holder`: itself when
 /// reader holds the same shard, otherwise the replica of `holder` that shares the
 /// reader's coordinates along every mesh axis over which the value is replicated.
@@ -73,7 +86,9 @@ std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 int64_t servingReplica(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind,
                        int64_t holder, int64_t reader);
 
-/// True when every rank holds only whole blocks (Strategy::Local is legal).
+/// True when every rank holds only whole blocks (Strategy::Local is legal): only block axes are
+/// sharded. A matrix axis of size 1 that is sharded does not count as whole, because a state
+/// that drops this axis would have holders that compute nothing.
 bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh);
 
 } // namespace stepc::geometry

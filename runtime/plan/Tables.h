@@ -17,7 +17,8 @@
 //   Blocks:              slot k · R · C of the k-th computed block in segment order.
 //   Send, to shards:     receivers ascending; blocks; rectangles of the receiver.
 //   Receive, to shards:  senders ascending; blocks; own rectangles.
-// A rank's own part stands in Send and Receive like any other; the runtime copies it.
+// A rank's own part stands in Send and Receive like any other; the runtime copies it. In a
+// local group Send and Receive are empty, and so are its Message tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_TABLES_H
@@ -25,24 +26,29 @@
 
 #include "runtime/plan/Plan.h"
 
+#include <memory>
+
 namespace stepc::plan {
 
 /// One row of a stage's table; its layout is part of the kernel ABI (kernel_abi.h).
 /// `rows` × `cols` elements whose first is (row, col) of the block; in the local
 /// shard they start at `local` with rows `localStride` apart; in staged operands at
 /// `staged` with rows `stagedStride` apart, or nowhere (`staged` = -1: this replica
-/// does not send). `slot` is the computed block's index on this rank (BlockChunks), else -1.
+/// does not send; 0 with Layout::None). `parameter` indexes Plan::parameters, `block` is the
+/// index in the group. `slot` is the computed block's index on this rank (BlockChunks), else -1.
 /// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
 /// ShardChunks row holds at most kChunkElements elements where it can be split.
 /// BlockChunks rows are never merged: they cover whole rows of one block, as many as
-/// fit in kChunkElements (at least one); `staged` = slot·R·C + row·C, stride C.
+/// fit in kChunkElements (at least one); `staged` = slot·R·C + row·C, stride C, `local` = 0
+/// (R and C are those of the table's value kind throughout). A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
       reserved;
 };
 inline constexpr int64_t kChunkElements = 16384;
 
-/// Moves rows × cols elements.
+/// Moves rows × cols elements; merged and split like ShardChunks. An offset on the side of
+/// Layout::Shard is into the shard of `parameter`.
 struct CopyRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
 };
@@ -72,6 +78,25 @@ int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, V
 /// gets empty tables for it. Never fails on a plan that `validate` accepts.
 RankTables expand(const Plan &plan, int64_t rank);
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank);
+
+class Routes;
+
+/// The same functions with what they share kept: for callers that ask about many ranks. Refers
+/// to the plan, which must not change; not for use by several threads at a time.
+class Expander {
+public:
+  explicit Expander(const Plan &plan);
+  ~Expander();
+  Expander(Expander &&) noexcept;
+
+  RankTables tables(int64_t rank);
+  RankTable table(const Table &table, int64_t rank);
+  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value, Layout layout,
+                         int64_t rank);
+
+private:
+  std::unique_ptr<Routes> routes;
+};
 
 /// Consistency of indices and sizes, so that `expand` is safe on any bytes: an empty
 /// string, or what is wrong.

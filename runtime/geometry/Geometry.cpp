@@ -1,0 +1,267 @@
+//===- Geometry.cpp - Placements to runs, shapes and rectangles ----------===//
+
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+
+namespace stepc::geometry {
+
+using plan::Group;
+using plan::Mesh;
+using plan::Placement;
+using plan::PlacementKind;
+using plan::ValueKind;
+
+namespace {
+
+/// The number of trailing axes that form a matrix block: 2, 1 (a vector) or 0 (a scalar).
+size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes) {
+  return std::min<size_t>(2, shape.size() - static_cast<size_t>(batchAxes));
+}
+
+/// The tensor axes that a value of a kind keeps, split by their role in the view.
+struct KeptAxes {
+  std::vector<size_t> leading; // block axes, in order
+  int64_t row = -1, col = -1;  // -1: dropped or absent, so that the block's extent is 1
+};
+
+KeptAxes keptAxes(const Group &group, ValueKind kind) {
+  KeptAxes kept;
+  size_t axes = group.shape.size();
+  size_t matrix = matrixAxes(group.shape, group.batchAxes);
+  // A kind of one value per declared block knows nothing of collapsed axes: without a declared
+  // batch the tensor is one logical parameter.
+  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes) : axes - matrix;
+  for (size_t axis = 0; axis < leading; ++axis)
+    kept.leading.push_back(axis);
+  if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
+    kept.row = static_cast<int64_t>(axes) - 2;
+  if (matrix >= 1 && (kind == ValueKind::Full || kind == ValueKind::Cols))
+    kept.col = static_cast<int64_t>(axes) - 1;
+  return kept;
+}
+
+bool keeps(const KeptAxes &kept, int64_t dim) {
+  return dim == kept.row || dim == kept.col ||
+         std::find(kept.leading.begin(), kept.leading.end(), static_cast<size_t>(dim)) !=
+             kept.leading.end();
+}
+
+std::vector<size_t> keptList(const KeptAxes &kept) {
+  std::vector<size_t> axes = kept.leading;
+  if (kept.row >= 0)
+    axes.push_back(static_cast<size_t>(kept.row));
+  if (kept.col >= 0)
+    axes.push_back(static_cast<size_t>(kept.col));
+  return axes;
+}
+
+/// A half-open interval of local positions.
+struct Interval {
+  int64_t begin, end;
+};
+
+/// Chunk `index` of `count` of [0, size), as torch.chunk splits.
+Interval chunk(int64_t size, int64_t count, int64_t index) {
+  int64_t length = size / count + (size % count != 0);
+  return {std::min(size, length * index), std::min(size, length * (index + 1))};
+}
+
+int64_t totalLength(const std::vector<Run> &runs) {
+  return runs.empty() ? 0 : runs.back().local + runs.back().length;
+}
+
+/// Keeps the elements of `runs` whose local positions lie in `intervals` (increasing), renumbered.
+std::vector<Run> slice(const std::vector<Run> &runs, const std::vector<Interval> &intervals) {
+  std::vector<Run> result;
+  int64_t local = 0;
+  size_t at = 0;
+  for (const Interval &interval : intervals) {
+    while (at < runs.size() && runs[at].local + runs[at].length <= interval.begin)
+      ++at;
+    for (size_t i = at; i < runs.size() && runs[i].local < interval.end; ++i) {
+      int64_t begin = std::max(interval.begin, runs[i].local);
+      int64_t end = std::min(interval.end, runs[i].local + runs[i].length);
+      if (begin >= end)
+        continue;
+      int64_t global = runs[i].global + (begin - runs[i].local);
+      if (!result.empty() && result.back().global + result.back().length == global)
+        result.back().length += end - begin;
+      else
+        result.push_back({global, local, end - begin});
+      local += end - begin;
+    }
+  }
+  return result;
+}
+
+std::vector<Run> wholeAxis(int64_t size) {
+  return size > 0 ? std::vector<Run>{{0, 0, size}} : std::vector<Run>{};
+}
+
+} // namespace
+
+View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
+  size_t matrix = matrixAxes(shape, batchAxes);
+  View result{1, 1, 1};
+  for (size_t axis = 0; axis + matrix < shape.size(); ++axis)
+    result.blocks *= shape[axis];
+  if (matrix == 2)
+    result.rows = shape[shape.size() - 2];
+  if (matrix >= 1)
+    result.cols = shape.back();
+  return result;
+}
+
+View view(const Group &group, ValueKind kind) {
+  KeptAxes kept = keptAxes(group, kind);
+  View result{1, 1, 1};
+  for (size_t axis : kept.leading)
+    result.blocks *= group.shape[axis];
+  if (kept.row >= 0)
+    result.rows = group.shape[static_cast<size_t>(kept.row)];
+  if (kept.col >= 0)
+    result.cols = group.shape[static_cast<size_t>(kept.col)];
+  return result;
+}
+
+int64_t elements(const std::vector<int64_t> &shape) {
+  int64_t product = 1;
+  for (int64_t size : shape)
+    product *= size;
+  return product;
+}
+
+std::vector<int64_t> coordinates(const Mesh &mesh, int64_t position) {
+  std::vector<int64_t> coords(mesh.sizes.size());
+  for (size_t axis = mesh.sizes.size(); axis-- > 0;) {
+    coords[axis] = position % mesh.sizes[axis];
+    position /= mesh.sizes[axis];
+  }
+  return coords;
+}
+
+std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement> &placements,
+                          const Mesh &mesh, const std::vector<int64_t> &coords) {
+  std::vector<Run> runs = wholeAxis(size);
+  std::vector<Interval> intervals;
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    const Placement &placement = placements[axis];
+    if (placement.kind == PlacementKind::Replicate || placement.dim != dim)
+      continue;
+    int64_t length = totalLength(runs);
+    intervals.clear();
+    if (placement.kind == PlacementKind::Shard) {
+      intervals.push_back(chunk(length, mesh.sizes[axis], coords[axis]));
+    } else {
+      // The shards of later axes (`factor` of them) come first; of each this rank takes its
+      // chunk, so that a later S(dim) finds its own part in one piece when sizes are even.
+      for (int64_t piece = 0; piece < placement.factor; ++piece) {
+        Interval outer = chunk(length, placement.factor, piece);
+        if (outer.begin >= outer.end)
+          break;
+        Interval inner = chunk(outer.end - outer.begin, mesh.sizes[axis], coords[axis]);
+        intervals.push_back({outer.begin + inner.begin, outer.begin + inner.end});
+      }
+    }
+    runs = slice(runs, intervals);
+  }
+  return runs;
+}
+
+std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
+                                const std::vector<Placement> &placements, const Mesh &mesh,
+                                const std::vector<int64_t> &coords) {
+  std::vector<int64_t> result;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    result.push_back(totalLength(
+        axisRuns(static_cast<int64_t>(axis), shape[axis], placements, mesh, coords)));
+  return result;
+}
+
+std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position,
+                             ValueKind kind) {
+  KeptAxes kept = keptAxes(group, kind);
+  std::vector<int64_t> coords = coordinates(mesh, position);
+  auto runsOf = [&](int64_t axis) {
+    if (axis < 0)
+      return wholeAxis(1);
+    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], group.placements, mesh, coords);
+  };
+  std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
+  int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
+  std::vector<Rect> result;
+  if (localRows == 0 || localCols == 0)
+    return result;
+
+  // The local blocks in order, as global row-major block indices.
+  std::vector<int64_t> blocks{0};
+  for (size_t axis : kept.leading) {
+    std::vector<int64_t> next;
+    std::vector<Run> runs = runsOf(static_cast<int64_t>(axis));
+    next.reserve(blocks.size() * static_cast<size_t>(totalLength(runs)));
+    for (int64_t block : blocks)
+      for (const Run &run : runs)
+        for (int64_t i = 0; i < run.length; ++i)
+          next.push_back(block * group.shape[axis] + run.global + i);
+    blocks = std::move(next);
+  }
+
+  result.reserve(blocks.size() * rowRuns.size() * colRuns.size());
+  int64_t base = 0;
+  for (int64_t block : blocks) {
+    for (const Run &row : rowRuns)
+      for (const Run &col : colRuns)
+        result.push_back({block, row.global, col.global, row.length, col.length,
+                          base + row.local * localCols + col.local, localCols});
+    base += localRows * localCols;
+  }
+  return result;
+}
+
+std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64_t position,
+                                     ValueKind kind) {
+  std::vector<int64_t> full =
+      localShape(group.shape, group.placements, mesh, coordinates(mesh, position));
+  std::vector<int64_t> result;
+  for (size_t axis : keptList(keptAxes(group, kind)))
+    result.push_back(full[axis]);
+  return result;
+}
+
+std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
+  std::vector<int64_t> result;
+  for (size_t axis : keptList(keptAxes(group, kind)))
+    result.push_back(group.shape[axis]);
+  return result;
+}
+
+std::vector<bool> replicatedAxes(const Group &group, ValueKind kind) {
+  KeptAxes kept = keptAxes(group, kind);
+  std::vector<bool> result;
+  for (const Placement &placement : group.placements)
+    result.push_back(placement.kind == PlacementKind::Replicate || !keeps(kept, placement.dim));
+  return result;
+}
+
+int64_t servingReplica(const Group &group, const Mesh &mesh, ValueKind kind, int64_t holder,
+                       int64_t reader) {
+  std::vector<bool> replicated = replicatedAxes(group, kind);
+  std::vector<int64_t> of = coordinates(mesh, holder), at = coordinates(mesh, reader);
+  int64_t position = 0;
+  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+    position = position * mesh.sizes[axis] + (replicated[axis] ? at[axis] : of[axis]);
+  return position;
+}
+
+bool blocksAreWhole(const Group &group, const Mesh &mesh) {
+  auto firstMatrixAxis = static_cast<int64_t>(group.shape.size() -
+                                              matrixAxes(group.shape, group.batchAxes));
+  for (size_t axis = 0; axis < group.placements.size(); ++axis)
+    if (group.placements[axis].kind != PlacementKind::Replicate && mesh.sizes[axis] > 1 &&
+        group.placements[axis].dim >= firstMatrixAxis)
+      return false;
+  return true;
+}
+
+} // namespace stepc::geometry

@@ -1,0 +1,85 @@
+//===- Plan.cpp - Names and derived quantities of a plan -----------------===//
+
+#include "runtime/plan/Plan.h"
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+
+namespace stepc::plan {
+
+int64_t byteSize(DType type) {
+  switch (type) {
+  case DType::F32: return 4;
+  case DType::BF16: return 2;
+  case DType::F16: return 2;
+  case DType::F64: return 8;
+  }
+  return 0;
+}
+
+std::string_view name(DType type) {
+  switch (type) {
+  case DType::F32: return "f32";
+  case DType::BF16: return "bf16";
+  case DType::F16: return "f16";
+  case DType::F64: return "f64";
+  }
+  return "?";
+}
+
+std::string_view name(ValueKind kind) {
+  switch (kind) {
+  case ValueKind::Full: return "full";
+  case ValueKind::Rows: return "rows";
+  case ValueKind::Cols: return "cols";
+  case ValueKind::One: return "one";
+  }
+  return "?";
+}
+
+std::string_view name(Strategy strategy) {
+  switch (strategy) {
+  case Strategy::Elementwise: return "elementwise";
+  case Strategy::Local: return "local";
+  case Strategy::Owner: return "owner";
+  case Strategy::Gather: return "gather";
+  }
+  return "?";
+}
+
+std::string toString(const Placement &placement) {
+  switch (placement.kind) {
+  case PlacementKind::Replicate: return "R";
+  case PlacementKind::Shard: return "S(" + std::to_string(placement.dim) + ")";
+  case PlacementKind::StridedShard:
+    return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
+  }
+  return "?";
+}
+
+int64_t Group::blocksPerParameter() const { return geometry::view(shape, batchAxes).blocks; }
+int64_t Group::blockCount() const {
+  return blocksPerParameter() * static_cast<int64_t>(parameters.size());
+}
+int64_t Group::rows() const { return geometry::view(shape, batchAxes).rows; }
+int64_t Group::cols() const { return geometry::view(shape, batchAxes).cols; }
+
+bool stateExists(const Group &group, const State &state) {
+  return !(state.master && group.parameterType == DType::F32);
+}
+
+std::vector<int64_t> Plan::world() const {
+  std::vector<bool> used(meshes.size(), false);
+  for (const Group &group : groups)
+    if (group.mesh >= 0 && group.mesh < static_cast<int64_t>(meshes.size()))
+      used[static_cast<size_t>(group.mesh)] = true;
+  std::vector<int64_t> ranks;
+  for (size_t mesh = 0; mesh < meshes.size(); ++mesh)
+    if (used[mesh])
+      ranks.insert(ranks.end(), meshes[mesh].ranks.begin(), meshes[mesh].ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+} // namespace stepc::plan

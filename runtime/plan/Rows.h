@@ -1,0 +1,98 @@
+//===- Rows.h - Merging and splitting the rows of tables --------*- C++ -*-===//
+//
+// Internal to the plan. A rectangle is contiguous where its rows touch each
+// other; contiguous pieces that follow each other in both of their memories
+// become one long row, which is cut at kChunkElements. So that the count of rows
+// follows the bytes to move, not the shape of the matrices.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_ROWS_H
+#define STEPC_RUNTIME_PLAN_ROWS_H
+
+#include "runtime/plan/Tables.h"
+
+#include <algorithm>
+
+namespace stepc::plan {
+
+/// rows × cols elements in one or two memories.
+struct Piece {
+  int64_t parameter, block, row, col, rows, cols;
+  int64_t first, firstStride;   // in the one memory
+  int64_t second, secondStride; // in the other, where there is one
+  bool hasSecond;
+};
+
+/// Takes pieces in order and emits them merged and split.
+template <typename Emit> class RowMerger {
+public:
+  explicit RowMerger(Emit emit) : emit(std::move(emit)) {}
+
+  void add(const Piece &piece) {
+    if (piece.rows <= 0 || piece.cols <= 0)
+      return;
+    bool contiguous = piece.rows == 1 || (piece.firstStride == piece.cols &&
+                                          (!piece.hasSecond || piece.secondStride == piece.cols));
+    if (contiguous)
+      return addRun(piece, piece.rows * piece.cols);
+    if (piece.cols > kChunkElements) {
+      for (int64_t row = 0; row < piece.rows; ++row)
+        addRun(below(piece, row, 1), piece.cols);
+      return;
+    }
+    flush();
+    int64_t step = kChunkElements / piece.cols;
+    for (int64_t row = 0; row < piece.rows; row += step)
+      emit(below(piece, row, std::min(step, piece.rows - row)));
+  }
+
+  void flush() {
+    if (open.cols > 0)
+      emit(open);
+    open.cols = 0;
+  }
+
+private:
+  /// `count` rows of a piece from row `row` on.
+  static Piece below(const Piece &piece, int64_t row, int64_t count) {
+    Piece part = piece;
+    part.row += row;
+    part.rows = count;
+    part.first += row * piece.firstStride;
+    part.second += row * piece.secondStride;
+    return part;
+  }
+
+  /// `length` contiguous elements, rows of piece.cols.
+  void addRun(const Piece &piece, int64_t length) {
+    int64_t done = 0;
+    if (follows(piece)) {
+      done = std::min(length, kChunkElements - open.cols);
+      open.cols += done;
+    }
+    while (done < length) {
+      flush();
+      open = piece;
+      open.row = piece.row + done / piece.cols;
+      open.col = piece.col + done % piece.cols;
+      open.rows = 1;
+      open.cols = std::min(length - done, kChunkElements);
+      open.first += done;
+      open.second += done;
+      done += open.cols;
+    }
+  }
+
+  bool follows(const Piece &piece) const {
+    return open.cols > 0 && open.parameter == piece.parameter &&
+           open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
+           (!piece.hasSecond || open.second + open.cols == piece.second);
+  }
+
+  Emit emit;
+  Piece open{};
+};
+
+} // namespace stepc::plan
+
+#endif

@@ -1,0 +1,254 @@
+//===- Serialize.cpp - A plan as bytes ------------------------------------===//
+//
+// One template walks the plan's fields for both directions, so that writer and
+// reader cannot disagree. Every number is 8 bytes, little-endian; a list is its
+// length and its items. The reader checks each length against the bytes that
+// are left before it allocates, because the bytes may come from anywhere.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/Plan.h"
+
+#include <bit>
+#include <type_traits>
+
+namespace stepc::plan {
+
+namespace {
+
+constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
+constexpr int64_t kVersion = 1;
+
+class Writer {
+public:
+  static constexpr bool reading = false;
+  std::vector<uint8_t> bytes;
+
+  void number(const uint64_t &value) {
+    for (int shift = 0; shift < 64; shift += 8)
+      bytes.push_back(static_cast<uint8_t>(value >> shift));
+  }
+  void text(const std::string &value) {
+    number(value.size());
+    bytes.insert(bytes.end(), value.begin(), value.end());
+  }
+  template <typename List> bool length(List &list, const char *) {
+    number(list.size());
+    return true;
+  }
+  bool failed() const { return false; }
+  void fail(const std::string &) {}
+};
+
+class Reader {
+public:
+  static constexpr bool reading = true;
+  Reader(const uint8_t *bytes, size_t size) : bytes(bytes), left(size) {}
+
+  void number(uint64_t &value) {
+    value = 0;
+    if (left < 8)
+      return fail("unexpected end of the plan");
+    for (int i = 0; i < 8; ++i)
+      value |= static_cast<uint64_t>(bytes[i]) << (8 * i);
+    bytes += 8;
+    left -= 8;
+  }
+  void text(std::string &value) {
+    uint64_t size = 0;
+    number(size);
+    if (size > left)
+      return fail("unexpected end of the plan in a string");
+    value.assign(reinterpret_cast<const char *>(bytes), static_cast<size_t>(size));
+    bytes += size;
+    left -= static_cast<size_t>(size);
+  }
+  template <typename List> bool length(List &list, const char *what) {
+    uint64_t size = 0;
+    number(size);
+    // Every item takes at least one number, so a longer list cannot be true.
+    if (size > left / 8) {
+      fail(std::string("a list of ") + what + " is longer than the plan");
+      return false;
+    }
+    list.resize(static_cast<size_t>(size));
+    return true;
+  }
+  bool failed() const { return !error.empty(); }
+  void fail(const std::string &message) {
+    if (error.empty())
+      error = message;
+    left = 0;
+  }
+
+  const uint8_t *bytes;
+  size_t left;
+  std::string error;
+};
+
+/// An enumeration's last value: what the reader accepts.
+template <typename Enum> constexpr Enum last();
+template <> constexpr DType last() { return DType::F64; }
+template <> constexpr ValueKind last() { return ValueKind::One; }
+template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
+template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
+template <> constexpr Strategy last() { return Strategy::Gather; }
+template <> constexpr Direction last() { return Direction::ToShards; }
+template <> constexpr Layout last() { return Layout::Shard; }
+template <> constexpr TableKind last() { return TableKind::Message; }
+template <> constexpr LaunchKind last() { return LaunchKind::Copy; }
+
+/// Walks every field. `Stream` is Writer (and the plan const) or Reader.
+template <typename Stream> class Walk {
+  template <typename T> using Ref = std::conditional_t<Stream::reading, T &, const T &>;
+
+public:
+  explicit Walk(Stream &stream) : stream(stream) {}
+
+  void field(Ref<uint64_t> value) { stream.number(value); }
+  void field(Ref<int64_t> value) { bits(value); }
+  void field(Ref<double> value) { bits(value); }
+  void field(Ref<std::string> value) { stream.text(value); }
+  void field(Ref<bool> value) {
+    uint64_t number = value;
+    stream.number(number);
+    if constexpr (Stream::reading) {
+      if (number > 1)
+        stream.fail("a flag is neither 0 nor 1");
+      value = number == 1;
+    }
+  }
+  template <typename T>
+    requires std::is_enum_v<std::remove_const_t<T>>
+  void field(T &value) {
+    using Enum = std::remove_const_t<T>;
+    auto number = static_cast<uint64_t>(value);
+    stream.number(number);
+    if constexpr (Stream::reading) {
+      if (number > static_cast<uint64_t>(last<Enum>())) {
+        stream.fail("an enumeration has the unknown value " + std::to_string(number));
+        number = 0;
+      }
+      value = static_cast<Enum>(number);
+    }
+  }
+
+  void field(Ref<Placement> v) { fields(v.kind, v.dim, v.factor); }
+  void field(Ref<Mesh> v) {
+    field(v.name);
+    list(v.axes, "mesh axes");
+    list(v.sizes, "mesh sizes");
+    list(v.ranks, "mesh ranks");
+  }
+  void field(Ref<State> v) { fields(v.name, v.dtype, v.kind, v.init, v.master); }
+  void field(Ref<Rule> v) {
+    field(v.name);
+    list(v.hyperparameters, "hyperparameters");
+    list(v.states, "states");
+  }
+  void field(Ref<Route> v) {
+    fields(v.name, v.rule);
+    list(v.defaults, "defaults");
+    field(v.missingGrad);
+  }
+  void field(Ref<Parameter> v) { fields(v.name, v.route, v.group, v.indexInGroup); }
+  void field(Ref<Group> v) {
+    fields(v.name, v.rule, v.mesh);
+    list(v.shape, "sizes");
+    fields(v.batchAxes, v.parameterType, v.gradientType);
+    list(v.placements, "placements");
+    field(v.strategy);
+    list(v.parameters, "parameters");
+    list(v.owners, "owners");
+  }
+  void field(Ref<Segment> v) {
+    fields(v.name, v.group);
+    list(v.blocks, "blocks");
+    field(v.all);
+  }
+  void field(Ref<Table> v) {
+    fields(v.kind, v.segment, v.direction, v.value, v.from, v.to, v.receiveSegment,
+           v.elementBytes);
+  }
+  void field(Ref<Exchange> v) { list(v.tables, "tables"); }
+  void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
+  void field(Ref<Plan> v) {
+    fields(v.name, v.chip, v.numerics, v.arenaBytes);
+    list(v.meshes, "meshes");
+    list(v.rules, "rules");
+    list(v.routes, "routes");
+    list(v.groups, "groups");
+    list(v.parameters, "parameters");
+    list(v.segments, "segments");
+    list(v.tables, "tables");
+    list(v.exchanges, "exchanges");
+    list(v.launches, "launches");
+    field(v.programHash);
+  }
+
+private:
+  template <typename... T> void fields(T &...values) { (field(values), ...); }
+
+  template <typename T> void bits(T &value) {
+    auto number = std::bit_cast<uint64_t>(value);
+    stream.number(number);
+    if constexpr (Stream::reading)
+      value = std::bit_cast<T>(number);
+  }
+
+  template <typename List> void list(List &values, const char *what) {
+    if (!stream.length(values, what))
+      return;
+    for (auto &value : values) {
+      if (stream.failed())
+        return;
+      field(value);
+    }
+  }
+
+  Stream &stream;
+};
+
+} // namespace
+
+std::vector<uint8_t> serialize(const Plan &plan) {
+  Writer writer;
+  writer.number(kMagic);
+  writer.number(static_cast<uint64_t>(kVersion));
+  Walk<Writer>(writer).field(plan);
+  return std::move(writer.bytes);
+}
+
+std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &error) {
+  Reader reader(bytes, size);
+  uint64_t magic = 0, version = 0;
+  reader.number(magic);
+  reader.number(version);
+  if (reader.failed() || magic != kMagic) {
+    error = "the bytes are not a plan";
+    return std::nullopt;
+  }
+  if (version != static_cast<uint64_t>(kVersion)) {
+    error = "expected plan version " + std::to_string(kVersion) + ", found " +
+            std::to_string(version);
+    return std::nullopt;
+  }
+  Plan plan;
+  Walk<Reader>(reader).field(plan);
+  if (!reader.failed() && reader.left != 0)
+    reader.fail(std::to_string(reader.left) + " bytes follow the plan's end");
+  if (reader.failed()) {
+    error = reader.error;
+    return std::nullopt;
+  }
+  return plan;
+}
+
+uint64_t hash(const Plan &plan) {
+  uint64_t value = 0xcbf29ce484222325;
+  for (uint8_t byte : serialize(plan))
+    value = (value ^ byte) * 0x100000001b3;
+  return value;
+}
+
+} // namespace stepc::plan
