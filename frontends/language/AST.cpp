@@ -1,0 +1,234 @@
+//===- AST.cpp - Spellings and the dump of the tree -----------------------===//
+#include "frontends/language/AST.h"
+#include "frontends/language/Builtins.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc::lang;
+using llvm::raw_ostream;
+using llvm::StringRef;
+
+StringRef stepc::lang::spell(ElementType element) {
+  switch (element) {
+  case ElementType::Invalid:
+    return "invalid";
+  case ElementType::F64:
+    return "f64";
+  case ElementType::F32:
+    return "f32";
+  case ElementType::BF16:
+    return "bf16";
+  case ElementType::F16:
+    return "f16";
+  case ElementType::Condition:
+    return "condition";
+  }
+  return "";
+}
+
+std::optional<ElementType> stepc::lang::parseElementType(StringRef name) {
+  for (ElementType element :
+       {ElementType::F32, ElementType::BF16, ElementType::F16})
+    if (name == spell(element))
+      return element;
+  return std::nullopt;
+}
+
+StringRef stepc::lang::describe(Shape shape) {
+  switch (shape) {
+  case Shape::Scalar:
+    return "a scalar";
+  case Shape::One:
+    return "one value of the whole parameter";
+  case Shape::Rows:
+    return "one value per row";
+  case Shape::Cols:
+    return "one value per column";
+  case Shape::Full:
+    return "a tensor shaped like the parameter";
+  }
+  return "";
+}
+
+StringRef stepc::lang::describe(Type type) {
+  return type.isCondition() ? "a condition" : describe(type.shape);
+}
+
+Shape stepc::lang::broadcast(Shape a, Shape b) {
+  if (a > b)
+    std::swap(a, b);
+  // In the order of the enumeration each shape broadcasts to the later ones,
+  // but rows and columns only meet in a full tensor.
+  return a == Shape::Rows && b == Shape::Cols ? Shape::Full : b;
+}
+
+StringRef stepc::lang::spell(BinaryOp op) {
+  static constexpr StringRef spellings[] = {"+", "-",  "*", "/",  "^",
+                                            "<", "<=", ">", ">=", "==",
+                                            "!=", "and", "or"};
+  return spellings[size_t(op)];
+}
+
+StringRef stepc::lang::spell(MissingGrad value) {
+  static constexpr StringRef spellings[] = {"error", "skip", "zero"};
+  return spellings[size_t(value)];
+}
+
+namespace {
+
+/// Writes the tree as S-expressions.
+class Dumper {
+public:
+  explicit Dumper(raw_ostream &os) : os(os) {}
+
+  void expr(const Expr &e) {
+    if (e.parenthesized)
+      os << "(paren ";
+    body(e);
+    if (e.parenthesized)
+      os << ")";
+  }
+
+  void rule(const Rule &rule) {
+    os << "(optimizer " << rule.name.text << "\n";
+    for (const Hyperparameter &hyper : rule.hyperparameters) {
+      os << "  (hyperparameter " << hyper.name.text;
+      optional(hyper.defaultValue);
+      os << ")\n";
+    }
+    for (const State &state : rule.states) {
+      os << "  (state " << state.name.text << " " << spell(state.element) << " "
+         << unsigned(state.shape);
+      optional(state.initial);
+      os << ")\n";
+    }
+    if (rule.master)
+      os << "  (master " << spell(rule.master->element) << ")\n";
+    for (const auto &statement : rule.statements) {
+      os << (llvm::isa<LetStatement>(*statement) ? "  (let " : "  (assign ")
+         << statement->target.text << " ";
+      expr(*statement->value);
+      os << ")\n";
+    }
+    os << ")\n";
+  }
+
+  void claim(const Claim &claim) {
+    os << "  (claim " << claim.ruleName.text;
+    for (const Setting &setting : claim.settings) {
+      os << " (" << setting.name.text;
+      optional(setting.number);
+      if (setting.word)
+        os << " " << setting.word->text;
+      os << ")";
+    }
+    os << (claim.isRest ? " rest" : "") << (claim.isMatrix ? " matrix" : "");
+    strings("globs", claim.globs);
+    strings("except", claim.except);
+    os << ")\n";
+  }
+
+private:
+  /// Shortest text that reads back as the same value.
+  void number(double value) { os << llvm::format("%.17g", value); }
+
+  void optional(const std::optional<Constant> &constant) {
+    if (!constant)
+      return;
+    os << " ";
+    number(constant->value);
+  }
+
+  void strings(StringRef label, const std::vector<StringLiteral> &list) {
+    os << " (" << label;
+    for (const StringLiteral &literal : list) {
+      os << " \"";
+      llvm::printEscapedString(literal.value, os);
+      os << "\"";
+    }
+    os << ")";
+  }
+
+  void body(const Expr &e) {
+    switch (e.kind) {
+    case Expr::Kind::Error:
+      os << "error";
+      return;
+    case Expr::Kind::Number:
+      return number(llvm::cast<NumberExpr>(e).value);
+    case Expr::Kind::Name:
+      os << llvm::cast<NameExpr>(e).name;
+      return;
+    case Expr::Kind::Unary: {
+      const auto &unary = llvm::cast<UnaryExpr>(e);
+      os << (unary.op == UnaryOp::Not ? "(not " : "(negate ");
+      expr(*unary.operand);
+      os << ")";
+      return;
+    }
+    case Expr::Kind::Binary: {
+      const auto &binary = llvm::cast<BinaryExpr>(e);
+      os << "(" << spell(binary.op) << " ";
+      expr(*binary.lhs);
+      os << " ";
+      expr(*binary.rhs);
+      os << ")";
+      return;
+    }
+    case Expr::Kind::CoefficientList:
+      os << "[";
+      for (const auto &step : llvm::cast<CoefficientListExpr>(e).steps) {
+        os << "(";
+        for (const Constant &c : step) {
+          number(c.value);
+          os << " ";
+        }
+        os << ")";
+      }
+      os << "]";
+      return;
+    case Expr::Kind::Call: {
+      const auto &call = llvm::cast<CallExpr>(e);
+      os << "(call " << call.callee.text;
+      for (const ExprPtr &argument : call.arguments) {
+        os << " ";
+        expr(*argument);
+      }
+      for (const CallExpr::Option &option : call.options) {
+        os << " (" << option.name.text << " ";
+        expr(*option.value);
+        os << ")";
+      }
+      os << ")";
+      return;
+    }
+    }
+  }
+
+  raw_ostream &os;
+};
+
+} // namespace
+
+std::string stepc::lang::dump(const Expr &expr) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  Dumper(os).expr(expr);
+  return text;
+}
+
+std::string stepc::lang::dump(const File &file) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  Dumper dumper(os);
+  for (const auto &rule : file.rules)
+    dumper.rule(*rule);
+  for (const Route &route : file.routes) {
+    os << "(route\n";
+    for (const Claim &claim : route.claims)
+      dumper.claim(claim);
+    os << ")\n";
+  }
+  return text;
+}

@@ -1,0 +1,381 @@
+//===- AST.h - The syntax tree of one .optim file ---------------*- C++ -*-===//
+//
+// The parser builds the tree; `analyze` fills the fields marked "analysis".
+// After an analysis without errors every expression has a valid type and every
+// name points at what it names. All pointers live as long as the File.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_AST_H
+#define STEPC_FRONTENDS_LANGUAGE_AST_H
+
+#include "frontends/language/Source.h"
+#include "llvm/Support/Casting.h"
+#include <array>
+#include <memory>
+#include <optional>
+
+namespace stepc::lang {
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+enum class Shape : uint8_t {
+  Scalar, ///< f64, the same for a whole parameter: hyperparameters, `step`, ...
+  One,    ///< One value computed from tensor elements; spelled `f32[]`.
+  Rows,   ///< One value per row; spelled `f32[rows]`.
+  Cols,   ///< One value per column; spelled `f32[cols]`.
+  Full,   ///< Shaped like the parameter.
+};
+
+enum class ElementType : uint8_t { Invalid, F64, F32, BF16, F16, Condition };
+
+/// What an expression computes. Scalars are F64 or Condition; all other shapes
+/// are F32, BF16, F16 or Condition.
+struct Type {
+  Shape shape = Shape::Scalar;
+  ElementType element = ElementType::Invalid;
+
+  bool isValid() const { return element != ElementType::Invalid; }
+  bool isCondition() const { return element == ElementType::Condition; }
+  bool isScalar() const { return shape == Shape::Scalar; }
+  bool operator==(const Type &) const = default;
+};
+
+/// `f32`, `bf16`, `f16`, `f64`, `condition`.
+llvm::StringRef spell(ElementType element);
+/// The element type of a tensor that `name` spells, or nothing.
+std::optional<ElementType> parseElementType(llvm::StringRef name);
+/// How messages name a shape, e.g. "one value per row".
+llvm::StringRef describe(Shape shape);
+/// How messages name a type: its shape, or "a condition".
+llvm::StringRef describe(Type type);
+/// The shape of an elementwise operation on both. Every shape broadcasts to
+/// Full, Scalar and One broadcast to any; Rows with Cols gives Full.
+Shape broadcast(Shape a, Shape b);
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+struct Name {
+  std::string text;
+  SourceRange range;
+};
+
+/// A number with its sign, known when compiling.
+struct Constant {
+  double value = 0;
+  SourceRange range;
+};
+
+struct StringLiteral {
+  std::string value;
+  SourceRange range;
+};
+
+/// A hyperparameter: a run-time f64 scalar of a parameter group.
+struct Hyperparameter {
+  Name name;
+  std::optional<Constant> defaultValue;
+  SourceRange range;
+  bool isUsed = false; ///< analysis
+};
+
+/// `state NAME : dtype[kind] = initial`.
+struct State {
+  Name name;
+  ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
+  Shape shape = Shape::Full;                  ///< Never Scalar.
+  std::optional<Constant> initial;            ///< Zero where absent.
+  SourceRange range;
+  bool isAssigned = false; ///< analysis
+};
+
+/// `master : f32`.
+struct Master {
+  ElementType element = ElementType::Invalid;
+  SourceRange range;
+};
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+struct LetStatement;
+
+struct Expr {
+  enum class Kind : uint8_t {
+    Error,
+    Number,
+    Name,
+    Unary,
+    Binary,
+    Call,
+    CoefficientList,
+  };
+
+  const Kind kind;
+  bool parenthesized = false; ///< Written with parentheses of its own.
+  uint16_t height = 1;        ///< Of the subtree; the parser bounds it.
+  SourceRange range;          ///< Without the parentheses.
+  Type type;                  ///< analysis
+
+  virtual ~Expr() = default;
+
+protected:
+  Expr(Kind kind, SourceRange range) : kind(kind), range(range) {}
+};
+using ExprPtr = std::unique_ptr<Expr>;
+
+/// Stands where a syntax error was reported; analysis stays silent about it.
+struct ErrorExpr : Expr {
+  explicit ErrorExpr(SourceRange range) : Expr(Kind::Error, range) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Error; }
+};
+
+struct NumberExpr : Expr {
+  double value;
+  NumberExpr(SourceRange range, double value)
+      : Expr(Kind::Number, range), value(value) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Number; }
+};
+
+/// A name as a value. A name as an option (`over = rows`, `precision = bf16`,
+/// `coefficients = simple`) stays Unresolved.
+struct NameExpr : Expr {
+  enum class Symbol : uint8_t {
+    Unresolved,
+    Param,
+    Grad,
+    Step,
+    Rows,
+    Cols,
+    Numel,
+    Hyperparameter,
+    State,
+    Let,
+  };
+
+  std::string name;
+  Symbol symbol = Symbol::Unresolved;             ///< analysis
+  const Hyperparameter *hyperparameter = nullptr; ///< analysis
+  const State *state = nullptr;                   ///< analysis
+  const LetStatement *let = nullptr;              ///< analysis
+
+  NameExpr(SourceRange range, std::string name)
+      : Expr(Kind::Name, range), name(std::move(name)) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Name; }
+};
+
+enum class UnaryOp : uint8_t { Negate, Not };
+
+struct UnaryExpr : Expr {
+  UnaryOp op;
+  ExprPtr operand;
+  UnaryExpr(SourceRange range, UnaryOp op, ExprPtr operand)
+      : Expr(Kind::Unary, range), op(op), operand(std::move(operand)) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Unary; }
+};
+
+enum class BinaryOp : uint8_t {
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Power,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  And,
+  Or,
+};
+llvm::StringRef spell(BinaryOp op);
+inline bool isComparison(BinaryOp op) {
+  return op >= BinaryOp::Less && op <= BinaryOp::NotEqual;
+}
+inline bool isLogical(BinaryOp op) { return op >= BinaryOp::And; }
+
+struct BinaryExpr : Expr {
+  BinaryOp op;
+  SourceRange opRange;
+  ExprPtr lhs, rhs;
+  BinaryExpr(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs)
+      : Expr(Kind::Binary, lhs->range.to(rhs->range)), op(op), opRange(opRange),
+        lhs(std::move(lhs)), rhs(std::move(rhs)) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Binary; }
+};
+
+/// `[(a, b, c), ...]`, an option of `orthogonalize`.
+struct CoefficientListExpr : Expr {
+  std::vector<std::array<Constant, 3>> steps;
+  explicit CoefficientListExpr(SourceRange range)
+      : Expr(Kind::CoefficientList, range) {}
+  static bool classof(const Expr *e) {
+    return e->kind == Kind::CoefficientList;
+  }
+};
+
+/// The functions of the language; Builtins.h has the table of them.
+enum class Function : uint8_t {
+  Sqrt,
+  Rsqrt,
+  Abs,
+  Sign,
+  Exp,
+  Log,
+  Min,
+  Max, ///< Of two values; with one tensor it is MaxOf.
+  Clamp,
+  Lerp,
+  Select,
+  Cast,
+  Momentum,
+  Decay,
+  Sum,
+  Mean,
+  Rms,
+  Norm,
+  MaxOf,
+  Orthogonalize,
+};
+
+/// What `orthogonalize` means once its options are resolved.
+struct Orthogonalization {
+  /// One (a, b, c) per step; a safety factor is already divided in.
+  std::vector<std::array<double, 3>> coefficients;
+  std::string coefficientSet; ///< The set's name, empty for a list.
+  ElementType precision = ElementType::BF16;
+  double eps = 1e-7;
+};
+
+struct CallExpr : Expr {
+  struct Option {
+    Name name;
+    ExprPtr value;
+  };
+
+  Name callee;
+  std::vector<ExprPtr> arguments; ///< Positional ones.
+  std::vector<Option> options;    ///< `name = value`.
+
+  std::optional<Function> function; ///< analysis
+  /// analysis, of a reduction: One (of everything), Rows (`over = columns`) or
+  /// Cols (`over = rows`).
+  Shape reducesTo = Shape::One;
+  ElementType castTo = ElementType::Invalid;         ///< analysis, of `cast`
+  std::optional<Orthogonalization> orthogonalization; ///< analysis
+
+  CallExpr(SourceRange range, Name callee)
+      : Expr(Kind::Call, range), callee(std::move(callee)) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::Call; }
+};
+
+//===----------------------------------------------------------------------===//
+// Statements and declarations
+//===----------------------------------------------------------------------===//
+
+struct Statement {
+  enum class Kind : uint8_t { Let, Assign };
+  const Kind kind;
+  SourceRange range;
+  Name target;
+  ExprPtr value;
+
+  virtual ~Statement() = default;
+
+protected:
+  Statement(Kind kind, SourceRange range, Name target, ExprPtr value)
+      : kind(kind), range(range), target(std::move(target)),
+        value(std::move(value)) {}
+};
+
+/// `let NAME = value`: a name for a value, for the rest of the rule.
+struct LetStatement : Statement {
+  bool isUsed = false; ///< analysis
+  LetStatement(SourceRange range, Name target, ExprPtr value)
+      : Statement(Kind::Let, range, std::move(target), std::move(value)) {}
+  static bool classof(const Statement *s) { return s->kind == Kind::Let; }
+};
+
+/// `NAME = value` for a state, or `param = value`. Later statements read the
+/// value as the state stores it, rounded to the state's dtype.
+struct AssignStatement : Statement {
+  const State *state = nullptr; ///< analysis; null for `param`
+  AssignStatement(SourceRange range, Name target, ExprPtr value)
+      : Statement(Kind::Assign, range, std::move(target), std::move(value)) {}
+  bool isParam() const { return target.text == "param"; }
+  static bool classof(const Statement *s) { return s->kind == Kind::Assign; }
+};
+
+/// Why a rule applies to matrices only.
+struct MatrixNeed {
+  SourceRange range;
+  std::string what; ///< E.g. "'orthogonalize'".
+};
+
+/// One `optimizer`: what happens to one matrix or vector parameter in a step.
+struct Rule {
+  Name name;
+  std::vector<Hyperparameter> hyperparameters;
+  std::vector<State> states;
+  std::optional<Master> master;
+  std::vector<std::unique_ptr<Statement>> statements;
+  SourceRange range;
+  bool hasSyntaxErrors = false; ///< Statements may be missing.
+
+  std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
+};
+
+/// `NAME = value` in a claim.
+struct Setting {
+  Name name;
+  std::optional<Constant> number; ///< Of a hyperparameter.
+  std::optional<Name> word;       ///< Of `missing_grad`.
+};
+
+enum class MissingGrad : uint8_t { Error, Skip, Zero };
+llvm::StringRef spell(MissingGrad value);
+
+/// One line of a route: which parameters a rule takes.
+struct Claim {
+  Name ruleName;
+  std::vector<Setting> settings;
+  bool isRest = false;   ///< Whatever no other claim takes.
+  bool isMatrix = false; ///< Matrices only; with globs, those that match one.
+  std::vector<StringLiteral> globs;
+  std::vector<StringLiteral> except;
+  SourceRange range;
+  SourceRange selectorRange;
+
+  const Rule *rule = nullptr;                      ///< analysis
+  MissingGrad missingGrad = MissingGrad::Error;    ///< analysis
+  /// analysis: one value per hyperparameter of the rule, in its order.
+  std::vector<double> values;
+};
+
+struct Route {
+  std::vector<Claim> claims;
+  SourceRange range;
+};
+
+struct File {
+  const Source *source = nullptr;
+  std::vector<std::unique_ptr<Rule>> rules;
+  std::vector<Route> routes; ///< More than one is an error of analysis.
+
+  /// The route, or null where the file has none.
+  const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }
+};
+
+/// The tree as text without positions, for tests and debugging: two files with
+/// equal dumps mean the same.
+std::string dump(const File &file);
+std::string dump(const Expr &expr);
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_AST_H

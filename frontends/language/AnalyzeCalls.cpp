@@ -1,0 +1,388 @@
+//===- AnalyzeCalls.cpp - Functions, reductions and orthogonalize ---------===//
+#include "frontends/language/Analyzer.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+
+using namespace stepc::lang;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::Twine;
+
+static CallExpr::Option *findOption(CallExpr &call, StringRef name) {
+  for (CallExpr::Option &option : call.options)
+    if (option.name.text == name)
+      return &option;
+  return nullptr;
+}
+
+/// The value of a number with or without a sign.
+static std::optional<double> constantValue(const Expr &expr) {
+  if (const auto *number = llvm::dyn_cast<NumberExpr>(&expr))
+    return number->value;
+  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
+    if (unary->op == UnaryOp::Negate)
+      if (const auto *number = llvm::dyn_cast<NumberExpr>(unary->operand.get()))
+        return -number->value;
+  return std::nullopt;
+}
+
+/// The word that an option is set to, or an empty string.
+static StringRef wordOf(const Expr &expr) {
+  const auto *name = llvm::dyn_cast<NameExpr>(&expr);
+  return name ? StringRef(name->name) : StringRef();
+}
+
+static std::string list(ArrayRef<StringRef> words) {
+  return llvm::join(words.drop_back(), ", ") + " or " + words.back().str();
+}
+
+/// How messages show an option's value that is not what it should be.
+static std::string found(const Expr &expr) {
+  StringRef word = wordOf(expr);
+  if (!word.empty())
+    return ("'" + word + "'").str();
+  if (std::optional<double> value = constantValue(expr)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%g", *value);
+    return text;
+  }
+  return llvm::isa<CoefficientListExpr>(expr) ? "a list" : "an expression";
+}
+
+const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
+  StringRef name = call.callee.text;
+  if (const FunctionInfo *info = findFunction(name))
+    return info;
+  if (llvm::is_contained(plannedFunctions(), name)) {
+    diagnostics.error(call.callee.range,
+                      "'" + name + "' is not supported yet");
+    return nullptr;
+  }
+  if (auto it = symbols.find(name); it != symbols.end()) {
+    diagnostics
+        .error(call.callee.range, "expected a function, found the value '" +
+                                      name + "'")
+        .withNote(it->second.range, "it is declared here")
+        .withHint("a product is written '" + name + " * (...)'");
+    return nullptr;
+  }
+  Diagnostic &error =
+      diagnostics.error(call.callee.range, "unknown function '" + name + "'");
+  if (name == "where") {
+    error.withHint("did you mean 'select'?");
+    return nullptr;
+  }
+  if (name == "pow") {
+    error.withHint("a power is written 'x ^ y'");
+    return nullptr;
+  }
+  std::vector<StringRef> names;
+  for (const FunctionInfo &info : functions())
+    names.push_back(info.name);
+  hintNearest(error, name, names);
+  return nullptr;
+}
+
+bool RuleAnalyzer::checkArgumentCount(CallExpr &call,
+                                      const FunctionInfo &info) {
+  size_t count = call.arguments.size();
+  if (count == info.argumentCount)
+    return true;
+  Diagnostic &error = diagnostics.error(
+      call.range, "expected " + Twine(info.argumentCount) +
+                      (info.argumentCount == 1 ? " argument" : " arguments") +
+                      " of '" + info.name + "', found " + Twine(count));
+  if (info.function == Function::Min && count == 1)
+    error.withHint("the least of a tensor is '-max(-x)'");
+  return false;
+}
+
+bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
+  bool valid = true;
+  for (const CallExpr::Option &option : call.options) {
+    StringRef name = option.name.text;
+    const auto &first = *findOption(call, name);
+    if (!llvm::is_contained(allowed, name)) {
+      valid = false;
+      if (name == "algorithm" && call.function == Function::Orthogonalize) {
+        diagnostics.error(option.name.range, "'algorithm' is not supported yet");
+        continue;
+      }
+      Diagnostic &error = diagnostics.error(
+          option.name.range,
+          "unknown argument '" + name + "' of '" + call.callee.text + "'");
+      if (allowed.empty())
+        error.withHint("'" + Twine(call.callee.text) +
+                       "' takes its arguments by position");
+      else if (allowed.size() == 1)
+        error.withHint("did you mean '" + allowed[0] + "'?");
+      else
+        hintNearest(error, name, allowed);
+    } else if (&first != &option) {
+      valid = false;
+      diagnostics
+          .error(option.name.range, "argument '" + name + "' is given twice")
+          .withNote(first.name.range, "the first is here");
+    }
+  }
+  return valid;
+}
+
+Type RuleAnalyzer::analyzeCall(CallExpr &call) {
+  const FunctionInfo *info = findCallee(call);
+  if (!info) {
+    for (const ExprPtr &argument : call.arguments)
+      analyzeExpr(*argument);
+    return {};
+  }
+  call.function = info->function;
+  FunctionClass functionClass = info->functionClass;
+  if (info->function == Function::Max && call.arguments.size() == 1) {
+    call.function = Function::MaxOf;
+    functionClass = FunctionClass::Reduction;
+  }
+
+  ArrayRef<StringRef> options;
+  static constexpr StringRef reductionOptions[] = {"over"};
+  static constexpr StringRef orthogonalizeOptions[] = {
+      "steps", "coefficients", "precision", "eps", "safety"};
+  if (functionClass == FunctionClass::Reduction)
+    options = reductionOptions;
+  else if (functionClass == FunctionClass::Orthogonalize)
+    options = orthogonalizeOptions;
+  bool valid = checkOptions(call, options);
+  if (functionClass != FunctionClass::Reduction || call.arguments.size() != 1)
+    valid &= checkArgumentCount(call, *info);
+  if (!valid) {
+    for (const ExprPtr &argument : call.arguments)
+      if (functionClass != FunctionClass::Cast)
+        analyzeExpr(*argument);
+    return {};
+  }
+
+  switch (functionClass) {
+  case FunctionClass::Elementwise:
+    return analyzeElementwise(call, call.arguments);
+  case FunctionClass::Select:
+    return analyzeSelect(call);
+  case FunctionClass::Cast:
+    return analyzeCast(call);
+  case FunctionClass::Named:
+    return analyzeNamed(call, *info);
+  case FunctionClass::Reduction:
+    return analyzeReduction(call);
+  case FunctionClass::Orthogonalize:
+    return analyzeOrthogonalize(call);
+  }
+  return {};
+}
+
+Type RuleAnalyzer::analyzeElementwise(CallExpr &call,
+                                      ArrayRef<ExprPtr> operands) {
+  Shape shape = Shape::Scalar;
+  bool valid = true;
+  for (const ExprPtr &operand : operands) {
+    Type type = analyzeNumber(*operand);
+    valid &= type.isValid();
+    shape = broadcast(shape, type.shape);
+  }
+  if (!valid)
+    return {};
+  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+}
+
+Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
+  Type condition = analyzeCondition(*call.arguments[0]);
+  Type values =
+      analyzeElementwise(call, ArrayRef(call.arguments).drop_front());
+  if (!condition.isValid() || !values.isValid())
+    return {};
+  Shape shape = broadcast(condition.shape, values.shape);
+  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+}
+
+Type RuleAnalyzer::analyzeCast(CallExpr &call) {
+  Type type = analyzeTensor(*call.arguments[0]);
+  const Expr &dtype = *call.arguments[1];
+  std::optional<ElementType> element = parseElementType(wordOf(dtype));
+  if (!element) {
+    diagnostics.error(dtype.range,
+                      "expected f32, bf16 or f16, found " + found(dtype));
+    return {};
+  }
+  call.castTo = *element;
+  return type.isValid() ? Type{type.shape, *element} : Type();
+}
+
+Type RuleAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
+  Shape shape = Shape::Scalar;
+  bool valid = true;
+  for (auto [index, argument] : llvm::enumerate(call.arguments)) {
+    if (index < info.tensorCount) {
+      Type type = analyzeTensor(*argument);
+      valid &= type.isValid();
+      shape = broadcast(shape, type.shape);
+      continue;
+    }
+    Type type = analyzeNumber(*argument);
+    if (type.isValid() && !type.isScalar()) {
+      diagnostics.error(argument->range,
+                        "expected a scalar, found " + describe(type));
+      valid = false;
+    }
+    valid &= type.isValid();
+  }
+  return valid ? Type{shape, ElementType::F32} : Type();
+}
+
+Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
+  Expr &operand = *call.arguments[0];
+  Type type = analyzeTensor(operand);
+  CallExpr::Option *over = findOption(call, "over");
+  if (over) {
+    StringRef word = wordOf(*over->value);
+    if (word != "columns" && word != "rows") {
+      Diagnostic &error = diagnostics.error(
+          over->value->range,
+          "expected 'columns' or 'rows', found " + found(*over->value));
+      if (word.starts_with("col"))
+        error.withHint("did you mean 'columns'?");
+      return {};
+    }
+    needMatrix(over->name.range, "'over = " + word + "'");
+    call.reducesTo = word == "columns" ? Shape::Rows : Shape::Cols;
+  }
+  if (!type.isValid())
+    return {};
+  if (type.shape == Shape::One || (over && type.shape != Shape::Full)) {
+    StringRef wanted =
+        over ? describe(Shape::Full) : StringRef("a tensor of several values");
+    diagnostics.error(operand.range,
+                      "expected " + wanted + ", found " + describe(type));
+    return {};
+  }
+  return {call.reducesTo, ElementType::F32};
+}
+
+Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
+  Expr &operand = *call.arguments[0];
+  needMatrix(call.callee.range, "'orthogonalize'");
+  Type type = analyzeNumber(operand);
+  bool valid = type.isValid();
+  if (valid && type.shape != Shape::Full) {
+    diagnostics.error(operand.range, "expected " + describe(Shape::Full) +
+                                         ", found " + describe(type));
+    valid = false;
+  }
+
+  Orthogonalization result;
+  if (CallExpr::Option *precision = findOption(call, "precision")) {
+    auto element = parseElementType(wordOf(*precision->value));
+    if (!element)
+      diagnostics.error(precision->value->range,
+                        "expected f32, bf16 or f16, found " +
+                            found(*precision->value));
+    valid &= element.has_value();
+    result.precision = element.value_or(ElementType::F32);
+  }
+  if (CallExpr::Option *eps = findOption(call, "eps")) {
+    std::optional<double> value = constantValue(*eps->value);
+    if (!value || *value <= 0) {
+      diagnostics.error(eps->value->range, "expected a constant above 0, found " +
+                                               found(*eps->value));
+      valid = false;
+    }
+    result.eps = value.value_or(1);
+  }
+  valid &= resolveCoefficients(call, result);
+  if (!valid)
+    return {};
+  ElementType element = result.precision;
+  call.orthogonalization = std::move(result);
+  return {Shape::Full, element};
+}
+
+bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
+                                       Orthogonalization &result) {
+  constexpr unsigned maxSteps = 100;
+  CallExpr::Option *coefficients = findOption(call, "coefficients");
+  CallExpr::Option *steps = findOption(call, "steps");
+  CallExpr::Option *safety = findOption(call, "safety");
+
+  std::optional<unsigned> count;
+  if (steps) {
+    std::optional<double> value = constantValue(*steps->value);
+    if (!value || *value != std::floor(*value) || *value < 1 ||
+        *value > maxSteps) {
+      diagnostics.error(steps->value->range,
+                        "expected a whole number of steps from 1 to " +
+                            Twine(maxSteps) + ", found " + found(*steps->value));
+      return false;
+    }
+    count = static_cast<unsigned>(*value);
+  }
+  double factor = 1;
+  if (safety) {
+    std::optional<double> value = constantValue(*safety->value);
+    if (!value || *value < 1) {
+      diagnostics.error(safety->value->range,
+                        "expected a constant of at least 1, found " +
+                            found(*safety->value));
+      return false;
+    }
+    factor = *value;
+    if (!coefficients || wordOf(*coefficients->value) != "polar_express") {
+      diagnostics.error(safety->name.range,
+                        "expected 'safety' with 'coefficients = polar_express' "
+                        "only");
+      return false;
+    }
+  }
+
+  if (coefficients && llvm::isa<CoefficientListExpr>(*coefficients->value)) {
+    const auto &given = llvm::cast<CoefficientListExpr>(*coefficients->value);
+    if (given.steps.empty() || given.steps.size() > maxSteps ||
+        (count && *count != given.steps.size())) {
+      Diagnostic &error = diagnostics.error(
+          given.range, "expected " + (count ? Twine(*count) : "1 to 100") +
+                           " coefficients, one per step, found " +
+                           Twine(given.steps.size()));
+      if (steps)
+        error.withNote(steps->name.range, "the number of steps is given here");
+      return false;
+    }
+    for (const auto &step : given.steps)
+      result.coefficients.push_back(
+          {step[0].value, step[1].value, step[2].value});
+    return true;
+  }
+
+  StringRef name = coefficients ? wordOf(*coefficients->value) : "simple";
+  const CoefficientSet *set = findCoefficientSet(name);
+  if (!set) {
+    std::vector<StringRef> names;
+    for (const CoefficientSet &each : coefficientSets())
+      names.push_back(each.name);
+    Diagnostic &error = diagnostics.error(
+        coefficients->value->range,
+        "expected a list or one of " + list(names) + ", found " +
+            found(*coefficients->value));
+    if (!name.empty())
+      hintNearest(error, name, names);
+    return false;
+  }
+  if (count && !set->isOpenEnded && *count != set->steps.size()) {
+    diagnostics
+        .error(steps->value->range, "expected the " + Twine(set->steps.size()) +
+                                        " steps of the coefficients '" + name +
+                                        "', found " + Twine(*count))
+        .withHint("give a list to use some of them");
+    return false;
+  }
+  result.coefficientSet = name.str();
+  result.coefficients = set->take(count.value_or(set->defaultSteps), factor);
+  return true;
+}

@@ -1,0 +1,170 @@
+//===- AnalyzeExpressions.cpp - Names, operators and kinds ----------------===//
+#include "frontends/language/Analyzer.h"
+
+using namespace stepc::lang;
+using llvm::StringRef;
+using llvm::Twine;
+
+/// The type of arithmetic: f64 among scalars, f32 as soon as a tensor is there.
+static Type arithmetic(Shape shape) {
+  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+}
+
+Type RuleAnalyzer::analyzeExpr(Expr &expr) {
+  Type type;
+  switch (expr.kind) {
+  case Expr::Kind::Error:
+    break;
+  case Expr::Kind::Number:
+    type = arithmetic(Shape::Scalar);
+    break;
+  case Expr::Kind::Name:
+    type = analyzeName(llvm::cast<NameExpr>(expr));
+    break;
+  case Expr::Kind::Unary:
+    type = analyzeUnary(llvm::cast<UnaryExpr>(expr));
+    break;
+  case Expr::Kind::Binary:
+    type = analyzeBinary(llvm::cast<BinaryExpr>(expr));
+    break;
+  case Expr::Kind::Call:
+    type = analyzeCall(llvm::cast<CallExpr>(expr));
+    break;
+  case Expr::Kind::CoefficientList:
+    diagnostics.error(expr.range, "expected a value, found a list")
+        .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
+    break;
+  }
+  expr.type = type;
+  return type;
+}
+
+bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
+  using Symbol = NameExpr::Symbol;
+  static constexpr struct {
+    StringRef name;
+    Symbol symbol;
+  } builtins[] = {{"param", Symbol::Param}, {"grad", Symbol::Grad},
+                  {"step", Symbol::Step},   {"rows", Symbol::Rows},
+                  {"cols", Symbol::Cols},   {"numel", Symbol::Numel}};
+  for (const auto &builtin : builtins)
+    if (name.name == builtin.name) {
+      name.symbol = builtin.symbol;
+      return true;
+    }
+  return false;
+}
+
+Type RuleAnalyzer::analyzeName(NameExpr &name) {
+  if (resolveBuiltin(name)) {
+    switch (name.symbol) {
+    case NameExpr::Symbol::Param:
+      // What storage rounds it to is the manifest's, not the rule's: a read
+      // of the new value would mean something else for every parameter.
+      if (paramAssignment) {
+        diagnostics
+            .error(name.range, "'param' is read after it was assigned")
+            .withNote(paramAssignment->target.range, "the assignment is here")
+            .withHint("name the new value with 'let' before assigning it");
+        return {};
+      }
+      [[fallthrough]];
+    case NameExpr::Symbol::Grad:
+      return arithmetic(Shape::Full);
+    case NameExpr::Symbol::Rows:
+    case NameExpr::Symbol::Cols:
+      needMatrix(name.range, "'" + Twine(name.name) + "'");
+      [[fallthrough]];
+    default:
+      return arithmetic(Shape::Scalar);
+    }
+  }
+  auto it = symbols.find(name.name);
+  if (it == symbols.end()) {
+    unknownName(name.name, name.range);
+    return {};
+  }
+  Symbol &symbol = it->second;
+  // A `let` begins to exist after its own statement, a state after its name.
+  uint32_t visibleFrom =
+      symbol.let ? symbol.let->range.end : symbol.range.end;
+  if (name.range.begin < visibleFrom) {
+    diagnostics
+        .error(name.range,
+               "'" + Twine(name.name) + "' is used before it is declared")
+        .withNote(symbol.range, "the declaration is here");
+    return {};
+  }
+  if (symbol.hyperparameter) {
+    symbol.hyperparameter->isUsed = true;
+    name.symbol = NameExpr::Symbol::Hyperparameter;
+    name.hyperparameter = symbol.hyperparameter;
+    return arithmetic(Shape::Scalar);
+  }
+  if (symbol.state) {
+    name.symbol = NameExpr::Symbol::State;
+    name.state = symbol.state;
+    return {symbol.state->shape, symbol.state->element};
+  }
+  symbol.let->isUsed = true;
+  name.symbol = NameExpr::Symbol::Let;
+  name.let = symbol.let;
+  return symbol.let->value->type;
+}
+
+void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
+  Diagnostic &error =
+      diagnostics.error(range, "unknown name '" + name + "'");
+  if (findFunction(name))
+    error.withHint("'" + name + "' is a function: " + name + "(...)");
+  else
+    hintNearest(error, name, valueNames());
+}
+
+Type RuleAnalyzer::analyzeNumber(Expr &expr) {
+  Type type = analyzeExpr(expr);
+  if (!type.isCondition())
+    return type;
+  diagnostics.error(expr.range, "expected a number, found a condition")
+      .withHint("choose numbers with 'select(condition, a, b)'");
+  return {};
+}
+
+Type RuleAnalyzer::analyzeCondition(Expr &expr) {
+  Type type = analyzeExpr(expr);
+  if (!type.isValid() || type.isCondition())
+    return type;
+  diagnostics.error(expr.range,
+                    "expected a condition, found " + describe(type))
+      .withHint("compare it: 'x != 0'");
+  return {};
+}
+
+Type RuleAnalyzer::analyzeTensor(Expr &expr) {
+  Type type = analyzeNumber(expr);
+  if (!type.isValid() || !type.isScalar())
+    return type;
+  diagnostics.error(expr.range, "expected a tensor, found a scalar");
+  return {};
+}
+
+Type RuleAnalyzer::analyzeUnary(UnaryExpr &unary) {
+  if (unary.op == UnaryOp::Not)
+    return analyzeCondition(*unary.operand);
+  Type type = analyzeNumber(*unary.operand);
+  return type.isValid() ? arithmetic(type.shape) : Type();
+}
+
+Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
+  bool logical = isLogical(binary.op);
+  Type lhs = logical ? analyzeCondition(*binary.lhs)
+                     : analyzeNumber(*binary.lhs);
+  Type rhs = logical ? analyzeCondition(*binary.rhs)
+                     : analyzeNumber(*binary.rhs);
+  if (!lhs.isValid() || !rhs.isValid())
+    return {};
+  Shape shape = broadcast(lhs.shape, rhs.shape);
+  if (logical || isComparison(binary.op))
+    return {shape, ElementType::Condition};
+  return arithmetic(shape);
+}

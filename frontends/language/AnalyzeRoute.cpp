@@ -1,0 +1,168 @@
+//===- AnalyzeRoute.cpp - Claims against rules ----------------------------===//
+#include "frontends/language/Analyzer.h"
+
+using namespace stepc::lang;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+
+class RouteAnalyzer {
+public:
+  RouteAnalyzer(File &file, Diagnostics &diagnostics)
+      : file(file), diagnostics(diagnostics) {}
+
+  void run(Route &route) {
+    const Claim *rest = nullptr;
+    for (Claim &claim : route.claims) {
+      analyzeClaim(claim);
+      if (!claim.isRest)
+        continue;
+      if (rest)
+        diagnostics.error(claim.selectorRange, "'rest' is claimed twice")
+            .withNote(rest->selectorRange, "the first claim is here");
+      rest = &claim;
+    }
+    if (route.claims.empty() && !diagnostics.hasErrors())
+      diagnostics.error(route.range, "expected at least one claim in the route, "
+                                     "found none");
+  }
+
+private:
+  void analyzeClaim(Claim &claim) {
+    checkGlobs(claim.globs);
+    checkGlobs(claim.except);
+    for (const auto &rule : file.rules)
+      if (rule->name.text == claim.ruleName.text && !claim.rule)
+        claim.rule = rule.get();
+    checkDuplicates(claim);
+    if (!claim.rule) {
+      Diagnostic &error =
+          diagnostics.error(claim.ruleName.range, "unknown optimizer '" +
+                                                      claim.ruleName.text +
+                                                      "'");
+      std::vector<StringRef> names;
+      for (const auto &rule : file.rules)
+        names.push_back(rule->name.text);
+      hintNearest(error, claim.ruleName.text, names);
+      return;
+    }
+    for (const Setting &setting : claim.settings)
+      if (setting.name.text == "missing_grad")
+        setMissingGrad(claim, setting);
+      else
+        checkHyperparameter(claim, setting);
+    collectValues(claim);
+  }
+
+  void checkDuplicates(const Claim &claim) {
+    llvm::StringMap<SourceRange> seen;
+    for (const Setting &setting : claim.settings) {
+      auto [it, isNew] =
+          seen.try_emplace(setting.name.text, setting.name.range);
+      if (!isNew)
+        diagnostics
+            .error(setting.name.range,
+                   "'" + setting.name.text + "' is given twice")
+            .withNote(it->second, "the first is here");
+    }
+  }
+
+  void setMissingGrad(Claim &claim, const Setting &setting) {
+    for (MissingGrad value :
+         {MissingGrad::Error, MissingGrad::Skip, MissingGrad::Zero})
+      if (setting.word && setting.word->text == spell(value)) {
+        claim.missingGrad = value;
+        return;
+      }
+    SourceRange range =
+        setting.word ? setting.word->range : setting.number->range;
+    diagnostics.error(range, "expected error, skip or zero, found " +
+                                 (setting.word
+                                      ? "'" + Twine(setting.word->text) + "'"
+                                      : Twine("a number")));
+  }
+
+  void checkHyperparameter(const Claim &claim, const Setting &setting) {
+    std::vector<StringRef> names;
+    for (const Hyperparameter &hyper : claim.rule->hyperparameters)
+      names.push_back(hyper.name.text);
+    if (!llvm::is_contained(names, setting.name.text)) {
+      names.push_back("missing_grad");
+      Diagnostic &error = diagnostics.error(
+          setting.name.range, "unknown hyperparameter '" + setting.name.text +
+                                  "' of '" + claim.rule->name.text + "'");
+      error.withNote(claim.rule->name.range, "the optimizer is declared here");
+      hintNearest(error, setting.name.text, names);
+    } else if (setting.word) {
+      diagnostics.error(setting.word->range, "expected a number, found '" +
+                                                 setting.word->text + "'");
+    }
+  }
+
+  void collectValues(Claim &claim) {
+    for (const Hyperparameter &hyper : claim.rule->hyperparameters) {
+      std::optional<Constant> value = hyper.defaultValue;
+      bool isGiven = false;
+      for (const Setting &setting : claim.settings)
+        if (setting.name.text == hyper.name.text) {
+          isGiven = true;
+          if (setting.number)
+            value = setting.number;
+        }
+      claim.values.push_back(value ? value->value : 0);
+      if (!value && !isGiven)
+        diagnostics
+            .error(claim.ruleName.range,
+                   "expected a value for '" + hyper.name.text + "' of '" +
+                       claim.rule->name.text + "', found none")
+            .withNote(hyper.range, "it has no default")
+            .withHint("write '" + claim.rule->name.text + "(" +
+                      hyper.name.text + " = ...)'");
+    }
+  }
+
+  void checkGlobs(const std::vector<StringLiteral> &globs) {
+    for (const StringLiteral &glob : globs) {
+      if (glob.value.empty())
+        diagnostics.error(glob.range, "expected a pattern, found an empty one");
+      if (hasOpenSet(glob.value))
+        diagnostics.error(glob.range, "expected ']' after '[' in a pattern")
+            .withHint("a '[' of the name itself is written '[[]'");
+    }
+  }
+
+  /// As in fnmatch, a `]` that comes first in a set belongs to it.
+  static bool hasOpenSet(StringRef glob) {
+    while (true) {
+      size_t open = glob.find('[');
+      if (open == StringRef::npos)
+        return false;
+      glob = glob.drop_front(open + 1);
+      glob.consume_front("!");
+      size_t close = glob.find(']', 1);
+      if (close == StringRef::npos)
+        return true;
+      glob = glob.drop_front(close + 1);
+    }
+  }
+
+  File &file;
+  Diagnostics &diagnostics;
+};
+
+} // namespace
+
+void stepc::lang::analyzeRoutes(File &file, Diagnostics &diagnostics) {
+  // Point at the word, not at the whole block.
+  auto word = [](const Route &route) {
+    return SourceRange{route.range.begin, route.range.begin + 5};
+  };
+  for (size_t i = 1; i < file.routes.size(); ++i)
+    diagnostics
+        .error(word(file.routes[i]),
+               "expected one route in a file, found another")
+        .withNote(word(file.routes[0]), "the first is here");
+  for (Route &route : file.routes)
+    RouteAnalyzer(file, diagnostics).run(route);
+}

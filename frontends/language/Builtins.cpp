@@ -1,0 +1,114 @@
+//===- Builtins.cpp -------------------------------------------------------===//
+#include "frontends/language/Builtins.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace stepc::lang;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+ArrayRef<FunctionInfo> stepc::lang::functions() {
+  using C = FunctionClass;
+  static constexpr FunctionInfo table[] = {
+      {"sqrt", Function::Sqrt, C::Elementwise, 1},
+      {"rsqrt", Function::Rsqrt, C::Elementwise, 1},
+      {"abs", Function::Abs, C::Elementwise, 1},
+      {"sign", Function::Sign, C::Elementwise, 1},
+      {"exp", Function::Exp, C::Elementwise, 1},
+      {"log", Function::Log, C::Elementwise, 1},
+      {"min", Function::Min, C::Elementwise, 2},
+      {"max", Function::Max, C::Elementwise, 2},
+      {"clamp", Function::Clamp, C::Elementwise, 3},
+      {"lerp", Function::Lerp, C::Elementwise, 3},
+      {"select", Function::Select, C::Select, 3},
+      {"cast", Function::Cast, C::Cast, 2},
+      {"momentum", Function::Momentum, C::Named, 3, 2},
+      {"decay", Function::Decay, C::Named, 3, 1},
+      {"sum", Function::Sum, C::Reduction, 1},
+      {"mean", Function::Mean, C::Reduction, 1},
+      {"rms", Function::Rms, C::Reduction, 1},
+      {"norm", Function::Norm, C::Reduction, 1},
+      {"orthogonalize", Function::Orthogonalize, C::Orthogonalize, 1},
+  };
+  return table;
+}
+
+const FunctionInfo *stepc::lang::findFunction(StringRef name) {
+  const FunctionInfo *it = llvm::find_if(
+      functions(), [&](const FunctionInfo &info) { return info.name == name; });
+  return it == functions().end() ? nullptr : it;
+}
+
+ArrayRef<StringRef> stepc::lang::plannedFunctions() {
+  static constexpr StringRef names[] = {"matmul", "transpose", "blocks",
+                                        "stochastic_round"};
+  return names;
+}
+
+ArrayRef<StringRef> stepc::lang::plannedStatements() {
+  static constexpr StringRef names[] = {"clip_grad_norm", "loss_scale",
+                                        "skip_non_finite", "block"};
+  return names;
+}
+
+using Triple = std::array<double, 3>;
+
+// Keller Jordan's Muon and torch.optim.Muon.
+static constexpr Triple simple[] = {{3.4445, -4.7750, 2.0315}};
+// leloykun, modded-nanogpt.
+static constexpr Triple quintic[] = {{4.0848, -6.8946, 2.9270},
+                                     {3.9505, -6.3029, 2.6377},
+                                     {3.7418, -5.5913, 2.3037},
+                                     {2.8769, -3.1427, 1.2046},
+                                     {2.8366, -3.0525, 1.2012}};
+// arXiv 2505.16932, without a safety factor.
+static constexpr Triple polarExpress[] = {
+    {8.28721201814563, -23.595886519098837, 17.300387312530933},
+    {4.107059111542203, -2.9478499167379106, 0.5448431082926601},
+    {3.9486908534822946, -2.908902115962949, 0.5518191394370137},
+    {3.3184196573706015, -2.488488024314874, 0.51004894012372},
+    {2.300652019954817, -1.6689039845747493, 0.4188073119525673},
+    {1.891301407787398, -1.2679958271945868, 0.37680408948524835},
+    {1.875, -1.25, 0.375}};
+// arXiv 2506.10935.
+static constexpr Triple cans[] = {{8.4703, -25.1081, 18.6293},
+                                  {4.1828, -3.1087, 0.5806},
+                                  {3.9619, -2.9541, 0.5630},
+                                  {3.2866, -2.4647, 0.5074},
+                                  {2.2737, -1.6447, 0.4162}};
+// arXiv 2606.00371: c = 0, so the square of the Gram matrix is not needed.
+static constexpr Triple cubic5[] = {{3.3656576, -3.3420992, 0},
+                                    {2.5744352, -1.4957376, 0},
+                                    {2.5368962, -1.4312570, 0},
+                                    {2.4418906, -1.2764040, 0},
+                                    {2.2230472, -0.9630650, 0}};
+
+ArrayRef<CoefficientSet> stepc::lang::coefficientSets() {
+  static const CoefficientSet sets[] = {
+      {"simple", simple, true, 5},
+      {"quintic", quintic, false, 5},
+      {"polar_express", polarExpress, true, 5},
+      {"cans", cans, false, 5},
+      {"cubic5", cubic5, false, 5},
+  };
+  return sets;
+}
+
+const CoefficientSet *stepc::lang::findCoefficientSet(StringRef name) {
+  const CoefficientSet *it =
+      llvm::find_if(coefficientSets(), [&](const CoefficientSet &set) {
+        return set.name == name;
+      });
+  return it == coefficientSets().end() ? nullptr : it;
+}
+
+std::vector<Triple> CoefficientSet::take(unsigned count, double safety) const {
+  std::vector<Triple> result;
+  for (unsigned i = 0; i < count; ++i) {
+    bool repeats = i + 1 >= steps.size();
+    auto [a, b, c] = steps[std::min<size_t>(i, steps.size() - 1)];
+    double s = repeats ? 1.0 : safety;
+    result.push_back({a / s, b / (s * s * s), c / (s * s * s * s * s)});
+  }
+  return result;
+}

@@ -1,0 +1,58 @@
+//===- Builtins.h - The functions and coefficient sets ----------*- C++ -*-===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_BUILTINS_H
+#define STEPC_FRONTENDS_LANGUAGE_BUILTINS_H
+
+#include "frontends/language/AST.h"
+#include "llvm/ADT/ArrayRef.h"
+
+namespace stepc::lang {
+
+/// How the arguments and the result of a function are checked.
+enum class FunctionClass : uint8_t {
+  Elementwise,   ///< Numbers of any shape; the result is their broadcast.
+  Select,        ///< A condition, then two numbers.
+  Cast,          ///< A tensor and a dtype.
+  Named,         ///< `momentum`, `decay`: tensors first, then scalars.
+  Reduction,     ///< One tensor and the option `over`.
+  Orthogonalize, ///< One full tensor and options.
+};
+
+struct FunctionInfo {
+  llvm::StringRef name;
+  Function function;
+  FunctionClass functionClass;
+  unsigned argumentCount;
+  /// Of a Named function: how many of the arguments are tensors.
+  unsigned tensorCount = 0;
+};
+
+/// All functions. `max` is there once, as Function::Max.
+llvm::ArrayRef<FunctionInfo> functions();
+/// Null for a name that is no function.
+const FunctionInfo *findFunction(llvm::StringRef name);
+/// Functions and statements that design.md plans and this version refuses.
+llvm::ArrayRef<llvm::StringRef> plannedFunctions();
+llvm::ArrayRef<llvm::StringRef> plannedStatements();
+
+/// A named set of Newton-Schulz coefficients.
+struct CoefficientSet {
+  llvm::StringRef name;
+  /// For steps 1, 2, ...
+  llvm::ArrayRef<std::array<double, 3>> steps;
+  /// Whether the last entry repeats for further steps and any prefix is a valid
+  /// choice. Otherwise the set has exactly `steps.size()` steps.
+  bool isOpenEnded;
+  unsigned defaultSteps;
+
+  /// The coefficients of `count` steps. A safety factor s turns (a, b, c) into
+  /// (a/s, b/s^3, c/s^5), except in the entry that repeats: there the singular
+  /// values have converged, and the factor would keep them off one.
+  std::vector<std::array<double, 3>> take(unsigned count, double safety) const;
+};
+
+llvm::ArrayRef<CoefficientSet> coefficientSets();
+const CoefficientSet *findCoefficientSet(llvm::StringRef name);
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_BUILTINS_H

@@ -1,0 +1,142 @@
+//===- Diagnostics.cpp ----------------------------------------------------===//
+#include "frontends/language/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc::lang;
+using llvm::raw_ostream;
+using llvm::StringRef;
+
+Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
+  if (++errors > errorLimit) {
+    dropped = Diagnostic();
+    return dropped;
+  }
+  kept.push_back({Severity::Error, range, message.str(), {}, {}});
+  return kept.back();
+}
+
+Diagnostic &Diagnostics::warning(SourceRange range,
+                                 const llvm::Twine &message) {
+  kept.push_back({Severity::Warning, range, message.str(), {}, {}});
+  return kept.back();
+}
+
+namespace {
+
+/// Prints with ANSI colors or without.
+class Printer {
+public:
+  Printer(raw_ostream &os, const Source &source, bool colors)
+      : os(os), source(source), colors(colors) {}
+
+  void print(const Diagnostic &diagnostic) {
+    bool isError = diagnostic.severity == Severity::Error;
+    header(diagnostic.range, isError ? "error" : "warning",
+           isError ? raw_ostream::RED : raw_ostream::MAGENTA,
+           diagnostic.message);
+    for (const Diagnostic::Note &note : diagnostic.notes)
+      header(note.range, "note", raw_ostream::CYAN, note.message);
+    if (!diagnostic.hint.empty()) {
+      paint(raw_ostream::GREEN, "hint: ");
+      os << diagnostic.hint << '\n';
+    }
+  }
+
+  void paint(raw_ostream::Colors color, StringRef text) {
+    if (colors)
+      os.changeColor(color, /*Bold=*/true);
+    os << text;
+    if (colors)
+      os.resetColor();
+  }
+
+private:
+  void header(SourceRange range, StringRef label, raw_ostream::Colors color,
+              StringRef message) {
+    LineColumn at = source.lineColumn(range.begin);
+    paint(raw_ostream::SAVEDCOLOR, (source.name() + ":" + llvm::Twine(at.line) +
+                                    ":" + llvm::Twine(at.column) + ": ")
+                                       .str());
+    paint(color, (label + ": ").str());
+    os << message << '\n';
+    excerpt(range, at);
+  }
+
+  /// The source line and the carets below it. A very long line is shown around
+  /// the place only.
+  void excerpt(SourceRange range, LineColumn at) {
+    constexpr size_t widest = 160, before = 60;
+    StringRef line = source.line(at.line);
+    size_t first = std::min<size_t>(at.column - 1, line.size());
+    size_t last = std::clamp<size_t>(
+        first + (std::max(range.end, range.begin) - range.begin), first,
+        line.size());
+    size_t from = line.size() > widest && first > before ? first - before : 0;
+    line = line.substr(from, widest);
+    first -= from;
+    last = std::min(last - from, line.size());
+
+    os << "  ";
+    for (char c : line)
+      os << (static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c);
+    os << "\n  ";
+    // One column per UTF-8 character; tabs are copied so that carets line up.
+    auto isContinuation = [](char c) { return (c & 0xC0) == 0x80; };
+    for (char c : line.take_front(first))
+      if (!isContinuation(c))
+        os << (c == '\t' ? '\t' : ' ');
+    std::string marks = "^";
+    for (char c : line.slice(first, last).drop_front(first < last ? 1 : 0))
+      if (!isContinuation(c))
+        marks += '~';
+    paint(raw_ostream::GREEN, marks);
+    os << '\n';
+  }
+
+  raw_ostream &os;
+  const Source &source;
+  bool colors;
+};
+
+} // namespace
+
+void Diagnostics::print(raw_ostream &os, const Source &source,
+                        Color color) const {
+  bool colors = color == Color::Always ||
+                (color == Color::Auto && os.is_displayed() && os.has_colors());
+  bool hadColors = os.colors_enabled();
+  os.enable_colors(colors);
+  Printer printer(os, source, colors);
+  // Of two at one place the first reported comes first.
+  llvm::SmallVector<std::pair<uint32_t, size_t>> order;
+  for (size_t i = 0; i < kept.size(); ++i)
+    order.push_back({kept[i].range.begin, i});
+  llvm::sort(order);
+  for (auto [begin, index] : order)
+    printer.print(kept[index]);
+  if (isFull()) {
+    printer.paint(raw_ostream::RED, "error: ");
+    os << "too many errors, " << errorLimit << " shown\n";
+  }
+  os.enable_colors(hadColors);
+}
+
+StringRef
+stepc::lang::nearestName(StringRef name,
+                         llvm::ArrayRef<StringRef> candidates) {
+  // A third of the letters may differ: 'lrr' is 'lr', but 'x' is not 'm'.
+  unsigned best = static_cast<unsigned>(name.size() / 3 + (name.size() > 1));
+  StringRef nearest;
+  for (StringRef candidate : candidates) {
+    unsigned distance = name.edit_distance_insensitive(
+        candidate, /*AllowReplacements=*/true, best + 1);
+    if (distance < best || (distance == best && nearest.empty())) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  // Two names of the same length with nothing in common are no misspelling.
+  return best < name.size() ? nearest : StringRef();
+}

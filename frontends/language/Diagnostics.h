@@ -1,0 +1,85 @@
+//===- Diagnostics.h - Errors, warnings, notes and hints --------*- C++ -*-===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_DIAGNOSTICS_H
+#define STEPC_FRONTENDS_LANGUAGE_DIAGNOSTICS_H
+
+#include "frontends/language/Source.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/Twine.h"
+#include <deque>
+
+namespace llvm {
+class raw_ostream;
+}
+
+namespace stepc::lang {
+
+enum class Severity : uint8_t { Error, Warning };
+
+/// One message about one place: lower case, no full stop, "expected X, found
+/// Y". Notes point at other places, the hint says what to do about it.
+struct Diagnostic {
+  struct Note {
+    SourceRange range;
+    std::string message;
+  };
+
+  Severity severity = Severity::Error;
+  SourceRange range;
+  std::string message;
+  std::vector<Note> notes;
+  std::string hint;
+
+  Diagnostic &withNote(SourceRange where, const llvm::Twine &text) {
+    notes.push_back({where, text.str()});
+    return *this;
+  }
+  Diagnostic &withHint(const llvm::Twine &text) {
+    hint = text.str();
+    return *this;
+  }
+};
+
+/// Collects what is wrong with one Source. Beyond the limit of errors nothing
+/// more is kept and `print` says so; hasErrors stays true.
+class Diagnostics {
+public:
+  explicit Diagnostics(unsigned errorLimit = 50) : errorLimit(errorLimit) {}
+
+  /// The returned reference stays valid as long as this object.
+  Diagnostic &error(SourceRange range, const llvm::Twine &message);
+  Diagnostic &warning(SourceRange range, const llvm::Twine &message);
+
+  bool hasErrors() const { return errors != 0; }
+  /// True once an error was dropped: a parser need not go on.
+  bool isFull() const { return errors > errorLimit; }
+  unsigned errorCount() const { return errors; }
+  const std::deque<Diagnostic> &all() const { return kept; }
+
+  enum class Color { Auto, Always, Never };
+  /// Prints every diagnostic, in the order of the places they are about, as
+  ///
+  ///   file:line:column: error: message
+  ///       source line
+  ///       ^~~~~~
+  ///   file:line:column: note: message (with its line and caret)
+  ///   hint: what to do
+  ///
+  /// `Auto` colors on a terminal only.
+  void print(llvm::raw_ostream &os, const Source &source,
+             Color color = Color::Auto) const;
+
+private:
+  unsigned errorLimit;
+  unsigned errors = 0;
+  std::deque<Diagnostic> kept;
+  Diagnostic dropped;
+};
+
+/// The candidate nearest to `name` by edit distance if it is near enough to be
+/// a likely misspelling, otherwise an empty string.
+llvm::StringRef nearestName(llvm::StringRef name,
+                            llvm::ArrayRef<llvm::StringRef> candidates);
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_DIAGNOSTICS_H

@@ -1,0 +1,255 @@
+//===- Format.cpp - The house layout of .optim files ----------------------===//
+//
+// The formatter lays out tokens, not the tree: what it prints has the same
+// tokens and comments in the same order, so it can lose neither. The parser
+// only tells where the logical lines begin.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/language/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace stepc::lang;
+using llvm::StringRef;
+
+namespace {
+
+constexpr size_t maxColumns = 100;
+constexpr size_t indentWidth = 2;
+constexpr size_t continuationWidth = 4;
+
+/// Whether a `-` after this token subtracts; otherwise it is a sign.
+bool endsValue(TokenKind kind) {
+  return kind == TokenKind::Name || kind == TokenKind::Number ||
+         kind == TokenKind::RightParen || kind == TokenKind::RightBracket ||
+         isBuiltinValue(kind);
+}
+
+bool isBinaryOperator(TokenKind kind) {
+  return (kind >= TokenKind::Plus && kind <= TokenKind::NotEqual) ||
+         kind == TokenKind::KwAnd || kind == TokenKind::KwOr;
+}
+
+class Formatter {
+public:
+  Formatter(const Source &source, const TokenStream &stream,
+            const std::vector<uint32_t> &lineBegins)
+      : source(source), tokens(stream.tokens), comments(stream.comments),
+        lineBegins(lineBegins) {}
+
+  std::string run() {
+    size_t position = 0;
+    auto nextLine = lineBegins.begin();
+    while (tokens[position].kind != TokenKind::End) {
+      ++nextLine;
+      uint32_t limit = nextLine == lineBegins.end() ? UINT32_MAX : *nextLine;
+      size_t end = position;
+      while (tokens[end].kind != TokenKind::End &&
+             tokens[end].range.begin < limit)
+        ++end;
+      commentsBefore(tokens[position]);
+      logicalLine(position, end);
+      position = end;
+    }
+    commentsBefore(tokens[position]);
+
+    std::string text;
+    for (const std::string &line : lines)
+      text += line + "\n";
+    return text;
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Between logical lines
+  //===--------------------------------------------------------------------===//
+
+  /// Keeps one blank line where the source has any, but none at the edges of a
+  /// block or of the file.
+  void blankLineBefore(uint32_t offset, bool isClosingBrace) {
+    bool wasOpening = !lines.empty() && lineOpensBlock;
+    StringRef between = source.text({lastEnd, offset});
+    if (between.count('\n') > 1 && !lines.empty() && !wasOpening &&
+        !isClosingBrace)
+      lines.emplace_back();
+    lineOpensBlock = false;
+  }
+
+  bool hasCommentBefore(uint32_t offset) const {
+    return comment < comments.size() && comments[comment].range.begin < offset;
+  }
+
+  StringRef takeComment() {
+    SourceRange range = comments[comment++].range;
+    lastEnd = range.end;
+    return source.text(range).rtrim();
+  }
+
+  void commentsBefore(const Token &token) {
+    while (hasCommentBefore(token.range.begin)) {
+      const Comment &next = comments[comment];
+      if (!next.startsLine && !lines.empty()) {
+        lines.back() += ("  " + takeComment()).str();
+        continue;
+      }
+      blankLineBefore(next.range.begin, /*isClosingBrace=*/false);
+      lines.push_back(std::string(depth * indentWidth, ' ') +
+                      takeComment().str());
+    }
+  }
+
+  /// Declarations are set apart even if the source does not.
+  void separateDeclaration() {
+    if (lines.empty())
+      return;
+    for (size_t i = declarationEnd; i < lines.size(); ++i)
+      if (lines[i].empty())
+        return;
+    if (declarationEnd)
+      lines.insert(lines.begin() + declarationEnd, std::string());
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Within a logical line
+  //===--------------------------------------------------------------------===//
+
+  void logicalLine(size_t begin, size_t end) {
+    const Token &first = tokens[begin];
+    bool isClosing = first.kind == TokenKind::RightBrace;
+    bool isDeclaration =
+        first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute;
+    blankLineBefore(first.range.begin, isClosing);
+    // A block can only end where comments may have left a blank line.
+    while (isClosing && !lines.empty() && lines.back().empty())
+      lines.pop_back();
+    if (isDeclaration)
+      separateDeclaration();
+    if (isClosing && depth)
+      --depth;
+    indent = depth * indentWidth;
+
+    lines.emplace_back(indent, ' ');
+    isFresh = true;
+    brackets.clear();
+    // Tokens up to the next place where a break is allowed move as one.
+    for (size_t i = begin; i < end;) {
+      size_t chunkEnd = i;
+      std::string chunk;
+      bool brokenByComment = false;
+      do {
+        if (chunkEnd > begin && chunkEnd > i && spaceBefore(chunkEnd))
+          chunk += ' ';
+        chunk += source.text(tokens[chunkEnd].range);
+        track(tokens[chunkEnd].kind);
+        lastEnd = tokens[chunkEnd].range.end;
+        ++chunkEnd;
+        brokenByComment =
+            chunkEnd < end && hasCommentBefore(tokens[chunkEnd].range.begin);
+      } while (chunkEnd < end && !brokenByComment && !mayBreakBefore(chunkEnd));
+      place(chunk, !isFresh && spaceBefore(i));
+      if (brokenByComment)
+        commentsInside(tokens[chunkEnd]);
+      i = chunkEnd;
+    }
+
+    lineOpensBlock = tokens[end - 1].kind == TokenKind::LeftBrace;
+    if (lineOpensBlock)
+      ++depth;
+    if (isClosing && depth == 0)
+      declarationEnd = lines.size();
+  }
+
+  void place(StringRef chunk, bool space) {
+    size_t width = lines.back().size() + space + chunk.size();
+    if (!isFresh && width > maxColumns) {
+      lines.emplace_back(indent + continuationWidth, ' ');
+      space = false;
+    }
+    lines.back() += space ? " " : "";
+    lines.back() += chunk;
+    isFresh = false;
+  }
+
+  /// A comment ends its line, so the rest goes on below it.
+  void commentsInside(const Token &token) {
+    while (hasCommentBefore(token.range.begin)) {
+      if (!comments[comment].startsLine)
+        lines.back() += ("  " + takeComment()).str();
+      else
+        lines.push_back(std::string(indent + continuationWidth, ' ') +
+                        takeComment().str());
+    }
+    lines.emplace_back(indent + continuationWidth, ' ');
+    isFresh = true;
+  }
+
+  void track(TokenKind kind) {
+    if (kind == TokenKind::LeftParen || kind == TokenKind::LeftBracket)
+      brackets.push_back(kind);
+    if ((kind == TokenKind::RightParen || kind == TokenKind::RightBracket) &&
+        !brackets.empty())
+      brackets.pop_back();
+  }
+
+  bool isSign(size_t i) const {
+    return tokens[i].kind == TokenKind::Minus &&
+           (i == 0 || !endsValue(tokens[i - 1].kind));
+  }
+
+  bool spaceBefore(size_t i) const {
+    if (i == 0)
+      return false;
+    TokenKind before = tokens[i - 1].kind;
+    switch (tokens[i].kind) {
+    case TokenKind::Comma:
+    case TokenKind::RightParen:
+    case TokenKind::RightBracket:
+      return false;
+    case TokenKind::LeftParen:
+    case TokenKind::LeftBracket:
+      if (before == TokenKind::Name)
+        return false;
+      break;
+    default:
+      break;
+    }
+    return before != TokenKind::LeftParen &&
+           before != TokenKind::LeftBracket && !isSign(i - 1);
+  }
+
+  bool mayBreakBefore(size_t i) const {
+    // The three coefficients of a step stay together.
+    size_t open = brackets.size();
+    if (open > 1 && brackets[open - 2] == TokenKind::LeftBracket)
+      return false;
+    TokenKind kind = tokens[i].kind;
+    return tokens[i - 1].kind == TokenKind::Comma || kind == TokenKind::KwFor ||
+           kind == TokenKind::KwExcept ||
+           (isBinaryOperator(kind) && !isSign(i));
+  }
+
+  const Source &source;
+  const std::vector<Token> &tokens;
+  const std::vector<Comment> &comments;
+  const std::vector<uint32_t> &lineBegins;
+
+  std::vector<std::string> lines;
+  size_t comment = 0;        ///< The next one to print.
+  size_t depth = 0;          ///< Open braces.
+  size_t indent = 0;         ///< Of the current logical line.
+  bool isFresh = true;       ///< Nothing but indent is on the last line.
+  bool lineOpensBlock = false;
+  uint32_t lastEnd = 0;      ///< Of what was printed last, in the source.
+  size_t declarationEnd = 0; ///< Lines up to the end of a declaration.
+  std::vector<TokenKind> brackets;
+};
+
+} // namespace
+
+std::optional<std::string>
+stepc::lang::format(const Source &source, Diagnostics &diagnostics) {
+  Parser parser(source, diagnostics);
+  parser.parseFile();
+  if (diagnostics.hasErrors())
+    return std::nullopt;
+  return Formatter(source, parser.tokens(), parser.lineBegins()).run();
+}

@@ -1,0 +1,97 @@
+//===- Lexer.h - Tokens of the .optim language ------------------*- C++ -*-===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_LEXER_H
+#define STEPC_FRONTENDS_LANGUAGE_LEXER_H
+
+#include "frontends/language/Diagnostics.h"
+
+namespace stepc::lang {
+
+enum class TokenKind : uint8_t {
+  End,
+  Invalid, ///< Already reported by the lexer; the parser stays silent.
+  Name,
+  Number,
+  String,
+  LeftParen,
+  RightParen,
+  LeftBrace,
+  RightBrace,
+  LeftBracket,
+  RightBracket,
+  Comma,
+  Colon,
+  Equal,
+  Plus,
+  Minus,
+  Star,
+  Slash,
+  Caret,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  EqualEqual,
+  NotEqual,
+  // Keywords. Function names, dtypes and argument names are ordinary names:
+  // `momentum` can be a hyperparameter and a function at once.
+  KwOptimizer,
+  KwState,
+  KwMaster,
+  KwLet,
+  KwRoute,
+  KwFor,
+  KwExcept,
+  KwMatrix,
+  KwRest,
+  KwAnd,
+  KwOr,
+  KwNot,
+  KwParam,
+  KwGrad,
+  KwStep,
+  KwRows,
+  KwCols,
+  KwNumel,
+  // Reserved: the constructs are planned, so the names must stay free.
+  KwInput,
+  KwMetric,
+};
+
+struct Token {
+  TokenKind kind = TokenKind::End;
+  bool startsLine = false; ///< Nothing but space stands before it on its line.
+  SourceRange range;
+};
+
+struct Comment {
+  bool startsLine = false;
+  SourceRange range; ///< From `//` to the end of the line, without its ending.
+};
+
+struct TokenStream {
+  std::vector<Token> tokens; ///< Ends with one End token.
+  std::vector<Comment> comments;
+};
+
+/// Splits the source into tokens. Characters, numbers and strings that are not
+/// of the language are reported and become Invalid tokens.
+TokenStream lex(const Source &source, Diagnostics &diagnostics);
+
+/// All keywords, in the order of TokenKind.
+llvm::ArrayRef<llvm::StringRef> keywords();
+
+inline bool isKeyword(TokenKind kind) { return kind >= TokenKind::KwOptimizer; }
+/// The names of values that every rule has: param grad step rows cols numel.
+inline bool isBuiltinValue(TokenKind kind) {
+  return kind >= TokenKind::KwParam && kind <= TokenKind::KwNumel;
+}
+/// How messages spell a kind of token: `')'`, `'let'`, `a name`.
+std::string describe(TokenKind kind);
+
+/// The value of a String token's text, quotes included, with `\"` and `\\`
+/// replaced.
+std::string stringValue(llvm::StringRef spelling);
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_LEXER_H

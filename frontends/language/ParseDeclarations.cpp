@@ -1,0 +1,317 @@
+//===- ParseDeclarations.cpp - Rules, statements and routes ---------------===//
+#include "frontends/language/Builtins.h"
+#include "frontends/language/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace stepc::lang;
+using llvm::StringRef;
+
+std::unique_ptr<File> Parser::parseFile() {
+  auto file = std::make_unique<File>();
+  file->source = &source;
+  while (!at(TokenKind::End) && !diagnostics.isFull()) {
+    logicalLines.push_back(current().range.begin);
+    if (at(TokenKind::KwOptimizer)) {
+      file->rules.push_back(parseRule());
+    } else if (at(TokenKind::KwRoute)) {
+      file->routes.push_back(parseRoute());
+    } else {
+      if (at(TokenKind::KwInput) || at(TokenKind::KwMetric))
+        unsupported(current());
+      else
+        expected("'optimizer' or 'route'");
+      consume();
+      skipToDeclaration();
+    }
+  }
+  return file;
+}
+
+bool Parser::expectClosingBrace(SourceRange openRange) {
+  if (at(TokenKind::RightBrace)) {
+    logicalLines.push_back(current().range.begin);
+    consume();
+    return true;
+  }
+  expected("'}'").withNote(openRange, "to match this '{'");
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<Rule> Parser::parseRule() {
+  auto rule = std::make_unique<Rule>();
+  SourceRange begin = consume().range;
+  openParens = 0;
+  std::optional<Name> name = parseName("the optimizer's name");
+  if (name)
+    rule->name = std::move(*name);
+  if (!name || !parseList(TokenKind::LeftParen, TokenKind::RightParen,
+                          [&] { return parseHyperparameter(*rule); })) {
+    rule->hasSyntaxErrors = true;
+    while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&
+           !at(TokenKind::End) && !atDeclaration())
+      consume();
+  }
+  if (at(TokenKind::LeftBrace)) {
+    parseBody(*rule);
+  } else {
+    if (!rule->hasSyntaxErrors)
+      expected("'{'");
+    rule->hasSyntaxErrors = true;
+    skipToDeclaration();
+  }
+  rule->range = begin.to(previousRange());
+  return rule;
+}
+
+bool Parser::parseHyperparameter(Rule &rule) {
+  std::optional<Name> name = parseName("a hyperparameter's name");
+  if (!name)
+    return false;
+  Hyperparameter &hyper = rule.hyperparameters.emplace_back();
+  hyper.name = std::move(*name);
+  if (consumeIf(TokenKind::Equal)) {
+    hyper.defaultValue = parseConstant();
+    if (!hyper.defaultValue)
+      return false;
+  }
+  hyper.range = hyper.name.range.to(previousRange());
+  return true;
+}
+
+void Parser::parseBody(Rule &rule) {
+  SourceRange open = consume().range;
+  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) &&
+         !atDeclaration() && !diagnostics.isFull()) {
+    size_t before = position;
+    openParens = 0;
+    depth = 0;
+    if (parseStatement(rule))
+      continue;
+    rule.hasSyntaxErrors = true;
+    // Always move on, but never past the start of the next statement.
+    if (position == before)
+      consume();
+    skipTo([&] { return openParens == 0 ? atStatement()
+                                        : isKeyword(current().kind) &&
+                                              !isBuiltinValue(current().kind) &&
+                                              atStatement(); });
+  }
+  if (!diagnostics.isFull() && !expectClosingBrace(open))
+    rule.hasSyntaxErrors = true;
+}
+
+bool Parser::parseStatement(Rule &rule) {
+  if (!checkStartsLine("an operator or the end of the line"))
+    return false;
+  logicalLines.push_back(current().range.begin);
+  switch (current().kind) {
+  case TokenKind::KwState:
+    return parseState(rule);
+  case TokenKind::KwMaster:
+    return parseMaster(rule);
+  case TokenKind::KwLet:
+    return parseBinding(rule, /*isLet=*/true);
+  case TokenKind::KwInput:
+  case TokenKind::KwMetric:
+    unsupported(current());
+    return false;
+  default:
+    break;
+  }
+  bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
+  if (isName && next().kind != TokenKind::Equal &&
+      llvm::is_contained(plannedStatements(), spelling(current()))) {
+    unsupported(current());
+    return false;
+  }
+  if (isName)
+    return parseBinding(rule, /*isLet=*/false);
+  expected("a statement");
+  return false;
+}
+
+bool Parser::parseState(Rule &rule) {
+  SourceRange begin = consume().range;
+  std::optional<Name> name = parseName("the state's name");
+  if (!name)
+    return false;
+  // Declared even if the rest is wrong, so that its uses are no errors.
+  State &state = rule.states.emplace_back();
+  state.name = std::move(*name);
+  state.range = begin.to(state.name.range);
+  if (!expect(TokenKind::Colon))
+    return false;
+  std::optional<ElementType> element = parseDtype();
+  if (!element)
+    return false;
+  if (consumeIf(TokenKind::LeftBracket)) {
+    if (consumeIf(TokenKind::KwRows)) {
+      state.shape = Shape::Rows;
+    } else if (consumeIf(TokenKind::KwCols)) {
+      state.shape = Shape::Cols;
+    } else if (at(TokenKind::RightBracket)) {
+      state.shape = Shape::One;
+    } else {
+      Diagnostic &error = expected("'rows', 'cols' or ']'");
+      if (atName("columns"))
+        error.withHint("did you mean 'cols'?");
+      return false;
+    }
+    if (!expect(TokenKind::RightBracket))
+      return false;
+  }
+  if (consumeIf(TokenKind::Equal)) {
+    if (!at(TokenKind::Number) && !at(TokenKind::Minus)) {
+      expected("a number").withHint(
+          "the initial value of a state is a constant");
+      return false;
+    }
+    state.initial = parseConstant();
+    if (!state.initial)
+      return false;
+  }
+  state.element = *element;
+  state.range = begin.to(previousRange());
+  return true;
+}
+
+bool Parser::parseMaster(Rule &rule) {
+  SourceRange begin = consume().range;
+  if (!expect(TokenKind::Colon))
+    return false;
+  if (!atName("f32")) {
+    expected("f32").withHint("a master copy keeps full precision");
+    return false;
+  }
+  consume();
+  SourceRange range = begin.to(previousRange());
+  if (rule.master)
+    errorAt(range, "expected one 'master' in a rule, found another")
+        .withNote(rule.master->range, "the first is here");
+  else
+    rule.master = Master{ElementType::F32, range};
+  return true;
+}
+
+bool Parser::parseBinding(Rule &rule, bool isLet) {
+  SourceRange begin = current().range;
+  Name target;
+  if (isLet) {
+    consume();
+    std::optional<Name> name = parseName("a name");
+    if (!name)
+      return false;
+    target = std::move(*name);
+  } else {
+    Token token = consume();
+    target = {spelling(token).str(), token.range};
+  }
+  bool hasEqual = at(TokenKind::Equal);
+  ExprPtr value;
+  if (!hasEqual)
+    expected("'=' after '" + target.text + "'");
+  else if (consume(); true)
+    value = parseExpression();
+  bool parsed = value != nullptr;
+  if (!parsed)
+    value = std::make_unique<ErrorExpr>(current().range);
+  SourceRange range = begin.to(previousRange());
+  if (isLet)
+    rule.statements.push_back(std::make_unique<LetStatement>(
+        range, std::move(target), std::move(value)));
+  else if (hasEqual)
+    rule.statements.push_back(std::make_unique<AssignStatement>(
+        range, std::move(target), std::move(value)));
+  return parsed;
+}
+
+//===----------------------------------------------------------------------===//
+// Routes
+//===----------------------------------------------------------------------===//
+
+Route Parser::parseRoute() {
+  Route route;
+  SourceRange begin = consume().range;
+  SourceRange open = current().range;
+  if (!expect(TokenKind::LeftBrace)) {
+    skipToDeclaration();
+    route.range = begin;
+    return route;
+  }
+  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) &&
+         !atDeclaration() && !diagnostics.isFull()) {
+    size_t before = position;
+    openParens = 0;
+    if (parseClaim(route))
+      continue;
+    if (position == before)
+      consume();
+    skipTo([&] { return atClaim(); });
+  }
+  if (!diagnostics.isFull())
+    expectClosingBrace(open);
+  route.range = begin.to(previousRange());
+  return route;
+}
+
+bool Parser::parseClaim(Route &route) {
+  if (!checkStartsLine("'except' or the end of the line"))
+    return false;
+  logicalLines.push_back(current().range.begin);
+  std::optional<Name> name = parseName("an optimizer's name");
+  if (!name)
+    return false;
+  Claim claim;
+  claim.range = name->range;
+  claim.ruleName = std::move(*name);
+  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
+                 [&] { return parseSetting(claim); }) ||
+      !expect(TokenKind::KwFor) || !parseSelector(claim))
+    return false;
+  if (consumeIf(TokenKind::KwExcept) && !parseStrings(claim.except))
+    return false;
+  claim.range = claim.range.to(previousRange());
+  route.claims.push_back(std::move(claim));
+  return true;
+}
+
+bool Parser::parseSetting(Claim &claim) {
+  std::optional<Name> name = parseName("a hyperparameter's name");
+  if (!name || !expect(TokenKind::Equal))
+    return false;
+  Setting &setting = claim.settings.emplace_back();
+  setting.name = std::move(*name);
+  if (at(TokenKind::Name)) {
+    Token word = consume();
+    setting.word = Name{spelling(word).str(), word.range};
+    return true;
+  }
+  setting.number = parseConstant();
+  return setting.number.has_value();
+}
+
+bool Parser::parseSelector(Claim &claim) {
+  SourceRange begin = current().range;
+  bool parsed = true;
+  if (consumeIf(TokenKind::KwRest)) {
+    claim.isRest = true;
+  } else if (consumeIf(TokenKind::KwMatrix)) {
+    claim.isMatrix = true;
+    if (at(TokenKind::String))
+      parsed = parseStrings(claim.globs);
+  } else if (at(TokenKind::String)) {
+    parsed = parseStrings(claim.globs);
+  } else {
+    Diagnostic &error = expected("'matrix', 'rest' or a pattern in quotes");
+    if (at(TokenKind::Name))
+      error.withHint("patterns stand in quotes: \"" + spelling(current()) +
+                     "\"");
+    return false;
+  }
+  claim.selectorRange = begin.to(previousRange());
+  return parsed;
+}

@@ -1,0 +1,249 @@
+//===- ParseExpressions.cpp -----------------------------------------------===//
+#include "frontends/language/Parser.h"
+
+using namespace stepc::lang;
+
+namespace {
+
+enum Level : unsigned { OrLevel, AndLevel, CompareLevel, SumLevel, ProductLevel };
+
+struct Operator {
+  BinaryOp op;
+  Level level;
+};
+
+std::optional<Operator> binaryOperator(TokenKind kind) {
+  switch (kind) {
+  case TokenKind::KwOr:
+    return {{BinaryOp::Or, OrLevel}};
+  case TokenKind::KwAnd:
+    return {{BinaryOp::And, AndLevel}};
+  case TokenKind::Less:
+    return {{BinaryOp::Less, CompareLevel}};
+  case TokenKind::LessEqual:
+    return {{BinaryOp::LessEqual, CompareLevel}};
+  case TokenKind::Greater:
+    return {{BinaryOp::Greater, CompareLevel}};
+  case TokenKind::GreaterEqual:
+    return {{BinaryOp::GreaterEqual, CompareLevel}};
+  case TokenKind::EqualEqual:
+    return {{BinaryOp::Equal, CompareLevel}};
+  case TokenKind::NotEqual:
+    return {{BinaryOp::NotEqual, CompareLevel}};
+  case TokenKind::Plus:
+    return {{BinaryOp::Add, SumLevel}};
+  case TokenKind::Minus:
+    return {{BinaryOp::Subtract, SumLevel}};
+  case TokenKind::Star:
+    return {{BinaryOp::Multiply, ProductLevel}};
+  case TokenKind::Slash:
+    return {{BinaryOp::Divide, ProductLevel}};
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Counts a level of nesting for as long as it lives.
+struct Nesting {
+  explicit Nesting(unsigned &depth) : depth(depth) { ++depth; }
+  ~Nesting() { --depth; }
+  unsigned &depth;
+};
+
+ExprPtr makeUnary(const Token &op, UnaryOp kind, ExprPtr operand) {
+  SourceRange range = op.range.to(operand->range);
+  uint16_t height = operand->height + 1;
+  auto expr = std::make_unique<UnaryExpr>(range, kind, std::move(operand));
+  expr->height = height;
+  return expr;
+}
+
+ExprPtr makeBinary(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs) {
+  uint16_t height = std::max(lhs->height, rhs->height) + 1;
+  auto expr =
+      std::make_unique<BinaryExpr>(op, opRange, std::move(lhs), std::move(rhs));
+  expr->height = height;
+  return expr;
+}
+
+} // namespace
+
+bool Parser::tooDeep(SourceRange where) {
+  if (depth <= maxNesting)
+    return false;
+  errorAt(where, "expected at most " + llvm::Twine(maxNesting) +
+                     " levels of nesting in an expression")
+      .withHint("name a part of it with 'let'");
+  return true;
+}
+
+/// A long chain `a + a + ...` nests on the left without any recursion of the
+/// parser, and everything that walks the tree recurses.
+ExprPtr Parser::limitHeight(ExprPtr expr, SourceRange where) {
+  if (expr->height <= maxNesting)
+    return expr;
+  errorAt(where, "expected at most " + llvm::Twine(maxNesting) +
+                     " levels of nesting in an expression")
+      .withHint("name a part of it with 'let'");
+  return nullptr;
+}
+
+ExprPtr Parser::parseBinary(unsigned minLevel) {
+  ExprPtr lhs = at(TokenKind::KwNot) ? parseNot(minLevel) : parseUnary();
+  while (lhs) {
+    std::optional<Operator> found = binaryOperator(current().kind);
+    if (!found || found->level < minLevel)
+      return lhs;
+    SourceRange opRange = consume().range;
+    ExprPtr rhs = parseBinary(found->level + 1);
+    if (!rhs)
+      return nullptr;
+    lhs = limitHeight(
+        makeBinary(found->op, opRange, std::move(lhs), std::move(rhs)),
+        opRange);
+    std::optional<Operator> following = binaryOperator(current().kind);
+    if (lhs && found->level == CompareLevel && following &&
+        following->level == CompareLevel) {
+      errorAt(current().range, "comparisons cannot be chained")
+          .withHint("write 'a < b and b < c'");
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+ExprPtr Parser::parseNot(unsigned minLevel) {
+  if (minLevel > CompareLevel) {
+    expected("a value").withHint("put parentheses around 'not ...'");
+    return nullptr;
+  }
+  Nesting nesting(depth);
+  Token op = consume();
+  if (tooDeep(op.range))
+    return nullptr;
+  ExprPtr operand = parseBinary(CompareLevel);
+  if (!operand)
+    return nullptr;
+  return limitHeight(makeUnary(op, UnaryOp::Not, std::move(operand)), op.range);
+}
+
+/// `-x ^ 2` is `-(x ^ 2)`, and the exponent may have a sign: `x ^ -2`.
+ExprPtr Parser::parseUnary() {
+  Nesting nesting(depth);
+  if (tooDeep(current().range))
+    return nullptr;
+  if (at(TokenKind::Minus)) {
+    Token op = consume();
+    ExprPtr operand = parseUnary();
+    if (!operand)
+      return nullptr;
+    return limitHeight(makeUnary(op, UnaryOp::Negate, std::move(operand)),
+                       op.range);
+  }
+  ExprPtr base = parsePrimary();
+  if (!base || !at(TokenKind::Caret))
+    return base;
+  SourceRange opRange = consume().range;
+  ExprPtr exponent = parseUnary();
+  if (!exponent)
+    return nullptr;
+  return limitHeight(makeBinary(BinaryOp::Power, opRange, std::move(base),
+                                std::move(exponent)),
+                     opRange);
+}
+
+ExprPtr Parser::parsePrimary() {
+  if (at(TokenKind::Number)) {
+    std::optional<Constant> number = parseConstant();
+    return std::make_unique<NumberExpr>(number->range, number->value);
+  }
+  if (at(TokenKind::LeftParen))
+    return parseParentheses();
+  if (at(TokenKind::Name) || isBuiltinValue(current().kind)) {
+    Token token = consume();
+    if (token.kind == TokenKind::Name && at(TokenKind::LeftParen))
+      return parseCall(token);
+    return std::make_unique<NameExpr>(token.range, spelling(token).str());
+  }
+  Diagnostic &error = expected("a value");
+  if (at(TokenKind::Plus))
+    error.withHint("a number needs no sign '+'");
+  else if (at(TokenKind::Star) && previousRange().end == current().range.begin)
+    error.withHint("a power is written 'x ^ y'");
+  return nullptr;
+}
+
+ExprPtr Parser::parseParentheses() {
+  SourceRange open = consume().range;
+  ExprPtr inner = parseExpression();
+  if (!inner)
+    return nullptr;
+  if (!at(TokenKind::RightParen)) {
+    expected("')'").withNote(open, "to match this '('");
+    if (current().startsLine && atStatement())
+      openParens = 0;
+    return nullptr;
+  }
+  consume();
+  inner->parenthesized = true;
+  return inner;
+}
+
+ExprPtr Parser::parseCall(const Token &callee) {
+  auto call = std::make_unique<CallExpr>(
+      callee.range, Name{spelling(callee).str(), callee.range});
+  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
+                 [&] { return parseArgument(*call); }))
+    return nullptr;
+  call->range = callee.range.to(previousRange());
+  return limitHeight(std::move(call), callee.range);
+}
+
+bool Parser::parseArgument(CallExpr &call) {
+  std::optional<Name> option;
+  if (at(TokenKind::Name) && next().kind == TokenKind::Equal) {
+    Token name = consume();
+    option = Name{spelling(name).str(), name.range};
+    consume();
+  }
+  ExprPtr value =
+      at(TokenKind::LeftBracket) ? parseCoefficientList() : parseExpression();
+  if (!value)
+    return false;
+  call.height = std::max<uint16_t>(call.height, value->height + 1);
+  if (option) {
+    call.options.push_back({std::move(*option), std::move(value)});
+    return true;
+  }
+  if (!call.options.empty())
+    errorAt(value->range, "expected arguments by position before those by name")
+        .withNote(call.options[0].name.range, "the first by name is here");
+  call.arguments.push_back(std::move(value));
+  return true;
+}
+
+ExprPtr Parser::parseCoefficientList() {
+  auto list = std::make_unique<CoefficientListExpr>(current().range);
+  auto parseStep = [&] {
+    std::vector<Constant> step;
+    SourceRange open = current().range;
+    if (!parseList(TokenKind::LeftParen, TokenKind::RightParen, [&] {
+          std::optional<Constant> number = parseConstant();
+          if (number)
+            step.push_back(*number);
+          return number.has_value();
+        }))
+      return false;
+    if (step.size() != 3)
+      errorAt(open.to(previousRange()),
+              "expected three coefficients (a, b, c) per step, found " +
+                  llvm::Twine(step.size()));
+    step.resize(3);
+    list->steps.push_back({step[0], step[1], step[2]});
+    return true;
+  };
+  if (!parseList(TokenKind::LeftBracket, TokenKind::RightBracket, parseStep))
+    return nullptr;
+  list->range = list->range.to(previousRange());
+  return list;
+}

@@ -1,0 +1,107 @@
+//===- Parser.h - Recursive descent over the tokens -------------*- C++ -*-===//
+//
+// Private to this folder. A parse function returns null (or false) after it
+// reported an error; the nearest statement, claim or declaration then skips to
+// the next one, so one run reports several errors.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_PARSER_H
+#define STEPC_FRONTENDS_LANGUAGE_PARSER_H
+
+#include "frontends/language/Language.h"
+#include "frontends/language/Lexer.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace stepc::lang {
+
+class Parser {
+public:
+  Parser(const Source &source, Diagnostics &diagnostics)
+      : source(source), diagnostics(diagnostics),
+        stream(lex(source, diagnostics)) {}
+
+  std::unique_ptr<File> parseFile();
+
+  const TokenStream &tokens() const { return stream; }
+  /// Offsets of the tokens that begin a logical line: declarations, statements,
+  /// claims and closing braces. The formatter lays these lines out.
+  const std::vector<uint32_t> &lineBegins() const { return logicalLines; }
+
+private:
+  // Tokens.
+  const Token &current() const { return stream.tokens[position]; }
+  const Token &next() const;
+  bool at(TokenKind kind) const { return current().kind == kind; }
+  bool atName(llvm::StringRef spelling) const;
+  llvm::StringRef spelling(const Token &token) const {
+    return source.text(token.range);
+  }
+  SourceRange previousRange() const;
+  Token consume();
+  bool consumeIf(TokenKind kind);
+
+  // Errors. An Invalid token was reported by the lexer, so these stay silent.
+  Diagnostic &expected(const llvm::Twine &what);
+  Diagnostic &errorAt(SourceRange range, const llvm::Twine &message);
+  std::string describeCurrent() const;
+  bool expect(TokenKind kind);
+  void unsupported(const Token &construct);
+  bool checkStartsLine(llvm::StringRef alternatives);
+
+  // Pieces.
+  std::optional<Name> parseName(llvm::StringRef what);
+  std::optional<Constant> parseConstant(llvm::StringRef what = "a number");
+  std::optional<ElementType> parseDtype();
+  bool parseStrings(std::vector<StringLiteral> &strings);
+  /// `( item, item, ... )` with an optional trailing comma.
+  bool parseList(TokenKind open, TokenKind close,
+                 llvm::function_ref<bool()> parseItem);
+
+  // Expressions, in ParseExpressions.cpp.
+  ExprPtr parseExpression() { return parseBinary(0); }
+  ExprPtr parseBinary(unsigned minLevel);
+  ExprPtr parseNot(unsigned minLevel);
+  ExprPtr parseUnary();
+  ExprPtr parsePrimary();
+  ExprPtr parseParentheses();
+  ExprPtr parseCall(const Token &callee);
+  ExprPtr parseCoefficientList();
+  bool parseArgument(CallExpr &call);
+  ExprPtr limitHeight(ExprPtr expr, SourceRange where);
+  bool tooDeep(SourceRange where);
+
+  // Declarations and statements, in ParseDeclarations.cpp.
+  std::unique_ptr<Rule> parseRule();
+  bool parseHyperparameter(Rule &rule);
+  void parseBody(Rule &rule);
+  bool parseStatement(Rule &rule);
+  bool parseState(Rule &rule);
+  bool parseMaster(Rule &rule);
+  bool parseBinding(Rule &rule, bool isLet);
+  Route parseRoute();
+  bool parseClaim(Route &route);
+  bool parseSetting(Claim &claim);
+  bool parseSelector(Claim &claim);
+  bool expectClosingBrace(SourceRange openRange);
+
+  // Recovery.
+  bool atDeclaration() const;
+  bool atStatement() const;
+  bool atClaim() const;
+  /// Skips to where `stop` holds, to a `}`, or to the next declaration.
+  void skipTo(llvm::function_ref<bool()> stop);
+  void skipToDeclaration();
+
+  const Source &source;
+  Diagnostics &diagnostics;
+  TokenStream stream;
+  size_t position = 0;
+  unsigned depth = 0;      ///< Of the expression being parsed.
+  unsigned openParens = 0; ///< Within the statement being parsed.
+  std::vector<uint32_t> logicalLines;
+  Diagnostic silenced;
+};
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_PARSER_H
