@@ -1,0 +1,93 @@
+// JSON for files that must be refused exactly: what llvm::json leaves unchecked
+// or unlocated.
+//
+// llvm::json recurses once per nesting level, keeps one of two equal keys
+// silently, and forgets where a value stood. A scan over the text closes these
+// three gaps.
+
+#ifndef STEPC_FRONTENDS_MANIFEST_JSONTEXT_H
+#define STEPC_FRONTENDS_MANIFEST_JSONTEXT_H
+
+#include "frontends/manifest/InputError.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/JSON.h"
+#include <cstdint>
+#include <optional>
+
+namespace stepc::manifest {
+
+/// Arrays and objects may nest this deep; deeper text is an error, not a stack
+/// overflow.
+inline constexpr unsigned kMaxJsonDepth = 64;
+
+/// `key` as one RFC 6901 reference token, with its leading '/'.
+std::string pointerToken(llvm::StringRef key);
+
+/// A short JSON text of `value` for "found ...": scalars as written, cut at 60
+/// bytes; "an array" and "an object" for the rest.
+std::string describe(const llvm::json::Value &value);
+
+/// ", did you mean 'X'?" for the candidate nearest to `word`, or "" where none
+/// is near.
+std::string nearestHint(llvm::StringRef word,
+                        llvm::ArrayRef<llvm::StringRef> candidates);
+
+/// Typed access to one JSON text. Every getter that fails has reported an error
+/// at its pointer.
+class JsonText {
+public:
+  JsonText(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
+      : text(text), file(file), errors(errors) {}
+
+  /// Parses the text; syntax errors, excess depth and doubled keys are reported
+  /// with line and column. Returns nothing if there was any.
+  std::optional<llvm::json::Value> parse();
+
+  void error(const llvm::Twine &pointer, const llvm::Twine &message);
+  /// "expected EXPECTED, found VALUE".
+  void mismatch(const llvm::Twine &pointer, const llvm::Twine &expected,
+                const llvm::json::Value &found);
+  /// Named in the errors that follow; "" for none.
+  void setParameter(llvm::StringRef name) { parameter = name.str(); }
+
+  /// The object at `pointer`, its keys checked against `known`.
+  const llvm::json::Object *object(const llvm::json::Value &value,
+                                   const llvm::Twine &pointer,
+                                   llvm::StringRef what,
+                                   llvm::ArrayRef<llvm::StringRef> known);
+  const llvm::json::Array *array(const llvm::json::Value &value,
+                                 const llvm::Twine &pointer,
+                                 llvm::StringRef what);
+  /// An integer in [low, high]; `what` reads as in "expected WHAT, found 2.5".
+  std::optional<int64_t> integer(const llvm::json::Value &value,
+                                 const llvm::Twine &pointer,
+                                 llvm::StringRef what, int64_t low,
+                                 int64_t high);
+  /// A string that is not empty.
+  std::optional<std::string> name(const llvm::json::Value &value,
+                                  const llvm::Twine &pointer,
+                                  llvm::StringRef what);
+  /// The value of a key that must be there.
+  const llvm::json::Value *required(const llvm::json::Object &object,
+                                    llvm::StringRef key,
+                                    const llvm::Twine &pointer);
+
+  /// Gives the errors reported through this object their lines and columns and
+  /// sorts them by position. Call once, when all are reported.
+  void locateErrors();
+
+private:
+  void errorAt(size_t offset, const llvm::Twine &pointer,
+               const llvm::Twine &message);
+
+  llvm::StringRef text;
+  std::string file;
+  std::string parameter;
+  ErrorList &errors;
+  /// Errors before this index came from elsewhere and stay as they are.
+  size_t firstError = errors.size();
+};
+
+} // namespace stepc::manifest
+
+#endif // STEPC_FRONTENDS_MANIFEST_JSONTEXT_H

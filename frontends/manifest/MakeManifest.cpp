@@ -1,0 +1,276 @@
+#include "frontends/manifest/MakeManifest.h"
+#include "frontends/manifest/ManifestCheck.h"
+#include "frontends/manifest/Names.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+#include <numeric>
+
+namespace stepc::manifest {
+namespace {
+
+using Role = TensorName::Role;
+
+struct Rule {
+  std::string option;
+  std::string pattern;
+  std::vector<Placement> placements;
+  bool used = false;
+};
+
+class Maker {
+public:
+  Maker(const SafetensorsFile &file, const MakeManifestOptions &options,
+        ErrorList &errors)
+      : file(file), options(options), errors(errors) {}
+
+  std::optional<Manifest> make() {
+    size_t before = errors.size();
+    readMesh();
+    readRules();
+    collectParameters();
+    // Placing parameters by rules that did not read would only repeat their
+    // errors.
+    if (errors.size() == before)
+      for (Parameter &parameter : manifest.parameters)
+        place(parameter);
+    if (errors.size() == before)
+      checkUse();
+    if (errors.size() != before)
+      return std::nullopt;
+    return std::move(manifest);
+  }
+
+private:
+  void readMesh();
+  void readRules();
+  void collectParameters();
+  void collectGradient(const TensorView &view, const TensorName &name);
+  void place(Parameter &parameter);
+  void checkUse();
+
+  const SafetensorsFile &file;
+  const MakeManifestOptions &options;
+  ErrorList &errors;
+  Manifest manifest;
+  std::vector<Rule> rules;
+  std::map<std::string, size_t> parameterAt;
+  /// By parameter: the tensor that gave the gradient's type.
+  std::map<std::string, std::string> gradFrom;
+  std::vector<bool> batchUsed;
+};
+
+void Maker::readMesh() {
+  std::string at = "--mesh '" + options.mesh + "'";
+  Mesh &mesh = manifest.meshes.emplace_back();
+  mesh.name = "mesh";
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(options.mesh).split(parts, ',');
+  for (llvm::StringRef part : parts) {
+    auto [name, size] = part.split('=');
+    MeshAxis axis{name.trim(" ").str(), 0};
+    if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) ||
+        axis.size < 1 || axis.size > kMaxMeshRanks)
+      return errors.add(
+          at,
+          "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" +
+              part + "'");
+    mesh.axes.push_back(std::move(axis));
+  }
+  if (mesh.axes.size() <= kMaxMeshAxes) {
+    int64_t ranks = 1;
+    for (const MeshAxis &axis : mesh.axes)
+      ranks = ranks > kMaxMeshRanks ? ranks : ranks * axis.size;
+    mesh.ranks.resize(std::min(ranks, kMaxMeshRanks));
+    std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
+  }
+  checkMesh(mesh, [&](const std::string &, const std::string &message) {
+    errors.add(at, message);
+  });
+}
+
+void Maker::readRules() {
+  for (const std::string &option : options.place) {
+    std::string at = "--place '" + option + "'";
+    // Placements have no '=', patterns may.
+    size_t split = option.rfind('=');
+    if (split == std::string::npos || split == 0) {
+      errors.add(at,
+                 "expected PATTERN=PLACEMENT,..., found no pattern and '='");
+      continue;
+    }
+    Rule rule{at, option.substr(0, split), {}};
+    std::string error;
+    for (const std::string &text :
+         splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
+      if (std::optional<Placement> placement = parsePlacement(text, error))
+        rule.placements.push_back(*placement);
+      else
+        errors.add(at, error);
+    size_t axes = manifest.meshes[0].axes.size();
+    if (error.empty() && rule.placements.size() != axes)
+      errors.add(at, "expected " + llvm::Twine(axes) +
+                         " placements, one for each axis of --mesh, "
+                         "found " +
+                         llvm::Twine(rule.placements.size()));
+    rules.push_back(std::move(rule));
+  }
+  batchUsed.resize(options.batch.size());
+}
+
+void Maker::collectParameters() {
+  std::vector<const TensorView *> views;
+  for (const TensorView &view : file.tensors())
+    views.push_back(&view);
+  llvm::sort(views, [](auto *a, auto *b) { return a->name < b->name; });
+  bool prefixed = llvm::any_of(views, [](auto *view) {
+    return parseTensorName(view->name).role != Role::Other;
+  });
+
+  for (const TensorView *view : views) {
+    TensorName name = parseTensorName(view->name);
+    if (prefixed && name.role == Role::Other)
+      errors.add(
+          file.path(),
+          "expected a name that starts with param:, grad: or state:, as others "
+          "in the file do, found '" +
+              view->name + "'");
+    if (prefixed && name.role != Role::Parameter)
+      continue;
+    if (name.parameter.empty()) {
+      errors.add(file.path(),
+                 "expected a parameter's name, found '" + view->name + "'");
+      continue;
+    }
+    std::optional<DType> dtype = toDType(view->type);
+    if (!dtype)
+      errors.add(file.path(),
+                 "expected F32, BF16 or F16, found " + view->typeName,
+                 name.parameter);
+    if (llvm::is_contained(view->shape, 0))
+      errors.add(
+          file.path(),
+          "expected a parameter with elements, found a dimension of size 0",
+          name.parameter);
+    Parameter parameter;
+    parameter.name = name.parameter;
+    parameter.shape = view->shape;
+    parameter.dtype = dtype.value_or(DType::F32);
+    parameter.gradDType = options.gradDType.value_or(parameter.dtype);
+    parameter.mesh = manifest.meshes[0].name;
+    parameterAt[parameter.name] = manifest.parameters.size();
+    manifest.parameters.push_back(std::move(parameter));
+  }
+  for (const TensorView *view : views)
+    if (TensorName name = parseTensorName(view->name);
+        name.role == Role::Gradient)
+      collectGradient(*view, name);
+  if (manifest.parameters.empty())
+    errors.add(file.path(),
+               prefixed ? "expected a tensor named param:NAME, found none"
+                        : "expected at least one tensor, found none");
+  checkNames(manifest, [&](const std::string &, const std::string &message,
+                           const std::string &parameter) {
+    errors.add(file.path(), message, parameter);
+  });
+}
+
+void Maker::collectGradient(const TensorView &view, const TensorName &name) {
+  // "grad:w@2" is also what the parameter "w@2" would call its gradient, if
+  // there is one.
+  auto it = parameterAt.find(llvm::StringRef(view.name).drop_front(5).str());
+  if (it == parameterAt.end())
+    it = parameterAt.find(name.parameter);
+  if (it == parameterAt.end())
+    return errors.add(file.path(),
+                      "expected a tensor 'param:" + name.parameter + "' for '" +
+                          view.name + "', found none");
+  Parameter &parameter = manifest.parameters[it->second];
+  std::optional<DType> dtype = toDType(view.type);
+  if (!dtype)
+    return errors.add(file.path(),
+                      "expected F32, BF16 or F16 in '" + view.name +
+                          "', found " + view.typeName,
+                      parameter.name);
+  if (view.shape != parameter.shape)
+    errors.add(file.path(),
+               "expected the parameter's shape [" +
+                   llvm::join(llvm::map_range(
+                                  parameter.shape,
+                                  [](int64_t s) { return std::to_string(s); }),
+                              ", ") +
+                   "] in '" + view.name + "', found [" +
+                   llvm::join(llvm::map_range(
+                                  view.shape,
+                                  [](int64_t s) { return std::to_string(s); }),
+                              ", ") +
+                   "]",
+               parameter.name);
+  auto [from, first] = gradFrom.try_emplace(parameter.name, view.name);
+  if (!first && parameter.gradDType != *dtype)
+    return errors.add(file.path(),
+                      "expected one dtype in all gradients (" +
+                          toString(parameter.gradDType) + " in '" +
+                          from->second + "'), found " + toString(*dtype) +
+                          " in '" + view.name + "'",
+                      parameter.name);
+  parameter.gradDType = *dtype;
+}
+
+void Maker::place(Parameter &parameter) {
+  Rule *holding = nullptr;
+  for (Rule &rule : rules)
+    if (matchesParameter(rule.pattern, parameter.name)) {
+      rule.used = true;
+      holding = &rule;
+    }
+  if (!holding)
+    return errors.add(
+        file.path(),
+        "expected a --place pattern that matches each parameter "
+        "(--place '*=R' with one R per axis keeps the rest whole), "
+        "found none",
+        parameter.name);
+  for (auto [i, pattern] : llvm::enumerate(options.batch))
+    if (parameter.shape.size() >= 3 &&
+        matchesParameter(pattern, parameter.name)) {
+      batchUsed[i] = true;
+      parameter.batchAxes = parameter.shape.size() - 2;
+    }
+  parameter.placements = parameter.gradPlacements = parameter.statePlacements =
+      holding->placements;
+  auto report = [&](llvm::StringRef where) {
+    return [this, where, &parameter](const std::string &,
+                                     const std::string &message) {
+      errors.add(where, message, parameter.name);
+    };
+  };
+  checkShape(parameter, report(file.path()));
+  checkPlacements(parameter, manifest.meshes[0], report(holding->option));
+}
+
+void Maker::checkUse() {
+  for (const Rule &rule : rules)
+    if (!rule.used)
+      errors.add(
+          rule.option,
+          "expected a pattern that matches a parameter, found none for '" +
+              rule.pattern + "'");
+  for (auto [i, pattern] : llvm::enumerate(options.batch))
+    if (!batchUsed[i])
+      errors.add("--batch '" + pattern + "'",
+                 "expected a pattern that matches a parameter of three or more "
+                 "dimensions, found "
+                 "none");
+}
+
+} // namespace
+
+std::optional<Manifest> makeManifest(const SafetensorsFile &file,
+                                     const MakeManifestOptions &options,
+                                     ErrorList &errors) {
+  return Maker(file, options, errors).make();
+}
+
+} // namespace stepc::manifest

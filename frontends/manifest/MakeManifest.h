@@ -1,0 +1,40 @@
+// `stepc manifest`: a manifest from the header of a safetensors file and
+// placement rules.
+
+#ifndef STEPC_FRONTENDS_MANIFEST_MAKEMANIFEST_H
+#define STEPC_FRONTENDS_MANIFEST_MAKEMANIFEST_H
+
+#include "frontends/manifest/Safetensors.h"
+
+namespace stepc::manifest {
+
+struct MakeManifestOptions {
+  /// "dp=2,tp=2": axes, outermost first; ranks are 0, 1, ... row-major. The
+  /// mesh is called "mesh".
+  std::string mesh;
+  /// "PATTERN=S(0),R": a glob on parameter names (see matchGlob) and one
+  /// placement per axis. The last rule whose pattern matches holds. A parameter
+  /// that none matches is an error, and so is a rule that matches no parameter.
+  std::vector<std::string> place;
+  /// Globs: in a matching parameter of three or more dimensions the last two
+  /// are the matrix and the leading ones batch. A parameter of fewer is left as
+  /// it is; a glob that matches no parameter of three or more is an error.
+  std::vector<std::string> batch;
+  /// The gradients' type where the file has no `grad:` tensor; the parameter's
+  /// own by default.
+  std::optional<DType> gradDType;
+};
+
+/// In a file with a tensor "param:NAME" the parameters are those (their prefix
+/// dropped), "grad:NAME" or "grad:NAME@STEP" gives a gradient's type and is
+/// checked against its parameter, "state:NAME:STATE" is left alone, and any
+/// other name is an error. In a file without prefixed names every tensor is a
+/// parameter. Parameters are ordered by name. Returns nothing if there was an
+/// error.
+std::optional<Manifest> makeManifest(const SafetensorsFile &file,
+                                     const MakeManifestOptions &options,
+                                     ErrorList &errors);
+
+} // namespace stepc::manifest
+
+#endif // STEPC_FRONTENDS_MANIFEST_MAKEMANIFEST_H

@@ -1,0 +1,163 @@
+// The manifest: the parameters of one model and where each lives on the device
+// meshes. docs/manifest.md documents the JSON form, version 1, key by key.
+
+#ifndef STEPC_FRONTENDS_MANIFEST_MANIFEST_H
+#define STEPC_FRONTENDS_MANIFEST_MANIFEST_H
+
+#include "frontends/manifest/InputError.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stepc::manifest {
+
+/// The version of the schema that this compiler reads and writes.
+inline constexpr int64_t kManifestVersion = 1;
+/// Meshes have one to this many axes; more are refused for now.
+inline constexpr size_t kMaxMeshAxes = 3;
+/// Ranks in one mesh. The list of ranks is explicit in memory, so it needs a
+/// bound.
+inline constexpr int64_t kMaxMeshRanks = int64_t(1) << 20;
+/// Elements in one tensor: its bytes, as float64 too, stay within 2^62, so that
+/// sums of two offsets never overflow int64.
+inline constexpr int64_t kMaxElements = int64_t(1) << 59;
+
+/// Storage types of parameters and gradients.
+enum class DType { F32, BF16, F16 };
+
+/// "f32", "bf16", "f16".
+llvm::StringRef toString(DType dtype);
+std::optional<DType> parseDType(llvm::StringRef text);
+/// Bytes of one element: 4, 2, 2.
+int64_t byteSize(DType dtype);
+
+/// How one mesh axis divides a tensor.
+///
+///   kind          text        meaning on an axis of n ranks
+///   Replicate     R           every rank holds the whole
+///   Shard         S(d)        dimension d in n pieces as torch.chunk cuts, the
+///   last ones may be
+///                             short or empty
+///   StridedShard  _S(d, sf)   as S(d), but later axes have cut d into sf
+///   pieces before
+struct Placement {
+  enum class Kind { Replicate, Shard, StridedShard };
+  Kind kind = Kind::Replicate;
+  /// The tensor dimension; 0 for Replicate. Never negative in a manifest that
+  /// was read.
+  int64_t dim = 0;
+  /// 1 unless the kind is StridedShard.
+  int64_t splitFactor = 1;
+
+  static Placement replicate() { return {}; }
+  static Placement shard(int64_t dim) { return {Kind::Shard, dim, 1}; }
+  static Placement stridedShard(int64_t dim, int64_t splitFactor) {
+    return {Kind::StridedShard, dim, splitFactor};
+  }
+  bool operator==(const Placement &) const = default;
+};
+
+/// The text form, exactly as in the table above: "_S(0, 2)" has one space.
+std::string toString(const Placement &placement);
+
+/// Reads a text form; blanks around numbers are ignored, dimensions may be
+/// negative. On failure returns nothing and sets `error` to "expected ...,
+/// found ...". Kinds that the design has and this version lacks (P(sum),
+/// P(avg), IS(d, n), flat, owned(r)) are refused by their names.
+std::optional<Placement> parsePlacement(llvm::StringRef text,
+                                        std::string &error);
+
+/// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
+std::vector<std::string> splitPlacements(llvm::StringRef text);
+
+struct MeshAxis {
+  std::string name;
+  /// Ranks along the axis, at least 1.
+  int64_t size = 1;
+  bool operator==(const MeshAxis &) const = default;
+};
+
+struct Mesh {
+  std::string name;
+  /// Outermost first.
+  std::vector<MeshAxis> axes;
+  /// Global ranks of the job, row-major over the axes; numRanks() of them, all
+  /// different.
+  std::vector<int64_t> ranks;
+
+  /// The product of the axes' sizes.
+  int64_t numRanks() const;
+  bool operator==(const Mesh &) const = default;
+};
+
+/// What the cost model knows about the machines; each field may be absent.
+struct Cluster {
+  std::optional<int64_t> gpusPerNode;
+  /// Bandwidth of one rank, one way, in 1e9 bytes per second.
+  std::optional<double> intraNodeBandwidth;
+  std::optional<double> interNodeBandwidth;
+  /// Latency of one message in microseconds.
+  std::optional<double> intraNodeLatency;
+  std::optional<double> interNodeLatency;
+  bool operator==(const Cluster &) const = default;
+};
+
+struct Parameter {
+  std::string name;
+  /// Other names of the same storage (tied weights).
+  std::vector<std::string> aliases;
+  /// The global shape; empty for a scalar.
+  std::vector<int64_t> shape;
+  DType dtype = DType::F32;
+  DType gradDType = DType::F32;
+  /// The name of its mesh.
+  std::string mesh;
+  /// One per mesh axis. Gradient and state equal the parameter's in version 1's
+  /// readers.
+  std::vector<Placement> placements;
+  std::vector<Placement> gradPlacements;
+  std::vector<Placement> statePlacements;
+  /// Leading axes that count matrices (experts): 0, or the rank of the shape
+  /// less 2.
+  int64_t batchAxes = 0;
+  bool requiresGrad = true;
+
+  int64_t numElements() const;
+  bool operator==(const Parameter &) const = default;
+};
+
+struct Manifest {
+  int64_t version = kManifestVersion;
+  std::vector<Mesh> meshes;
+  std::optional<Cluster> cluster;
+  std::vector<Parameter> parameters;
+
+  /// The mesh of that name, or null.
+  const Mesh *findMesh(llvm::StringRef name) const;
+  /// The parameter with that name or alias (compared in canonical form), or
+  /// null.
+  const Parameter *findParameter(llvm::StringRef name) const;
+  /// The library's world: the ranks of all meshes that hold a parameter,
+  /// ascending.
+  std::vector<int64_t> worldRanks() const;
+  bool operator==(const Manifest &) const = default;
+};
+
+/// Reads a manifest from JSON text; `file` names it in errors. Returns nothing
+/// if there was an error; all errors of the text are in `errors`, in the order
+/// of the text.
+std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
+                                     ErrorList &errors);
+std::optional<Manifest> readManifestFile(llvm::StringRef path,
+                                         ErrorList &errors);
+
+/// JSON with stable order and defaults left out: readManifest(writeManifest(m))
+/// == m for every m that checks without errors.
+std::string writeManifest(const Manifest &manifest);
+
+} // namespace stepc::manifest
+
+#endif // STEPC_FRONTENDS_MANIFEST_MANIFEST_H

@@ -1,0 +1,213 @@
+#include "frontends/manifest/ManifestCheck.h"
+#include "frontends/manifest/Names.h"
+#include "llvm/ADT/StringExtras.h"
+#include <map>
+
+namespace stepc::manifest {
+namespace {
+
+std::string number(int64_t value) { return std::to_string(value); }
+
+std::string count(int64_t value, const char *noun) {
+  return number(value) + " " + noun + (value == 1 ? "" : "s");
+}
+
+/// Checks one list of placements against the shape, and makes its dimensions
+/// positive.
+bool checkDims(std::vector<Placement> &placements, const Parameter &parameter,
+               const Mesh &mesh, const std::string &pointer,
+               const CheckReport &report) {
+  if (placements.size() != mesh.axes.size()) {
+    report(pointer,
+           "expected one placement for each of the " +
+               count(mesh.axes.size(), mesh.axes.size() == 1 ? "axi" : "axe") +
+               " of mesh '" + mesh.name + "', found " +
+               number(placements.size()));
+    return false;
+  }
+  bool good = true;
+  int64_t rank = parameter.shape.size();
+  for (auto [i, placement] : llvm::enumerate(placements)) {
+    if (placement.kind == Placement::Kind::Replicate)
+      continue;
+    std::string at = pointer + "/" + number(i);
+    if (rank == 0) {
+      report(at, "expected R for a parameter without dimensions, found '" +
+                     toString(placement) + "'");
+      good = false;
+    } else if (placement.dim < -rank || placement.dim >= rank) {
+      report(at, "expected a dimension from " + number(-rank) + " to " +
+                     number(rank - 1) + ", found '" + toString(placement) +
+                     "'");
+      good = false;
+    } else if (placement.dim < 0) {
+      placement.dim += rank;
+    }
+  }
+  return good;
+}
+
+/// A strided shard says "the later axes have already cut this dimension into sf
+/// pieces". Walking from the last axis to the first, `cuts` lists the sizes of
+/// the axes that shard the dimension in the order in which they cut it: a plain
+/// shard cuts before all later axes, a strided one after as many of them as
+/// multiply to its split factor. No such number: no such shard.
+void checkStrided(const std::vector<Placement> &placements, const Mesh &mesh,
+                  const std::string &pointer, const CheckReport &report) {
+  std::map<int64_t, std::vector<int64_t>> cutsOfDim;
+  for (size_t i = placements.size(); i-- > 0;) {
+    const Placement &placement = placements[i];
+    if (placement.kind == Placement::Kind::Replicate)
+      continue;
+    std::vector<int64_t> &cuts = cutsOfDim[placement.dim];
+    std::vector<int64_t> legal = {1};
+    for (int64_t cut : cuts)
+      legal.push_back(legal.back() * cut);
+    auto it = llvm::find(legal, placement.splitFactor);
+    if (it == legal.end()) {
+      std::string expected =
+          cuts.empty()
+              ? "expected a later axis of mesh '" + mesh.name +
+                    "' that shards dimension " + number(placement.dim) +
+                    " into " + count(placement.splitFactor, "piece") +
+                    " first, found none"
+              : "expected a split factor that the later axes which shard "
+                "dimension " +
+                    number(placement.dim) + " multiply to (" +
+                    llvm::join(llvm::map_range(legal, number), ", ") +
+                    "), found " + number(placement.splitFactor);
+      report(pointer + "/" + number(i),
+             expected + " in '" + toString(placement) + "'");
+      return;
+    }
+    cuts.insert(cuts.begin() + (it - legal.begin()), mesh.axes[i].size);
+  }
+}
+
+} // namespace
+
+void checkMesh(const Mesh &mesh, const CheckReport &report) {
+  if (mesh.axes.empty() || mesh.axes.size() > kMaxMeshAxes) {
+    report("/axes", "expected 1 to " + number(kMaxMeshAxes) +
+                        " axes (more are not supported yet), "
+                        "found " +
+                        number(mesh.axes.size()));
+    return;
+  }
+  std::map<std::string, size_t> axisAt;
+  for (auto [i, axis] : llvm::enumerate(mesh.axes)) {
+    auto [it, inserted] = axisAt.try_emplace(axis.name, i);
+    if (!inserted)
+      report("/axes/" + number(i) + "/name",
+             "expected a name that no other axis of the mesh has, "
+             "found '" +
+                 axis.name + "', also axis " + number(it->second));
+  }
+  int64_t ranks = 1;
+  for (const MeshAxis &axis : mesh.axes) {
+    // Each size is at most kMaxMeshRanks, so the product of two cannot
+    // overflow.
+    ranks *= axis.size;
+    if (ranks > kMaxMeshRanks) {
+      report("/axes", "expected at most " + number(kMaxMeshRanks) +
+                          " ranks, found a product of "
+                          "sizes beyond that");
+      return;
+    }
+  }
+  if (int64_t(mesh.ranks.size()) != ranks) {
+    report("/ranks", "expected " + count(ranks, "rank") +
+                         ", the product of the axes' sizes, found " +
+                         number(mesh.ranks.size()));
+    return;
+  }
+  std::map<int64_t, size_t> rankAt;
+  for (auto [i, rank] : llvm::enumerate(mesh.ranks)) {
+    auto [it, inserted] = rankAt.try_emplace(rank, i);
+    if (!inserted)
+      report("/ranks/" + number(i), "expected each rank once, found " +
+                                        number(rank) + ", also at index " +
+                                        number(it->second));
+  }
+}
+
+void checkShape(const Parameter &parameter, const CheckReport &report) {
+  int64_t elements = 1;
+  for (int64_t size : parameter.shape) {
+    if (size > kMaxElements / elements) {
+      report("/shape", "expected at most 2^59 elements, found a product of "
+                       "sizes beyond that");
+      break;
+    }
+    elements *= size;
+  }
+  int64_t rank = parameter.shape.size();
+  if (parameter.batchAxes != 0 && parameter.batchAxes != rank - 2)
+    report(
+        "/batch_axes",
+        rank < 3
+            ? "expected 0 for a parameter of fewer than 3 dimensions, found " +
+                  number(parameter.batchAxes)
+            : "expected 0 or " + number(rank - 2) +
+                  ", which leaves two matrix axes of " + number(rank) +
+                  " dimensions, found " + number(parameter.batchAxes));
+}
+
+void checkPlacements(Parameter &parameter, const Mesh &mesh,
+                     const CheckReport &report) {
+  if (!checkDims(parameter.placements, parameter, mesh, "/placements", report))
+    return;
+  checkStrided(parameter.placements, mesh, "/placements", report);
+  auto text = [](const std::vector<Placement> &placements) {
+    return llvm::join(
+        llvm::map_range(placements,
+                        [](const Placement &p) { return toString(p); }),
+        ", ");
+  };
+  auto checkSame = [&](std::vector<Placement> &placements,
+                       const std::string &key) {
+    if (checkDims(placements, parameter, mesh, "/" + key, report) &&
+        placements != parameter.placements)
+      report("/" + key, "expected the parameter's placements (" +
+                            text(parameter.placements) + "), found " +
+                            text(placements) +
+                            ": others are not supported yet");
+  };
+  checkSame(parameter.gradPlacements, "grad_placements");
+  checkSame(parameter.statePlacements, "state_placements");
+}
+
+void checkNames(
+    const Manifest &manifest,
+    const std::function<void(const std::string &, const std::string &,
+                             const std::string &)> &report) {
+  std::map<std::string, std::string> meshAt, nameAt;
+  for (auto [i, mesh] : llvm::enumerate(manifest.meshes)) {
+    std::string at = "/meshes/" + number(i) + "/name";
+    auto [it, inserted] = meshAt.try_emplace(mesh.name, at);
+    if (!inserted && !mesh.name.empty())
+      report(at,
+             "expected a name that no other mesh has, found '" + mesh.name +
+                 "', also at " + it->second,
+             "");
+  }
+  for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
+    auto check = [&](const std::string &name, const std::string &at) {
+      std::string canonical = canonicalName(name);
+      auto [it, inserted] = nameAt.try_emplace(canonical, at);
+      if (!inserted && !name.empty())
+        report(at,
+               "expected a name that no other parameter or alias has" +
+                   std::string(
+                       canonical == name ? "" : " without wrappers' prefixes") +
+                   ", found '" + name + "', also at " + it->second,
+               parameter.name);
+    };
+    std::string at = "/parameters/" + number(i);
+    check(parameter.name, at + "/name");
+    for (auto [j, alias] : llvm::enumerate(parameter.aliases))
+      check(alias, at + "/aliases/" + number(j));
+  }
+}
+
+} // namespace stepc::manifest

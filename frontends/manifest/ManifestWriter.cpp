@@ -1,0 +1,104 @@
+#include "frontends/manifest/Manifest.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <numeric>
+
+namespace json = llvm::json;
+
+namespace stepc::manifest {
+namespace {
+
+/// A list on one line: a shape or the ranks of a mesh over sixty lines help
+/// nobody.
+void writeList(json::OStream &out, llvm::StringRef key,
+               const json::Array &items) {
+  out.attributeBegin(key);
+  out.rawValue([&](llvm::raw_ostream &os) {
+    os << '[';
+    for (size_t i = 0; i < items.size(); ++i)
+      os << (i ? ", " : "") << items[i];
+    os << ']';
+  });
+  out.attributeEnd();
+}
+
+json::Array placementTexts(const std::vector<Placement> &placements) {
+  json::Array texts;
+  for (const Placement &placement : placements)
+    texts.push_back(toString(placement));
+  return texts;
+}
+
+void writeMesh(json::OStream &out, const Mesh &mesh) {
+  out.attribute("name", mesh.name);
+  out.attributeArray("axes", [&] {
+    for (const MeshAxis &axis : mesh.axes)
+      out.rawValue([&](llvm::raw_ostream &os) {
+        os << "{\"name\": " << json::Value(axis.name)
+           << ", \"size\": " << axis.size << "}";
+      });
+  });
+  std::vector<int64_t> implied(mesh.ranks.size());
+  std::iota(implied.begin(), implied.end(), 0);
+  if (mesh.ranks != implied)
+    writeList(out, "ranks", json::Array(mesh.ranks));
+}
+
+void writeCluster(json::OStream &out, const Cluster &cluster) {
+  auto write = [&](llvm::StringRef key, const auto &field) {
+    if (field)
+      out.attribute(key, *field);
+  };
+  write("gpus_per_node", cluster.gpusPerNode);
+  write("intra_node_gb_per_s", cluster.intraNodeBandwidth);
+  write("inter_node_gb_per_s", cluster.interNodeBandwidth);
+  write("intra_node_latency_us", cluster.intraNodeLatency);
+  write("inter_node_latency_us", cluster.interNodeLatency);
+}
+
+void writeParameter(json::OStream &out, const Parameter &parameter) {
+  out.attribute("name", parameter.name);
+  if (!parameter.aliases.empty())
+    writeList(out, "aliases", json::Array(parameter.aliases));
+  writeList(out, "shape", json::Array(parameter.shape));
+  out.attribute("dtype", toString(parameter.dtype));
+  if (parameter.gradDType != parameter.dtype)
+    out.attribute("grad_dtype", toString(parameter.gradDType));
+  out.attribute("mesh", parameter.mesh);
+  writeList(out, "placements", placementTexts(parameter.placements));
+  if (parameter.gradPlacements != parameter.placements)
+    writeList(out, "grad_placements", placementTexts(parameter.gradPlacements));
+  if (parameter.statePlacements != parameter.placements)
+    writeList(out, "state_placements",
+              placementTexts(parameter.statePlacements));
+  if (parameter.batchAxes)
+    out.attribute("batch_axes", parameter.batchAxes);
+  if (!parameter.requiresGrad)
+    out.attribute("requires_grad", false);
+}
+
+} // namespace
+
+std::string writeManifest(const Manifest &manifest) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  json::OStream out(os, 2);
+  out.object([&] {
+    out.attribute("version", manifest.version);
+    out.attributeArray("meshes", [&] {
+      for (const Mesh &mesh : manifest.meshes)
+        out.object([&] { writeMesh(out, mesh); });
+    });
+    if (manifest.cluster)
+      out.attributeObject("cluster",
+                          [&] { writeCluster(out, *manifest.cluster); });
+    out.attributeArray("parameters", [&] {
+      for (const Parameter &parameter : manifest.parameters)
+        out.object([&] { writeParameter(out, parameter); });
+    });
+  });
+  os << '\n';
+  return text;
+}
+
+} // namespace stepc::manifest

@@ -1,0 +1,57 @@
+// Names of parameters and the patterns that match them. Shared by `stepc
+// manifest` and routing, so that one pattern means the same everywhere.
+
+#ifndef STEPC_FRONTENDS_MANIFEST_NAMES_H
+#define STEPC_FRONTENDS_MANIFEST_NAMES_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <string>
+
+namespace stepc::manifest {
+
+/// Whether the whole of `name` matches the shell pattern, as Python's
+/// fnmatch.fnmatchcase does:
+/// `*` any characters, dots included; `?` one character; `[abc]`, `[a-z]`,
+/// `[!abc]` one character in (not in) a set, where a `]` that comes first is
+/// itself; a `[` that nothing closes is itself. No escapes, case matters.
+/// Characters are Unicode code points of UTF-8 text.
+///
+///   pattern       name               result
+///   "*embed*"     "tok_embed.weight" true
+///   "w?"          "w12"              false
+///   "h.[0-2].w"   "h.1.w"            true
+///   "h.[!0-2].w"  "h.1.w"            false
+bool matchGlob(llvm::StringRef pattern, llvm::StringRef name);
+
+/// The name without the components that wrappers add: `module.` (DDP),
+/// `_orig_mod.` (torch.compile) and `_checkpoint_wrapped_module.`, wherever
+/// they stand in the dotted path. The last component is never a wrapper:
+/// "module" stays "module".
+std::string canonicalName(llvm::StringRef name);
+
+/// Whether the pattern matches the name as written or its canonical form.
+bool matchesParameter(llvm::StringRef pattern, llvm::StringRef name);
+
+/// What a tensor's name says in a file for `stepc run` or `stepc manifest`.
+struct TensorName {
+  enum class Role { Parameter, Gradient, State, Other };
+  Role role = Role::Other;
+  /// The parameter's name; for Other the whole name.
+  std::string parameter;
+  /// For Gradient: the step it is for, from 1, or 0 for every step ("grad:w").
+  int64_t step = 0;
+  /// For State: the state's name.
+  std::string state;
+
+  bool operator==(const TensorName &) const = default;
+};
+
+/// Splits "param:NAME", "grad:NAME", "grad:NAME@STEP" and "state:NAME:STATE";
+/// STATE is what follows the last colon, STEP the digits after the last '@'.
+/// Anything else is Other.
+TensorName parseTensorName(llvm::StringRef name);
+
+} // namespace stepc::manifest
+
+#endif // STEPC_FRONTENDS_MANIFEST_NAMES_H

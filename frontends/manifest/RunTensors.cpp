@@ -1,0 +1,127 @@
+#include "frontends/manifest/RunTensors.h"
+#include "frontends/manifest/Names.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+#include <set>
+
+namespace stepc::manifest {
+namespace {
+
+using Role = TensorName::Role;
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (auto [i, size] : llvm::enumerate(shape))
+    text += (i ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+} // namespace
+
+std::optional<std::vector<RunTensors>>
+collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
+                  int64_t numSteps, bool allowMissingGradients,
+                  ErrorList &errors) {
+  size_t before = errors.size();
+  std::vector<RunTensors> result(manifest.parameters.size());
+  llvm::StringMap<size_t> parameterAt;
+  for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
+    parameterAt[canonicalName(parameter.name)] = i;
+    for (const std::string &alias : parameter.aliases)
+      parameterAt[canonicalName(alias)] = i;
+  }
+  auto check = [&](const TensorView &view, const Parameter &parameter,
+                   DType dtype) {
+    if (view.shape != parameter.shape)
+      errors.add(file.path(),
+                 "expected the manifest's shape " + shapeText(parameter.shape) +
+                     " in '" + view.name + "', found " + shapeText(view.shape),
+                 parameter.name);
+    if (view.type != toTensorType(dtype))
+      errors.add(file.path(),
+                 "expected the manifest's dtype " +
+                     toString(toTensorType(dtype)) + " in '" + view.name +
+                     "', found " + view.typeName,
+                 parameter.name);
+  };
+
+  // By parameter and step, 0 for a gradient of every step.
+  std::map<std::pair<size_t, int64_t>, const TensorView *> gradients;
+  std::set<std::pair<size_t, std::string>> statesSeen;
+  for (const TensorView &view : file.tensors()) {
+    TensorName name = parseTensorName(view.name);
+    auto it = parameterAt.find(canonicalName(name.parameter));
+    // "grad:w@2" belongs to a parameter that is really called "w@2" before it
+    // is w's second.
+    if (name.role == Role::Gradient && name.step > 0) {
+      llvm::StringRef whole = llvm::StringRef(view.name).drop_front(5);
+      if (auto exact = parameterAt.find(canonicalName(whole));
+          exact != parameterAt.end()) {
+        it = exact;
+        name.step = 0;
+      }
+    }
+    if (name.role == Role::Other || it == parameterAt.end()) {
+      errors.add(file.path(),
+                 "expected param:NAME, grad:NAME, grad:NAME@STEP or "
+                 "state:NAME:STATE of a parameter of the manifest, found '" +
+                     view.name + "'");
+      continue;
+    }
+    size_t index = it->second;
+    const Parameter &parameter = manifest.parameters[index];
+    bool isFirst = true;
+    if (name.role == Role::Parameter) {
+      isFirst = !result[index].parameter;
+      result[index].parameter = &view;
+      check(view, parameter, parameter.dtype);
+    } else if (name.role == Role::Gradient) {
+      isFirst = gradients.try_emplace({index, name.step}, &view).second;
+      check(view, parameter, parameter.gradDType);
+    } else {
+      isFirst = statesSeen.insert({index, name.state}).second;
+      if (view.type == TensorType::Unsupported)
+        errors.add(file.path(),
+                   "expected F64, F32, BF16, F16 or I64 in '" + view.name +
+                       "', found " + view.typeName,
+                   parameter.name);
+      result[index].states.emplace_back(name.state, &view);
+    }
+    if (!isFirst)
+      errors.add(file.path(),
+                 "expected one tensor for each name of the parameter, found a "
+                 "second, '" +
+                     view.name + "'",
+                 parameter.name);
+  }
+
+  for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
+    if (!result[i].parameter)
+      errors.add(file.path(),
+                 "expected a tensor 'param:" + parameter.name + "', found none",
+                 parameter.name);
+    bool mayMiss = allowMissingGradients || !parameter.requiresGrad;
+    for (int64_t step = 1; step <= numSteps; ++step) {
+      auto it = gradients.find({i, step});
+      if (it == gradients.end())
+        it = gradients.find({i, 0});
+      result[i].gradients.push_back(it == gradients.end() ? nullptr
+                                                          : it->second);
+      if (it == gradients.end() && !mayMiss) {
+        errors.add(file.path(),
+                   "expected a tensor 'grad:" + parameter.name +
+                       "' or 'grad:" + parameter.name + "@" +
+                       llvm::Twine(step) + "', found none",
+                   parameter.name);
+        break; // the later steps would say the same
+      }
+    }
+  }
+  if (errors.size() != before)
+    return std::nullopt;
+  return result;
+}
+
+} // namespace stepc::manifest

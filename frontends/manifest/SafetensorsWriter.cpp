@@ -1,0 +1,89 @@
+#include "frontends/manifest/Safetensors.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace json = llvm::json;
+
+namespace stepc::manifest {
+
+bool writeSafetensors(
+    llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
+    llvm::ArrayRef<std::pair<std::string, std::string>> metadata,
+    ErrorList &errors) {
+  size_t before = errors.size();
+  llvm::StringSet<> names;
+  for (const TensorView &view : tensors) {
+    if (view.name == "__metadata__" || !names.insert(view.name).second)
+      errors.add(path,
+                 "expected each tensor name once, found it again or reserved",
+                 view.name);
+    if (view.type == TensorType::Unsupported)
+      errors.add(path,
+                 "expected F64, F32, BF16, F16 or I64, found another dtype",
+                 view.name);
+    else if (int64_t(view.bytes.size()) !=
+             view.numElements() * byteSize(view.type))
+      errors.add(
+          path,
+          "expected " + llvm::Twine(view.numElements() * byteSize(view.type)) +
+              " bytes for the shape, found " + llvm::Twine(view.bytes.size()),
+          view.name);
+  }
+  if (errors.size() != before)
+    return false;
+
+  std::vector<const TensorView *> order;
+  for (const TensorView &view : tensors)
+    order.push_back(&view);
+  llvm::sort(order, [](const TensorView *a, const TensorView *b) {
+    int64_t sizeA = byteSize(a->type), sizeB = byteSize(b->type);
+    return sizeA != sizeB ? sizeA > sizeB
+                          : a < b; // addresses give the caller's order
+  });
+  std::string header;
+  llvm::raw_string_ostream os(header);
+  json::OStream out(os);
+  out.object([&] {
+    if (!metadata.empty())
+      out.attributeObject("__metadata__", [&] {
+        for (const auto &[key, value] : metadata)
+          out.attribute(key, value);
+      });
+    int64_t offset = 0;
+    for (const TensorView *view : order) {
+      int64_t end = offset + int64_t(view->bytes.size());
+      out.attributeObject(view->name, [&] {
+        out.attribute("dtype", toString(view->type));
+        out.attribute("shape", json::Array(view->shape));
+        out.attribute("data_offsets", json::Array{offset, end});
+      });
+      offset = end;
+    }
+  });
+  // Blanks bring the data to a multiple of 8 bytes.
+  header.append((8 - header.size() % 8) % 8, ' ');
+
+  llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream &file) {
+    char length[8];
+    llvm::support::endian::write64le(length, header.size());
+    file.write(length, 8);
+    file << header;
+    for (const TensorView *view : order)
+      file.write(reinterpret_cast<const char *>(view->bytes.data()),
+                 view->bytes.size());
+    return llvm::Error::success();
+  });
+  if (failure) {
+    errors.add(path, "expected a writable file, found: " +
+                         llvm::toString(std::move(failure)));
+    return false;
+  }
+  return true;
+}
+
+} // namespace stepc::manifest

@@ -1,0 +1,342 @@
+// Reading, defaults, the writer, and the examples of docs/manifest.md and
+// test/inputs.
+
+#include "frontends/manifest/Manifest.h"
+#include "gtest/gtest.h"
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <random>
+#include <sstream>
+
+using namespace stepc::manifest;
+
+namespace {
+
+Manifest mustRead(const std::string &text) {
+  ErrorList errors;
+  std::optional<Manifest> manifest = readManifest(text, "m.json", errors);
+  EXPECT_TRUE(manifest) << errors.str() << text;
+  return manifest.value_or(Manifest());
+}
+
+std::string slurp(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+} // namespace
+
+TEST(Placement, TextForms) {
+  std::string error;
+  EXPECT_EQ(toString(Placement::replicate()), "R");
+  EXPECT_EQ(toString(Placement::shard(0)), "S(0)");
+  EXPECT_EQ(toString(Placement::stridedShard(0, 2)), "_S(0, 2)");
+  EXPECT_EQ(parsePlacement("R", error), Placement::replicate());
+  EXPECT_EQ(parsePlacement("S(-1)", error), Placement::shard(-1));
+  EXPECT_EQ(parsePlacement(" S( 1 ) ", error), Placement::shard(1));
+  EXPECT_EQ(parsePlacement("_S(0,2)", error), Placement::stridedShard(0, 2));
+  EXPECT_EQ(parsePlacement("_S(0, 2)", error), Placement::stridedShard(0, 2));
+  EXPECT_EQ(splitPlacements("R"), std::vector<std::string>{"R"});
+  EXPECT_EQ(splitPlacements("_S(0, 2),S(0),R"),
+            (std::vector<std::string>{"_S(0, 2)", "S(0)", "R"}));
+}
+
+TEST(Manifest, Defaults) {
+  Manifest m = mustRead(R"j({"version": 1,
+    "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}, {"name": "b", "size": 3}]}],
+    "parameters": [{"name": "w", "shape": [4, 6], "dtype": "bf16", "mesh": "m",
+                    "placements": ["S(-1)", "R"]}]})j");
+  ASSERT_EQ(m.parameters.size(), 1u);
+  const Parameter &w = m.parameters[0];
+  EXPECT_EQ(w.gradDType, DType::BF16);
+  std::vector<Placement> placements = {Placement::shard(1),
+                                       Placement::replicate()};
+  EXPECT_EQ(w.placements, placements);
+  EXPECT_EQ(w.gradPlacements, placements);
+  EXPECT_EQ(w.statePlacements, placements);
+  EXPECT_EQ(w.batchAxes, 0);
+  EXPECT_TRUE(w.requiresGrad);
+  EXPECT_EQ(w.numElements(), 24);
+  EXPECT_FALSE(m.cluster);
+  EXPECT_EQ(m.meshes[0].ranks, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(ManifestText, Syntax) {
+  ErrorList errors;
+  EXPECT_FALSE(
+      readManifest("{\n  \"version\": 1,\n  oops\n}", "m.json", errors));
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors.get()[0].line, 3u);
+  EXPECT_EQ(errors.get()[0].column, 3u);
+  EXPECT_EQ(errors.get()[0].str().find(
+                "m.json:3:3: expected JSON text, found a syntax error: "),
+            0u);
+
+  errors = {};
+  EXPECT_FALSE(readManifest("", "m.json", errors));
+  EXPECT_EQ(errors.size(), 1u);
+
+  errors = {};
+  EXPECT_FALSE(
+      readManifest("\n " + std::string(100'000, '['), "m.json", errors));
+  EXPECT_EQ(
+      errors.str(),
+      "m.json:2:66: expected JSON that nests at most 64 levels, found more\n");
+
+  errors = {};
+  EXPECT_FALSE(
+      readManifest("{\"version\": 1,\n \"meshes\": [], \"\\u0076ersion\": 1}",
+                   "m.json", errors));
+  EXPECT_EQ(
+      errors.str(),
+      "m.json:2:16: /version: expected each key once, found it again in the "
+      "same object\n");
+}
+
+TEST(ManifestText, Positions) {
+  ErrorList errors;
+  EXPECT_FALSE(
+      readManifest("{\"version\": 1, \"meshes\": [],\n \"parameters\":\n   7}",
+                   "m.json", errors));
+  EXPECT_EQ(
+      errors.str(),
+      "m.json:3:4: /parameters: expected an array of parameters, found 7\n");
+}
+
+TEST(ManifestText, MissingFile) {
+  ErrorList errors;
+  EXPECT_FALSE(readManifestFile("/nonexistent/m.json", errors));
+  EXPECT_EQ(errors.str(), "/nonexistent/m.json: expected a readable file, "
+                          "found: No such file or directory\n");
+}
+
+TEST(Manifest, LooksUpNamesAndWorld) {
+  Manifest m = mustRead(R"({"version": 1, "meshes": [
+      {"name": "m", "axes": [{"name": "a", "size": 2}], "ranks": [7, 3]},
+      {"name": "n", "axes": [{"name": "a", "size": 2}], "ranks": [3, 5]},
+      {"name": "unused", "axes": [{"name": "a", "size": 64}]}],
+    "parameters": [
+      {"name": "module.w", "aliases": ["head"], "shape": [4], "dtype": "f32", "mesh": "m",
+       "placements": ["R"]},
+      {"name": "v", "shape": [4], "dtype": "f32", "mesh": "n", "placements": ["R"]}]})");
+  EXPECT_EQ(m.worldRanks(), (std::vector<int64_t>{3, 5, 7}));
+  EXPECT_EQ(m.findParameter("w"), &m.parameters[0]);
+  EXPECT_EQ(m.findParameter("_orig_mod.head"), &m.parameters[0]);
+  EXPECT_EQ(m.findParameter("x"), nullptr);
+  EXPECT_EQ(m.findMesh("n"), &m.meshes[1]);
+  EXPECT_EQ(m.findMesh("x"), nullptr);
+}
+
+TEST(Manifest, WrittenForm) {
+  Manifest m = mustRead(slurp(STEPC_SOURCE_DIR "/test/inputs/hsdp.json"));
+  m.parameters.resize(1);
+  m.parameters[0].aliases = {"tied \"name\""};
+  m.meshes[0].ranks = {3, 2, 1, 0};
+  EXPECT_EQ(writeManifest(m), R"j({
+  "version": 1,
+  "meshes": [
+    {
+      "name": "hsdp",
+      "axes": [
+        {"name": "replicate", "size": 2},
+        {"name": "shard", "size": 2}
+      ],
+      "ranks": [3, 2, 1, 0]
+    }
+  ],
+  "cluster": {
+    "gpus_per_node": 2,
+    "intra_node_gb_per_s": 450,
+    "inter_node_gb_per_s": 50,
+    "intra_node_latency_us": 3,
+    "inter_node_latency_us": 10
+  },
+  "parameters": [
+    {
+      "name": "w1",
+      "aliases": ["tied \"name\""],
+      "shape": [8, 6],
+      "dtype": "f32",
+      "mesh": "hsdp",
+      "placements": ["R", "S(0)"]
+    }
+  ]
+}
+)j");
+}
+
+TEST(Manifest, SampleInputsReadAndRoundTrip) {
+  int files = 0;
+  for (const auto &entry :
+       std::filesystem::directory_iterator(STEPC_SOURCE_DIR "/test/inputs")) {
+    if (entry.path().extension() != ".json")
+      continue;
+    SCOPED_TRACE(entry.path().string());
+    Manifest m = mustRead(slurp(entry.path()));
+    EXPECT_EQ(mustRead(writeManifest(m)), m);
+    ++files;
+  }
+  EXPECT_GE(files, 7);
+}
+
+TEST(Manifest, DocumentedExamplesRead) {
+  std::string doc = slurp(STEPC_SOURCE_DIR "/docs/manifest.md");
+  const std::string open = "```json\n", close = "```";
+  int examples = 0;
+  for (size_t at = doc.find(open); at != std::string::npos;
+       at = doc.find(open, at)) {
+    at += open.size();
+    std::string text = doc.substr(at, doc.find(close, at) - at);
+    Manifest m = mustRead(text);
+    EXPECT_EQ(mustRead(writeManifest(m)), m);
+    ++examples;
+  }
+  EXPECT_GE(examples, 3);
+  // Every key that the writer knows is in the document.
+  for (const char *key : {"version",
+                          "meshes",
+                          "cluster",
+                          "parameters",
+                          "name",
+                          "axes",
+                          "size",
+                          "ranks",
+                          "gpus_per_node",
+                          "intra_node_gb_per_s",
+                          "inter_node_gb_per_s",
+                          "intra_node_latency_us",
+                          "inter_node_latency_us",
+                          "aliases",
+                          "shape",
+                          "dtype",
+                          "grad_dtype",
+                          "mesh",
+                          "placements",
+                          "grad_placements",
+                          "state_placements",
+                          "batch_axes",
+                          "requires_grad"})
+    EXPECT_NE(doc.find("| `" + std::string(key) + "` |"), std::string::npos)
+        << key;
+}
+
+namespace {
+
+/// A random manifest that checks without errors.
+class Drawer {
+public:
+  explicit Drawer(uint64_t seed) : random(seed) {}
+
+  Manifest draw() {
+    Manifest m;
+    for (int64_t i = 0, n = upTo(1, 3); i < n; ++i)
+      m.meshes.push_back(mesh("mesh " + std::to_string(i)));
+    if (upTo(0, 1)) {
+      m.cluster.emplace();
+      if (upTo(0, 1))
+        m.cluster->gpusPerNode = upTo(1, 16);
+      if (upTo(0, 1))
+        m.cluster->intraNodeBandwidth =
+            std::uniform_real_distribution<>(1e-9, 1e9)(random);
+      if (upTo(0, 1))
+        m.cluster->interNodeLatency = 0;
+    }
+    for (int64_t i = 0, n = upTo(1, 6); i < n; ++i)
+      m.parameters.push_back(parameter(m, i));
+    return m;
+  }
+
+private:
+  int64_t upTo(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+
+  Mesh mesh(const std::string &name) {
+    Mesh mesh{name, {}, {}};
+    for (int64_t i = 0, n = upTo(1, 3); i < n; ++i)
+      mesh.axes.push_back({"axis/" + std::to_string(i), upTo(1, 4)});
+    mesh.ranks.resize(mesh.numRanks());
+    std::iota(mesh.ranks.begin(), mesh.ranks.end(),
+              upTo(0, 1) ? 0 : upTo(0, 1000));
+    if (upTo(0, 1))
+      std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
+    return mesh;
+  }
+
+  Parameter parameter(const Manifest &m, int64_t index) {
+    const char *names[] = {"layers.0.w", "module.x", "\xC3\xA9\"\\/~", "a\nb",
+                           "w@2"};
+    Parameter p;
+    p.name = names[upTo(0, 4)] + std::to_string(index);
+    for (int64_t i = 0, n = upTo(0, 2); i < n; ++i)
+      p.aliases.push_back("alias" + std::to_string(index) + "." +
+                          std::to_string(i));
+    for (int64_t i = 0, n = upTo(0, 4); i < n; ++i)
+      p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 14));
+    if (p.shape.size() >= 3 && upTo(0, 1))
+      p.batchAxes = p.shape.size() - 2;
+    p.dtype = DType(upTo(0, 2));
+    p.gradDType = DType(upTo(0, 2));
+    p.requiresGrad = upTo(0, 3);
+    const Mesh &mesh = m.meshes[upTo(0, m.meshes.size() - 1)];
+    p.mesh = mesh.name;
+    p.placements = placements(mesh, p.shape.size());
+    p.gradPlacements = p.statePlacements = p.placements;
+    return p;
+  }
+
+  /// From the last axis back, so that the cuts which a strided shard may
+  /// presume are known.
+  std::vector<Placement> placements(const Mesh &mesh, int64_t rank) {
+    std::vector<Placement> placements(mesh.axes.size());
+    std::vector<std::vector<int64_t>> cuts(rank);
+    for (size_t i = placements.size(); i-- > 0;) {
+      if (rank == 0 || !upTo(0, 2))
+        continue;
+      int64_t dim = upTo(0, rank - 1), after = upTo(0, cuts[dim].size()),
+              factor = 1;
+      for (int64_t j = 0; j < after; ++j)
+        factor *= cuts[dim][j];
+      // A factor of 1 may be written either way.
+      placements[i] =
+          after ? Placement::stridedShard(dim, factor) : Placement::shard(dim);
+      // The checker inserts after the shortest run with this product.
+      int64_t at = 0, product = 1;
+      while (product != factor)
+        product *= cuts[dim][at++];
+      cuts[dim].insert(cuts[dim].begin() + at, mesh.axes[i].size);
+    }
+    return placements;
+  }
+
+  std::mt19937_64 random;
+};
+
+} // namespace
+
+TEST(Manifest, RandomManifestsRoundTrip) {
+  uint64_t seed = std::random_device()();
+  if (const char *given = std::getenv("STEPC_SEED"))
+    seed = std::strtoull(given, nullptr, 10);
+  std::printf("STEPC_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  int strided = 0, batched = 0;
+  for (int i = 0; i < 1000; ++i) {
+    Manifest m = Drawer(seed + i).draw();
+    std::string text = writeManifest(m);
+    ErrorList errors;
+    std::optional<Manifest> again = readManifest(text, "m.json", errors);
+    ASSERT_TRUE(again) << "case " << i << "\n" << errors.str() << text;
+    ASSERT_EQ(*again, m) << "case " << i << "\n" << text;
+    ASSERT_EQ(writeManifest(*again), text) << "case " << i;
+    for (const Parameter &p : m.parameters) {
+      batched += p.batchAxes > 0;
+      for (const Placement &placement : p.placements)
+        strided += placement.kind == Placement::Kind::StridedShard;
+    }
+  }
+  EXPECT_GE(strided, 50);
+  EXPECT_GE(batched, 50);
+}
