@@ -5,7 +5,8 @@
  * this header when it is built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
- *  - chunks of a table (ShardChunks, BlockChunks): arguments[0] = stepc_chunk rows;
+ *  - chunks of a table (ShardChunks, BlockChunks): arguments[0] = stepc_chunk rows; the runtime
+ *    leaves out those of parameters that the step skips (missing_grad = skip);
  *  - parameters of a group (scalar stages);
  *  - tiles of computed blocks: item = slot · tiles_per_block + tile.
  *===----------------------------------------------------------------------===*/
@@ -69,8 +70,12 @@ void stepc_rt_copy(stepc_context *, int64_t table, void *from, void *to, int64_t
 void stepc_rt_exchange_start(stepc_context *, int64_t order, int64_t count, const int64_t *tables,
                              void *const *sends, void *const *receives);
 void stepc_rt_exchange_wait(stepc_context *, int64_t order);
-/* 1 when an earlier call of this step failed (the program then returns at once). */
+/* 1 when an earlier call of this step failed (the program then returns at once; the calls
+ * above do nothing from then on). */
 int32_t stepc_rt_failed(stepc_context *);
+/* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
+ * process never answer for each other. */
+const void *stepc_rt_library(void);
 
 /* --- defined by the program --- */
 

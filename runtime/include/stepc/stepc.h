@@ -1,9 +1,9 @@
 /*===- stepc.h - The C interface of a compiled optimizer step ------*- C -*-===*
  *
  * Every generated library exports one function, <name>_library() (declared in its
- * generated header; also under the fixed name stepc_library() for dlsym), that returns
- * this table. Nothing else is visible, so many libraries live in one process. There is
- * no global mutable state: any number of instances, and of ranks, per process.
+ * generated header; also under the fixed name stepc_library_table() for dlsym), that
+ * returns this table. Nothing else is visible, so many libraries live in one process.
+ * There is no global mutable state: any number of instances, and of ranks, per process.
  *
  * Life of an instance: create → bind_* → step … → destroy. The trainer owns the memory
  * that it binds. Functions return 0 or a stepc_status; last_error(instance) then gives a
@@ -55,7 +55,8 @@ typedef struct stepc_options {
   double timeout_seconds;          /* of every wait; 0: 600 */
 } stepc_options;
 
-/* One parameter as this rank sees it. Strings live as long as the library. */
+/* One parameter as this rank sees it. Strings and global shapes live as long as the library, local
+ * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). */
 typedef struct stepc_parameter_info {
   const char *name;
   const char *route;               /* "Muon", or "Muon.1" … */
@@ -64,7 +65,7 @@ typedef struct stepc_parameter_info {
   const char *mesh;
   int32_t axes;                    /* of the global and local shapes */
   const int64_t *global_shape, *local_shape;
-  int32_t states;                  /* see state_info */
+  int32_t states;                  /* those that exist here (no master of an f32 parameter) */
   int32_t member;                  /* 0: this rank is outside the parameter's mesh */
 } stepc_parameter_info;
 
@@ -96,14 +97,15 @@ typedef struct stepc_library {
   int32_t (*world_size)(void);
   const int64_t *(*world_ranks)(void);
   /* Makes rank transport->rank's instance; allocates the workspace; compares plan hashes with
-   * the other ranks (STEPC_ERROR_PLAN). `error` (may be null) receives the message on failure. */
+   * the other ranks (STEPC_ERROR_PLAN). `error` (may be null) receives the message on failure; the
+   * transport then still belongs to the caller, else the instance destroys it. */
   int32_t (*create)(const stepc_options *options, stepc_instance **instance, char *error,
                     int64_t error_size);
   void (*destroy)(stepc_instance *instance);
   const char *(*last_error)(const stepc_instance *instance);
   int64_t (*workspace_bytes)(void);
 
-  /* Parameters, in the plan's order. */
+  /* Parameters, in the plan's order. A null instance leaves out what only a rank knows. */
   int64_t (*parameter_count)(void);
   int32_t (*parameter_info)(const stepc_instance *, int64_t parameter, stepc_parameter_info *);
   int32_t (*state_info)(const stepc_instance *, int64_t parameter, int32_t state, stepc_state_info *);
@@ -126,15 +128,18 @@ typedef struct stepc_library {
   /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step. */
   int32_t (*bind_steps)(stepc_instance *, int64_t *steps);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
-   * (float64 [group_count][stride], in the order of the route's rule), read in every step. Without
-   * this call every parameter uses its route's defaults, which set_hyperparameter changes. */
+   * (float64 [group_count][stride], in the order of the route's rule), read in every step; `groups`
+   * is copied. Without this call (or after one with null values) every parameter uses its route's
+   * defaults, which set_hyperparameter changes. */
   int32_t (*bind_hyperparameters)(stepc_instance *, const double *values, int64_t group_count,
                                   int64_t stride, const int32_t *groups);
   int32_t (*set_hyperparameter)(stepc_instance *, int64_t route, const char *name, double value);
 
-  /* One optimizer step. On failure after the first write the instance is poisoned: half_stepped
-   * tells which parameters or states may be changed (1 each, [parameter_count]); `recover` accepts
-   * that the trainer has restored them. */
+  /* One optimizer step. What is missing on this rank is found before anything is sent or written:
+   * repair it and call again, or tell the peers with `abort`. On any later failure the transport is
+   * aborted and the instance poisoned: half_stepped tells which parameters or states may be changed
+   * (1 each, [parameter_count]); `recover` accepts that the trainer has restored them, and is
+   * refused where the aborted transport has peers (make a new instance). */
   int32_t (*step)(stepc_instance *);
   int32_t (*half_stepped)(const stepc_instance *, uint8_t *flags, int64_t count);
   int32_t (*recover)(stepc_instance *);
@@ -143,6 +148,10 @@ typedef struct stepc_library {
   /* A world of `size` ranks in this process: threads that exchange by copying. Fills `size`
    * transports. For tests and single-process runs. */
   int32_t (*in_process_world)(int32_t size, stepc_transport *transports);
+
+  /* Aborts the transport, so that peers that wait for this rank fail at once with `reason`, and
+   * poisons the instance. */
+  int32_t (*abort)(stepc_instance *, const char *reason);
 } stepc_library;
 
 const stepc_library *stepc_library_table(void);

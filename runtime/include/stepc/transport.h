@@ -24,7 +24,8 @@ typedef struct stepc_message {
   int32_t is_send;     /* 1: buffer is read; 0: buffer is written */
   void *buffer;
   int64_t bytes;       /* > 0 */
-  int64_t tag;         /* equal on both sides; unique among messages in flight between two ranks */
+  int64_t tag;         /* 0 … 2^31-1, equal on both sides. Messages of one tag from one rank to another
+                        * arrive in the order in which they were started: a rank may run a step ahead. */
 } stepc_message;
 
 typedef struct stepc_transport {
@@ -37,10 +38,13 @@ typedef struct stepc_transport {
    * library until the handle is done. 0, or an error code of stepc.h with a message for `error`. */
   int32_t (*start)(void *context, const stepc_message *messages, int64_t count, void **handle,
                    char *error, int64_t error_size);
-  /* 1: done, the handle is gone; 0: not yet; < 0: an error code, negated, the handle is gone. */
+  /* 1: done, the handle is gone; 0: not yet, and `error` may name the peers that it waits for
+   * ("rank 3"), for the message of a timeout; < 0: an error code, negated, the handle is gone. */
   int32_t (*test)(void *context, void *handle, char *error, int64_t error_size);
   /* Gives up everything in flight, here and as far as possible on the peers, whose `test` then
-   * returns an error that names this rank and `reason`. Later starts fail. */
+   * returns an error that names this rank and `reason`. Later starts fail. Handles are gone. A
+   * buffer may still be touched by a transport that cannot take a message back: until `destroy`,
+   * and for good when that had to leave it, the library keeps the memory. */
   void (*abort)(void *context, const char *reason);
   /* Called once, when the library instance is destroyed. May be null. */
   void (*destroy)(void *context);

@@ -1,0 +1,213 @@
+//===- Bind.cpp - What the trainer lends ------------------------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+
+#include <cmath>
+
+namespace stepc::runtime {
+namespace {
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+/// What a pointer is bound for.
+struct Place {
+  int64_t parameter;
+  std::string what; // "parameter 'w'", "state 'm' of parameter 'w'", …
+  const std::vector<int64_t> &shape;
+  const std::string &dtype;
+  int64_t bytes, elementBytes;
+};
+
+/// Checks a pointer against the local shard. STEPC_OK: bind it.
+int32_t check(stepc_instance &instance, const Place &place, const void *data, int64_t bytes) {
+  auto refuse = [&](const std::string &why) {
+    return instance.refuse(STEPC_ERROR_ARGUMENT, place.what + ": " + why);
+  };
+  if (!instance.isMember(place.parameter)) {
+    if (!data && bytes == 0)
+      return STEPC_OK;
+    return refuse("this rank is outside the parameter's mesh and holds nothing of it");
+  }
+  if (bytes != place.bytes)
+    return refuse(format("%lld bytes given, the local shard %s of %s has %lld", (long long)bytes,
+                         shapeText(place.shape).c_str(), place.dtype.c_str(),
+                         (long long)place.bytes));
+  if (!data && bytes != 0)
+    return refuse("the pointer is null, which is legal for an empty shard only");
+  if (reinterpret_cast<uintptr_t>(data) % place.elementBytes)
+    return refuse(format("the pointer is not aligned to %lld bytes",
+                         (long long)place.elementBytes));
+  return STEPC_OK;
+}
+
+int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, int64_t count) {
+  if (index >= 0 && index < count)
+    return STEPC_OK;
+  return instance.refuse(STEPC_ERROR_ARGUMENT, format("%s %lld does not exist, there are %lld",
+                                                      what, (long long)index, (long long)count));
+}
+
+Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }
+
+std::string quoted(const std::string &name) { return "'" + name + "'"; }
+
+} // namespace
+
+int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64_t bytes) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  if (int32_t status = checkIndex(*self, "parameter", parameter, lib.plan.parameters.size()))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  Place place{parameter,
+              "parameter " + quoted(lib.parameter(parameter).name),
+              self->groups[group].shape,
+              lib.groups[group].dtype,
+              self->groups[group].parameterBytes,
+              plan::byteSize(lib.plan.groups[group].parameterType)};
+  if (int32_t status = check(*self, place, data, bytes))
+    return status;
+  self->parameters[parameter] = data;
+  self->parameterBound[parameter] = boundAs(data);
+  return STEPC_OK;
+}
+
+int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *data,
+                  int64_t bytes) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  if (int32_t status = checkIndex(*self, "parameter", parameter, lib.plan.parameters.size()))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  std::string name = "parameter " + quoted(lib.parameter(parameter).name);
+  const auto &states = lib.groups[group].states;
+  if (int32_t status = checkIndex(*self, (name + ": state").c_str(), state, states.size()))
+    return status;
+  const LocalGroup::LocalState &local = self->groups[group].states[state];
+  Place place{parameter,          "state " + quoted(states[state].name) + " of " + name,
+              local.shape,        states[state].dtype,
+              local.bytes,        states[state].elementBytes};
+  if (int32_t status = check(*self, place, data, bytes))
+    return status;
+  self->states[states[state].index][parameter] = data;
+  self->stateBound[states[state].index][parameter] = boundAs(data);
+  return STEPC_OK;
+}
+
+int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, int64_t bytes) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  if (int32_t status = checkIndex(*self, "parameter", parameter, lib.plan.parameters.size()))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  if (data || bytes) {
+    Place place{parameter,
+                "gradient of parameter " + quoted(lib.parameter(parameter).name),
+                self->groups[group].shape,
+                lib.groups[group].gradientType,
+                self->groups[group].gradientBytes,
+                plan::byteSize(lib.plan.groups[group].gradientType)};
+    if (int32_t status = check(*self, place, data, bytes))
+      return status;
+  }
+  self->boundGradients[parameter] = data;
+  self->gradientBound[parameter] = boundAs(data);
+  return STEPC_OK;
+}
+
+int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t count) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  int64_t parameters = int64_t(lib.plan.parameters.size());
+  if (!data || count != parameters)
+    return self->refuse(STEPC_ERROR_ARGUMENT,
+                        format("%lld gradients given, there are %lld parameters",
+                               (long long)(data ? count : 0), (long long)parameters));
+  // All or none: a refused call changes nothing.
+  for (int64_t p = 0; p < count; ++p)
+    if (reinterpret_cast<uintptr_t>(data[p]) % plan::byteSize(lib.group(p).gradientType))
+      return self->refuse(STEPC_ERROR_ARGUMENT,
+                          "gradient of parameter " + quoted(lib.parameter(p).name) +
+                              ": the pointer is not aligned to its type");
+  for (int64_t p = 0; p < count; ++p) {
+    self->boundGradients[p] = data[p];
+    self->gradientBound[p] = boundAs(data[p]);
+  }
+  return STEPC_OK;
+}
+
+int32_t bindSteps(stepc_instance *self, int64_t *steps) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  if (!steps)
+    return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
+  self->steps = steps;
+  return STEPC_OK;
+}
+
+int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t groupCount,
+                            int64_t stride, const int32_t *groups) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  if (!values) {
+    self->values = nullptr;
+    self->valueGroups.clear();
+    return STEPC_OK;
+  }
+  if (!groups || groupCount < 1)
+    return self->refuse(STEPC_ERROR_ARGUMENT, "hyperparameters are given without groups");
+  const Library &lib = self->library;
+  int64_t count = int64_t(lib.plan.parameters.size());
+  for (int64_t p = 0; p < count; ++p) {
+    const std::string &name = lib.parameter(p).name;
+    if (groups[p] < 0 || groups[p] >= groupCount)
+      return self->refuse(STEPC_ERROR_ARGUMENT,
+                          format("parameter '%s' is in group %d of hyperparameters, there are %lld",
+                                 name.c_str(), groups[p], (long long)groupCount));
+    int64_t needed = int64_t(lib.plan.rules[lib.group(p).rule].hyperparameters.size());
+    if (stride < needed)
+      return self->refuse(STEPC_ERROR_ARGUMENT,
+                          format("parameter '%s' of route '%s' has %lld hyperparameters, a row "
+                                 "of values has %lld",
+                                 name.c_str(), lib.route(p).name.c_str(), (long long)needed,
+                                 (long long)stride));
+  }
+  self->values = values;
+  self->valueStride = stride;
+  self->valueGroups.assign(groups, groups + count);
+  return STEPC_OK;
+}
+
+int32_t setHyperparameter(stepc_instance *self, int64_t route, const char *name, double value) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const plan::Plan &plan = self->library.plan;
+  if (int32_t status = checkIndex(*self, "route", route, plan.routes.size()))
+    return status;
+  const std::string &routeName = plan.routes[route].name;
+  const auto &names = plan.rules[plan.routes[route].rule].hyperparameters;
+  for (size_t i = 0; name && i < names.size(); ++i) {
+    if (names[i] != name)
+      continue;
+    if (std::isnan(value))
+      return self->refuse(STEPC_ERROR_HYPERPARAMETER,
+                          format("hyperparameter '%s' of route '%s' is not a number", name,
+                                 routeName.c_str()));
+    self->routeValues[route][i] = value;
+    return STEPC_OK;
+  }
+  return self->refuse(STEPC_ERROR_ARGUMENT,
+                      format("route '%s' has no hyperparameter '%s'", routeName.c_str(),
+                             name ? name : "(null)"));
+}
+
+} // namespace stepc::runtime

@@ -1,0 +1,153 @@
+//===- Check.cpp - What must hold before a step sends or writes -------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace stepc::runtime {
+namespace {
+
+const char *whyMissing(Bound bound) { return bound == Bound::Never ? "was never bound" : "is null"; }
+
+/// True where a pointer is needed and not there.
+bool isMissing(Bound bound, int64_t bytes) { return bytes != 0 && bound != Bound::Given; }
+
+int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
+  const Library &lib = instance.library;
+  int64_t index = lib.parameter(parameter).group;
+  const LocalGroup &local = instance.groups[index];
+  const char *name = lib.parameter(parameter).name.c_str();
+  if (isMissing(instance.parameterBound[parameter], local.parameterBytes))
+    return instance.refuse(STEPC_ERROR_UNBOUND,
+                           format("parameter '%s' %s", name,
+                                  whyMissing(instance.parameterBound[parameter])));
+  for (size_t i = 0; i < local.states.size(); ++i) {
+    const StateText &state = lib.groups[index].states[i];
+    Bound bound = instance.stateBound[state.index][parameter];
+    if (isMissing(bound, local.states[i].bytes))
+      return instance.refuse(STEPC_ERROR_UNBOUND, format("state '%s' of parameter '%s' %s",
+                                                         state.name.c_str(), name,
+                                                         whyMissing(bound)));
+  }
+  // What kernels read: zeros where the route says so; nothing is read of a skipped one.
+  const void *gradient = instance.boundGradients[parameter];
+  if (isMissing(instance.gradientBound[parameter], local.gradientBytes)) {
+    switch (lib.route(parameter).missingGrad) {
+    case plan::MissingGrad::Error:
+      return instance.refuse(
+          STEPC_ERROR_GRADIENT,
+          format("the gradient of parameter '%s' %s, and route '%s' says missing_grad = error",
+                 name, whyMissing(instance.gradientBound[parameter]),
+                 lib.route(parameter).name.c_str()));
+    case plan::MissingGrad::Zero:
+      gradient = instance.zeros.data();
+      break;
+    case plan::MissingGrad::Skip:
+      break;
+    }
+  }
+  instance.gradients[parameter] = const_cast<void *>(gradient);
+  return STEPC_OK;
+}
+
+int32_t checkHyperparameters(stepc_instance &instance, int64_t parameter) {
+  const Library &lib = instance.library;
+  int64_t route = lib.parameter(parameter).route;
+  const double *values = instance.values
+                             ? instance.values +
+                                   instance.valueGroups[parameter] * instance.valueStride
+                             : instance.routeValues[route].data();
+  instance.records[parameter].hyperparameters = values;
+  const auto &names = lib.plan.rules[lib.plan.routes[route].rule].hyperparameters;
+  for (size_t i = 0; i < names.size(); ++i)
+    if (std::isnan(values[i]))
+      return instance.refuse(
+          STEPC_ERROR_HYPERPARAMETER,
+          format("hyperparameter '%s' of parameter '%s' (route '%s') %s", names[i].c_str(),
+                 lib.parameter(parameter).name.c_str(), lib.plan.routes[route].name.c_str(),
+                 instance.values ? "is not a number" : "has no default and was never set"));
+  return STEPC_OK;
+}
+
+} // namespace
+
+bool isPresent(const stepc_instance &instance, int64_t parameter) {
+  const LocalGroup &local = instance.groups[instance.library.parameter(parameter).group];
+  return !isMissing(instance.gradientBound[parameter], local.gradientBytes);
+}
+
+int32_t checkStep(stepc_instance &instance) {
+  int64_t count = int64_t(instance.library.plan.parameters.size());
+  if (!instance.steps && count)
+    return instance.refuse(STEPC_ERROR_UNBOUND, "the step counts were never bound");
+  for (int64_t p = 0; p < count; ++p) {
+    if (int32_t status = checkParameter(instance, p))
+      return status;
+    if (int32_t status = checkHyperparameters(instance, p))
+      return status;
+    if (instance.steps[p] < 0)
+      return instance.refuse(STEPC_ERROR_ARGUMENT,
+                             format("parameter '%s' has taken %lld steps",
+                                    instance.library.parameter(p).name.c_str(),
+                                    (long long)instance.steps[p]));
+    stepc_parameter_record &record = instance.records[p];
+    record.step = double(instance.steps[p] + 1);
+    record.active = 1;
+  }
+  return STEPC_OK;
+}
+
+void preparePresence(stepc_instance &instance) {
+  if (!instance.maySkip)
+    return;
+  int64_t bytes = (int64_t(instance.library.plan.parameters.size()) + 7) / 8;
+  instance.presenceBytes = bytes;
+  instance.presence.assign(bytes * instance.size, 0);
+  for (int32_t peer = 0; peer < instance.size; ++peer) {
+    if (peer == instance.rank)
+      continue;
+    uint8_t *theirs = &instance.presence[peer * bytes], *own =
+        &instance.presence[instance.rank * bytes];
+    instance.presenceMessages.push_back({peer, 0, theirs, bytes, kPresenceTag});
+    instance.presenceMessages.push_back({peer, 1, own, bytes, kPresenceTag});
+  }
+}
+
+int32_t agreeOnPresence(stepc_instance &instance) {
+  instance.someInactive = false;
+  if (!instance.maySkip)
+    return STEPC_OK;
+  const Library &lib = instance.library;
+  int64_t count = int64_t(lib.plan.parameters.size());
+  int64_t bytes = instance.presenceBytes;
+  uint8_t *own = &instance.presence[instance.rank * bytes];
+  std::memset(own, 0, bytes);
+  for (int64_t p = 0; p < count; ++p)
+    own[p / 8] |= uint8_t(isPresent(instance, p)) << (p % 8);
+  std::string what = "agreeing on absent gradients", error;
+  void *handle = nullptr;
+  int32_t status = instance.start(instance.presenceMessages, &handle, what, error);
+  if (!status && handle) {
+    instance.leftInFlight = true;
+    status = instance.wait(handle, what, error);
+  }
+  if (status) {
+    instance.fail(status, error);
+    return status;
+  }
+  instance.leftInFlight = false;
+  for (int64_t p = 0; p < count; ++p) {
+    if (lib.route(p).missingGrad != plan::MissingGrad::Skip)
+      continue;
+    for (int32_t holder : instance.groups[lib.parameter(p).group].holders) {
+      bool present = (instance.presence[holder * bytes + p / 8] >> (p % 8)) & 1;
+      if (!present)
+        instance.records[p].active = 0;
+    }
+    instance.someInactive |= !instance.records[p].active;
+  }
+  return STEPC_OK;
+}
+
+} // namespace stepc::runtime

@@ -1,0 +1,17 @@
+//===- Chip.h - Whether this CPU can run the library -------------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_CORE_CHIP_H
+#define STEPC_RUNTIME_CORE_CHIP_H
+
+#include <string>
+#include <string_view>
+
+namespace stepc::runtime {
+
+/// The first feature of a chip ("znver5;+avx512f,+avx2,-sse4a") that this CPU or its system
+/// lacks; empty when it has all. Features that change no instruction of a kernel
+/// ("+prfchw") are not looked at; a vector extension that is unknown here counts as lacking.
+std::string missingFeature(std::string_view chip);
+
+} // namespace stepc::runtime
+
+#endif

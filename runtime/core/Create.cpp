@@ -1,0 +1,298 @@
+//===- Create.cpp - From options to an instance -----------------------------===//
+#include "runtime/core/Chip.h"
+#include "runtime/core/FloatModes.h"
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+#include "runtime/geometry/Geometry.h"
+#include "runtime/transports/InProcess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <new>
+#include <system_error>
+
+namespace stepc::runtime {
+namespace {
+
+int64_t product(const std::vector<int64_t> &shape) {
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    elements *= size;
+  return elements;
+}
+
+int32_t fault(std::string &error, int32_t status, std::string message) {
+  error = std::move(message);
+  return status;
+}
+
+/// What can be wrong with the options before a transport may be called.
+int32_t checkOptions(const Library &lib, const stepc_options *options, std::string &error) {
+  if (!options)
+    return fault(error, STEPC_ERROR_ARGUMENT, "options are null");
+  if (options->abi_version != STEPC_ABI_VERSION)
+    return fault(error, STEPC_ERROR_ABI,
+                 format("options have ABI version %d, the library has %d", options->abi_version,
+                        STEPC_ABI_VERSION));
+  const stepc_transport *transport = options->transport;
+  if (transport) {
+    if (transport->version != STEPC_TRANSPORT_VERSION)
+      return fault(error, STEPC_ERROR_ABI,
+                   format("the transport has version %d, the library expects %d",
+                          transport->version, STEPC_TRANSPORT_VERSION));
+    if (!transport->start || !transport->test || !transport->abort)
+      return fault(error, STEPC_ERROR_ARGUMENT,
+                   "the transport lacks one of the functions start, test and abort");
+    if (transport->size < 1 || transport->rank < 0 || transport->rank >= transport->size)
+      return fault(error, STEPC_ERROR_WORLD,
+                   format("the transport says rank %d of %d", transport->rank, transport->size));
+  }
+  return STEPC_OK;
+}
+
+/// The same for what the peers should hear of.
+int32_t checkWorld(const Library &lib, const stepc_options *options, std::string &error) {
+  if (lib.status)
+    return fault(error, lib.status, lib.problem);
+  int32_t given = options->transport ? options->transport->size : 1;
+  if (given != int32_t(lib.world.size()))
+    return fault(error, STEPC_ERROR_WORLD,
+                 format("library '%s' is for a world of %zu ranks, %s", lib.plan.name.c_str(),
+                        lib.world.size(),
+                        options->transport ? format("the transport has %d", given).c_str()
+                                           : "and no transport was given"));
+  std::string missing = missingFeature(lib.plan.chip);
+  if (!missing.empty())
+    return fault(error, STEPC_ERROR_CHIP,
+                 format("library '%s' is for chip '%s', this CPU lacks '%s'",
+                        lib.plan.name.c_str(),
+                        lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(),
+                        missing.c_str()));
+  if (!(options->timeout_seconds >= 0))
+    return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
+  if (options->threads < 0)
+    return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
+  return STEPC_OK;
+}
+
+LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
+  const plan::Group &group = lib.plan.groups[index];
+  const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
+  LocalGroup local;
+  local.states.resize(lib.groups[index].states.size());
+  auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[worldRank]);
+  if (found == mesh.ranks.end())
+    return local;
+  int64_t position = found - mesh.ranks.begin();
+  local.member = true;
+  local.shape = geometry::localShape(group.shape, group.placements, mesh,
+                                     geometry::coordinates(mesh, position));
+  local.elements = product(local.shape);
+  local.parameterBytes = local.elements * plan::byteSize(group.parameterType);
+  local.gradientBytes = local.elements * plan::byteSize(group.gradientType);
+  for (size_t i = 0; i < local.states.size(); ++i) {
+    const StateText &state = lib.groups[index].states[i];
+    local.states[i].shape = geometry::localStateShape(group, mesh, position, state.value);
+    local.states[i].bytes = product(local.states[i].shape) * state.elementBytes;
+  }
+  return local;
+}
+
+void describeShards(stepc_instance &instance) {
+  const Library &lib = instance.library;
+  const plan::Plan &plan = lib.plan;
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    instance.groups.push_back(localGroup(lib, g, instance.rank));
+  std::vector<uint8_t> skips(plan.groups.size(), 0);
+  for (size_t p = 0; p < plan.parameters.size(); ++p)
+    if (lib.route(p).missingGrad == plan::MissingGrad::Skip)
+      skips[plan.parameters[p].group] = instance.maySkip = true;
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    for (int32_t r = 0; skips[g] && r < instance.size; ++r)
+      if (localGroup(lib, g, r).elements > 0)
+        instance.groups[g].holders.push_back(r);
+}
+
+void prepareBindings(stepc_instance &instance) {
+  const Library &lib = instance.library;
+  size_t count = lib.plan.parameters.size();
+  instance.parameters.assign(count, nullptr);
+  instance.gradients.assign(count, nullptr);
+  instance.boundGradients.assign(count, nullptr);
+  instance.parameterBound.assign(count, Bound::Never);
+  instance.gradientBound.assign(count, Bound::Never);
+  instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
+  instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
+  instance.halfStepped.assign(count, 0);
+  instance.launched.assign(lib.plan.launches.size(), 0);
+  for (const plan::Route &route : lib.plan.routes)
+    instance.routeValues.push_back(route.defaults);
+  instance.records.resize(count);
+  for (size_t p = 0; p < count; ++p) {
+    const plan::Group &group = lib.group(p);
+    double rows = double(group.rows()), cols = double(group.cols());
+    instance.records[p] = {rows, cols, rows * cols, 0, nullptr, 1, {0, 0}};
+  }
+}
+
+/// What a rank says of itself; compared by each.
+struct Hello {
+  uint64_t magic, hash;
+  int64_t kernelAbi, globalRank;
+};
+constexpr uint64_t kMagic = 0x31304350455453; // "STEPC01"
+
+int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) {
+  const Library &lib = instance.library;
+  int32_t size = instance.size;
+  hellos.assign(size, Hello{});
+  Hello &own = hellos[instance.rank];
+  own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank]};
+  std::vector<stepc_message> messages;
+  for (int32_t peer = 0; peer < size; ++peer) {
+    if (peer == instance.rank)
+      continue;
+    messages.push_back({peer, 0, &hellos[peer], sizeof(Hello), kHelloTag});
+    messages.push_back({peer, 1, &own, sizeof(Hello), kHelloTag});
+  }
+  void *handle = nullptr;
+  std::string what = "comparing libraries when the ranks met";
+  int32_t status = instance.start(messages, &handle, what, error);
+  if (!status)
+    status = instance.wait(handle, what, error);
+  if (status)
+    return status;
+  // Every rank sees all hashes, so all name the same rank: one that differs from the most.
+  uint64_t common = hellos[0].hash;
+  int64_t best = 0;
+  for (const Hello &hello : hellos) {
+    int64_t votes = std::count_if(hellos.begin(), hellos.end(),
+                                  [&](const Hello &other) { return other.hash == hello.hash; });
+    if (votes > best) {
+      best = votes;
+      common = hello.hash;
+    }
+  }
+  for (int32_t r = 0; r < size; ++r) {
+    if (hellos[r].magic == kMagic && hellos[r].hash == common)
+      continue;
+    return fault(error, STEPC_ERROR_PLAN,
+                 format("%s holds another library: its plan has hash %016llx, %lld of %d ranks "
+                        "have %016llx",
+                        rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
+                        (long long)best, size, (unsigned long long)common));
+  }
+  return STEPC_OK;
+}
+
+int32_t build(stepc_instance &instance, const stepc_options &options, std::string &error) {
+  const Library &lib = instance.library;
+  if (options.parallel_for)
+    instance.parallel.use(options.parallel_for, options.parallel_context);
+  else
+    instance.parallel.startPool(options.threads);
+  instance.tables = plan::expand(lib.plan, instance.rank);
+  describeShards(instance);
+  prepareBindings(instance);
+  prepareExchanges(instance);
+  preparePresence(instance);
+  if (!instance.arena.allocate(lib.plan.arenaBytes))
+    return fault(error, STEPC_ERROR_MEMORY,
+                 format("a workspace of %lld bytes could not be allocated",
+                        (long long)lib.plan.arenaBytes));
+  int64_t zeroBytes = 0;
+  for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
+    if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
+      zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradientBytes);
+  if (zeroBytes && !instance.zeros.mapZeros(zeroBytes))
+    return fault(error, STEPC_ERROR_MEMORY, "zero pages could not be mapped");
+  return STEPC_OK;
+}
+
+int32_t createChecked(const stepc_options *options, stepc_instance **out, std::string &error) {
+  const Library &lib = library();
+  if (int32_t status = checkOptions(lib, options, error))
+    return status;
+  const stepc_transport *transport = options->transport;
+  std::unique_ptr<stepc_instance> instance;
+  std::vector<Hello> hellos;
+  int32_t status = checkWorld(lib, options, error);
+  if (!status) {
+    try {
+      instance = std::make_unique<stepc_instance>(lib);
+      if (transport) {
+        instance->transport = *transport;
+        instance->hasTransport = true;
+        instance->rank = transport->rank;
+        instance->size = transport->size;
+      }
+      if (options->timeout_seconds > 0)
+        instance->timeout = options->timeout_seconds;
+      status = build(*instance, *options, error);
+    } catch (const std::system_error &exception) {
+      status = fault(error, STEPC_ERROR_MEMORY,
+                     std::string("a worker thread could not be started: ") + exception.what());
+    } catch (const std::bad_alloc &) {
+      status = fault(error, STEPC_ERROR_MEMORY, "the tables of this rank could not be allocated");
+    }
+    if (!status && instance->size > 1)
+      status = meet(*instance, hellos, error);
+  }
+  if (!status) {
+    *out = instance.release();
+    return STEPC_OK;
+  }
+  int32_t rank = transport ? transport->rank : 0;
+  // The peers are in create as well and wait for this rank; of a difference in plans all know.
+  bool allKnow = status == STEPC_ERROR_PLAN && !hellos.empty();
+  if (transport && transport->size > 1 && !allKnow) {
+    transport->abort(transport->context, error.c_str());
+    // A transport that cannot take messages back may still write here (see ~stepc_instance).
+    if (!isInProcess(*transport) && !hellos.empty())
+      new std::vector<Hello>(std::move(hellos));
+  }
+  error = rankName(lib, rank) + ": " + error;
+  // The transport stays the caller's.
+  if (instance)
+    instance->hasTransport = false;
+  return status;
+}
+
+} // namespace
+
+int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
+               int64_t errorSize) {
+  FloatModes modes;
+  if (!instance) {
+    copyText(error, errorSize, "the place for the instance is null");
+    return STEPC_ERROR_ARGUMENT;
+  }
+  *instance = nullptr;
+  int32_t status;
+  try {
+    std::string message;
+    status = createChecked(options, instance, message);
+    copyText(error, errorSize, message);
+  } catch (const std::exception &exception) {
+    copyText(error, errorSize, exception.what());
+    status = STEPC_ERROR_MEMORY;
+  }
+  return status;
+}
+
+void destroy(stepc_instance *instance) { delete instance; }
+
+} // namespace stepc::runtime
+
+stepc_instance::~stepc_instance() {
+  if (!hasTransport)
+    return;
+  if (transport.destroy)
+    transport.destroy(transport.context);
+  // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
+  if (leftInFlight && !stepc::runtime::isInProcess(transport)) {
+    arena.leak();
+    new std::vector<uint8_t>(std::move(presence));
+  }
+}

@@ -1,0 +1,212 @@
+//===- Exchange.cpp - What a step sends and receives ------------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+
+#include <cstring>
+#include <thread>
+
+namespace stepc::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Waits a little longer each time: a peer on another core answers in microseconds, one that
+/// shares this core needs it, one that is late should not be paid for with a core.
+void backOff(Clock::duration waited) {
+  if (waited < std::chrono::milliseconds(5))
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(waited < std::chrono::milliseconds(100)
+                                    ? std::chrono::microseconds(50)
+                                    : std::chrono::microseconds(500));
+}
+
+int32_t statusOf(int32_t code) {
+  return code >= STEPC_ERROR_ARGUMENT && code <= STEPC_ERROR_HYPERPARAMETER ? code
+                                                                            : STEPC_ERROR_TRANSPORT;
+}
+
+PreparedExchange prepare(const stepc_instance &instance, int64_t order) {
+  const plan::Plan &plan = instance.library.plan;
+  PreparedExchange exchange;
+  const std::vector<int64_t> &tables = plan.exchanges[order].tables;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    int64_t bytes = plan.tables[tables[i]].elementBytes;
+    int64_t tag = (order + 1) * kTagsPerExchange + int64_t(i);
+    for (const plan::Message &message : instance.tables.tables[tables[i]].messages) {
+      int32_t peer = int32_t(message.peer);
+      if (peer == instance.rank) {
+        exchange.own.push_back({int64_t(i), message.sendOffset * bytes,
+                                message.receiveOffset * bytes, message.sendCount * bytes});
+        continue;
+      }
+      if (message.receiveCount) {
+        exchange.messages.push_back({peer, 0, nullptr, message.receiveCount * bytes, tag});
+        exchange.places.push_back({int64_t(i), message.receiveOffset * bytes});
+      }
+      if (message.sendCount) {
+        exchange.messages.push_back({peer, 1, nullptr, message.sendCount * bytes, tag});
+        exchange.places.push_back({int64_t(i), message.sendOffset * bytes});
+      }
+    }
+  }
+  return exchange;
+}
+
+/// An own part in pieces, so that all threads copy.
+struct OwnCopy {
+  const char *from;
+  char *to;
+  int64_t bytes;
+  static constexpr int64_t kPiece = 1 << 18;
+  static void run(void *arguments, int64_t first, int64_t last) {
+    const OwnCopy &copy = *static_cast<OwnCopy *>(arguments);
+    int64_t begin = first * kPiece, end = std::min(last * kPiece, copy.bytes);
+    std::memcpy(copy.to + begin, copy.from + begin, end - begin);
+  }
+};
+
+} // namespace
+
+void prepareExchanges(stepc_instance &instance) {
+  for (size_t order = 0; order < instance.library.plan.exchanges.size(); ++order)
+    instance.exchanges.push_back(prepare(instance, order));
+  countPlanned(instance);
+}
+
+std::string groupName(const Library &library, int64_t index) {
+  const plan::Group &group = library.plan.groups[index];
+  std::string text = format("group '%s' (", group.name.c_str());
+  constexpr size_t kNamed = 2;
+  for (size_t i = 0; i < group.parameters.size() && i < kNamed; ++i)
+    text += (i ? ", '" : "'") + library.parameter(group.parameters[i]).name + "'";
+  if (group.parameters.size() > kNamed)
+    text += format(" and %zu more", group.parameters.size() - kNamed);
+  return text + ")";
+}
+
+std::string exchangeName(const Library &library, int64_t order) {
+  std::string text = format("exchange %lld of ", (long long)order);
+  const std::vector<int64_t> &tables = library.plan.exchanges[order].tables;
+  constexpr size_t kNamed = 2;
+  for (size_t i = 0; i < tables.size() && i < kNamed; ++i)
+    text += (i ? ", " : "") +
+            groupName(library, library.plan.segments[library.plan.tables[tables[i]].segment].group);
+  if (tables.size() > kNamed)
+    text += format(" and %zu more", tables.size() - kNamed);
+  return text;
+}
+
+} // namespace stepc::runtime
+
+using namespace stepc::runtime;
+
+int32_t stepc_instance::start(const std::vector<stepc_message> &messages, void **handle,
+                              const std::string &what, std::string &message) {
+  *handle = nullptr;
+  if (messages.empty())
+    return STEPC_OK;
+  char text[512] = "";
+  int32_t code = transport.start(transport.context, messages.data(), int64_t(messages.size()),
+                                 handle, text, sizeof(text));
+  if (!code)
+    return STEPC_OK;
+  message = what + ": " + (*text ? text : format("the transport failed with code %d", code));
+  return statusOf(code);
+}
+
+int32_t stepc_instance::wait(void *handle, const std::string &what, std::string &message) {
+  char text[512] = "";
+  auto begin = Clock::now();
+  for (;;) {
+    *text = '\0';
+    int32_t code = transport.test(transport.context, handle, text, sizeof(text));
+    if (code > 0)
+      return STEPC_OK;
+    if (code < 0) {
+      message = what + ": " + (*text ? text : format("the transport failed with code %d", -code));
+      return statusOf(-code);
+    }
+    auto waited = Clock::now() - begin;
+    if (std::chrono::duration<double>(waited).count() >= timeout) {
+      message = what + format(": no answer within %g seconds", timeout) +
+                (*text ? std::string(" from ") + text : std::string());
+      return STEPC_ERROR_TIMEOUT;
+    }
+    backOff(waited);
+  }
+}
+
+extern "C" {
+
+void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t count,
+                             const int64_t *tables, void *const *sends, void *const *receives) {
+  stepc_instance &instance = instanceOf(context);
+  if (instance.failure)
+    return;
+  const auto &planned = instance.library.plan.exchanges;
+  if (order < 0 || order >= int64_t(planned.size()))
+    return instance.fail(STEPC_ERROR_COUNTS,
+                         format("the program starts exchange %lld, the plan has %zu",
+                                (long long)order, planned.size()));
+  PreparedExchange &exchange = instance.exchanges[order];
+  std::string error;
+  if (exchange.started)
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
+                                                 " was started twice in one step");
+  bool equal = count == int64_t(planned[order].tables.size());
+  for (int64_t i = 0; equal && i < count; ++i)
+    equal = tables[i] == planned[order].tables[i];
+  if (!equal)
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
+                                                 " was started with other tables than planned");
+  exchange.started = true;
+  ++instance.executed.exchanges;
+  for (size_t i = 0; i < exchange.messages.size(); ++i) {
+    stepc_message &message = exchange.messages[i];
+    void *const *operands = message.is_send ? sends : receives;
+    message.buffer = static_cast<char *>(operands[exchange.places[i].operand]) +
+                     exchange.places[i].offset;
+  }
+  if (!exchange.messages.empty()) {
+    int32_t status =
+        instance.start(exchange.messages, &exchange.handle, std::string(), error);
+    if (status)
+      return instance.fail(status, exchangeName(instance.library, order) + error);
+    exchange.inFlight = true;
+  }
+  for (const stepc_message &message : exchange.messages) {
+    stepc_counters &done = instance.executed;
+    (message.is_send ? done.messages_sent : done.messages_received) += 1;
+    (message.is_send ? done.bytes_sent : done.bytes_received) += message.bytes;
+  }
+  // Last, so that it runs while the messages travel.
+  for (const PreparedExchange::OwnPart &own : exchange.own) {
+    OwnCopy copy{static_cast<const char *>(sends[own.operand]) + own.from,
+                 static_cast<char *>(receives[own.operand]) + own.to, own.bytes};
+    instance.parallel.run(OwnCopy::run, &copy,
+                          (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece, 1);
+  }
+}
+
+void stepc_rt_exchange_wait(stepc_context *context, int64_t order) {
+  stepc_instance &instance = instanceOf(context);
+  if (instance.failure)
+    return;
+  if (order < 0 || order >= int64_t(instance.exchanges.size()) ||
+      !instance.exchanges[order].started || instance.exchanges[order].finished)
+    return instance.fail(STEPC_ERROR_COUNTS,
+                         format("the program waits for exchange %lld, which is not under way",
+                                (long long)order));
+  PreparedExchange &exchange = instance.exchanges[order];
+  if (exchange.inFlight) {
+    std::string error;
+    int32_t status = instance.wait(exchange.handle, std::string(), error);
+    if (status)
+      return instance.fail(status, exchangeName(instance.library, order) + error);
+    exchange.inFlight = false;
+  }
+  exchange.finished = true;
+}
+
+} // extern "C"

@@ -1,0 +1,177 @@
+//===- Instance.h - One rank's optimizer -------------------------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_CORE_INSTANCE_H
+#define STEPC_RUNTIME_CORE_INSTANCE_H
+
+#include "runtime/core/Library.h"
+#include "runtime/core/Memory.h"
+#include "runtime/core/Parallel.h"
+#include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+// Generated code sees an opaque context: the base of the instance that it belongs to.
+struct stepc_context {};
+
+namespace stepc::runtime {
+
+/// What a rank holds of a group's parameters, each alike.
+struct LocalGroup {
+  bool member = false;
+  std::vector<int64_t> shape;
+  int64_t elements = 0;
+  struct LocalState {
+    std::vector<int64_t> shape;
+    int64_t bytes = 0;
+  };
+  std::vector<LocalState> states; // parallel to GroupText::states
+  int64_t parameterBytes = 0, gradientBytes = 0;
+  /// World ranks with a non-empty shard; filled where a route of the group may skip.
+  std::vector<int32_t> holders;
+};
+
+/// An exchange with all that does not change from step to step.
+struct PreparedExchange {
+  /// Where a message's buffer stands: `offset` bytes into operand `operand`.
+  struct Place {
+    int64_t operand, offset;
+  };
+  struct OwnPart {
+    int64_t operand, from, to, bytes;
+  };
+  std::vector<stepc_message> messages;
+  std::vector<Place> places;
+  std::vector<OwnPart> own;
+  void *handle = nullptr;
+  bool started = false, inFlight = false, finished = false;
+};
+
+/// Tags of messages: those outside the exchanges of a step, then kTagsPerExchange per exchange.
+inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kTagsPerExchange = 4096;
+
+/// What a pointer that the trainer bound is known to be.
+enum class Bound : uint8_t { Never, Null, Given };
+
+} // namespace stepc::runtime
+
+struct stepc_instance : stepc_context {
+  using Status = int32_t;
+
+  explicit stepc_instance(const stepc::runtime::Library &library) : library(library) {}
+  ~stepc_instance();
+
+  const stepc::runtime::Library &library;
+  stepc_transport transport{};
+  bool hasTransport = false;
+  int32_t rank = 0, size = 1;
+  double timeout = 600;
+  stepc::runtime::Parallel parallel;
+
+  // --- expanded at create ---
+  stepc::plan::RankTables tables;
+  std::vector<int64_t> tableElements; // per table: how much work its rows are
+  std::vector<stepc::runtime::LocalGroup> groups;
+  std::vector<stepc::runtime::PreparedExchange> exchanges;
+  stepc::runtime::Memory arena;
+  stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
+  stepc_counters planned{}, executed{};
+  bool maySkip = false;
+
+  // --- bound by the trainer ---
+  std::vector<void *> parameters;
+  std::vector<void *> gradients; // what kernels read; see boundGradients
+  std::vector<std::vector<void *>> states; // [rule's state][parameter]
+  std::vector<const void *> boundGradients;
+  std::vector<stepc::runtime::Bound> parameterBound, gradientBound;
+  std::vector<std::vector<stepc::runtime::Bound>> stateBound;
+  int64_t *steps = nullptr;
+  std::vector<std::vector<double>> routeValues;
+  const double *values = nullptr; // bind_hyperparameters
+  int64_t valueStride = 0;
+  std::vector<int32_t> valueGroups;
+
+  // --- one step ---
+  std::vector<stepc_parameter_record> records;
+  bool someInactive = false;
+  std::vector<uint8_t> presence; // [size][presenceBytes]
+  int64_t presenceBytes = 0;
+  std::vector<stepc_message> presenceMessages;
+  int64_t launchIndex = 0;
+  std::vector<uint8_t> launched; // per plan launch
+  Status failure = STEPC_OK;     // of the running step
+
+  // --- after failures ---
+  bool poisoned = false;
+  bool aborted = false;         // the transport
+  bool leftInFlight = false;    // a peer's bytes may still arrive in our buffers
+  std::vector<uint8_t> halfStepped;
+  std::string error;        // the last message, beginning with this rank
+  std::string cause;        // the same without the rank: transports name it themselves
+  std::string poisonedText; // of the failure that poisoned the instance
+
+  /// Sets the message, prefixed with this rank, and returns the status.
+  Status refuse(Status status, const std::string &message);
+  /// The same for the running step; only the first failure counts.
+  void fail(Status status, const std::string &message);
+  /// Gives up the transport. Peers that wait learn the reason.
+  void abortTransport(const std::string &reason);
+  /// Waits for a handle of the transport until the timeout, measured from here. `what` names
+  /// the wait, `peers` who may be missing; `message` receives the failure.
+  Status wait(void *handle, const std::string &what, std::string &message);
+  /// Starts messages; the handle is null where there are none.
+  Status start(const std::vector<stepc_message> &messages, void **handle, const std::string &what,
+               std::string &message);
+
+  bool isMember(int64_t parameter) const {
+    return groups[library.parameter(parameter).group].member;
+  }
+  int64_t localElements(int64_t parameter) const {
+    return groups[library.parameter(parameter).group].elements;
+  }
+  std::string here() const { return stepc::runtime::rankName(library, rank); }
+};
+
+namespace stepc::runtime {
+
+inline stepc_instance &instanceOf(stepc_context *context) {
+  return *static_cast<stepc_instance *>(context);
+}
+
+// The functions of stepc_library, by file.
+int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
+               int64_t errorSize); // Create.cpp
+void destroy(stepc_instance *instance);
+int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes); // Bind.cpp
+int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
+int32_t bindGradient(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
+int32_t bindGradients(stepc_instance *, const void *const *data, int64_t count);
+int32_t bindSteps(stepc_instance *, int64_t *steps);
+int32_t bindHyperparameters(stepc_instance *, const double *values, int64_t groupCount,
+                            int64_t stride, const int32_t *groups);
+int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, double value);
+int32_t step(stepc_instance *); // Step.cpp
+int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
+int32_t recover(stepc_instance *);
+int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
+int32_t abortInstance(stepc_instance *, const char *reason);
+
+/// Lists of messages and planned counters, at create (Exchange.cpp, Presence.cpp).
+void prepareExchanges(stepc_instance &);
+void countPlanned(stepc_instance &);
+void preparePresence(stepc_instance &);
+/// Checks all that a step reads, and fills the records (Check.cpp).
+int32_t checkStep(stepc_instance &);
+int32_t fillRecords(stepc_instance &);
+/// Agrees with all ranks on the parameters that this step skips.
+int32_t agreeOnPresence(stepc_instance &);
+bool isPresent(const stepc_instance &, int64_t parameter);
+
+/// "group 'g0' ('w0', 'w1' and 3 more)".
+std::string groupName(const Library &, int64_t group);
+std::string exchangeName(const Library &, int64_t order);
+
+} // namespace stepc::runtime
+
+#endif

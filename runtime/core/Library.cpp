@@ -1,0 +1,123 @@
+#include "runtime/core/Library.h"
+#include "runtime/core/Text.h"
+#include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+
+// Rows of the plan's tables are read by generated code as they stand.
+static_assert(sizeof(stepc::plan::Chunk) == sizeof(stepc_chunk));
+static_assert(sizeof(stepc_chunk) == 12 * sizeof(int64_t));
+static_assert(offsetof(stepc::plan::Chunk, local) == offsetof(stepc_chunk, local));
+static_assert(offsetof(stepc::plan::Chunk, staged) == offsetof(stepc_chunk, staged));
+static_assert(offsetof(stepc::plan::Chunk, stagedStride) == offsetof(stepc_chunk, staged_stride));
+static_assert(sizeof(stepc_parameter_record) == 8 * 8);
+
+namespace stepc::runtime {
+namespace {
+
+std::string toText(const std::vector<plan::Placement> &placements) {
+  std::string text = "[";
+  for (size_t i = 0; i < placements.size(); ++i)
+    text += (i ? ", " : "") + plan::toString(placements[i]);
+  return text + "]";
+}
+
+/// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
+/// axis replicates; columns move up where the row axis before them went.
+std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
+  int64_t axes = int64_t(group.shape.size());
+  bool losesRows = kind == plan::ValueKind::Cols && axes - group.batchAxes >= 2;
+  std::vector<bool> replicated = geometry::replicatedAxes(group, kind);
+  std::vector<plan::Placement> placements = group.placements;
+  for (size_t i = 0; i < placements.size(); ++i) {
+    if (replicated[i])
+      placements[i] = plan::Placement();
+    else if (losesRows && placements[i].dim == axes - 1)
+      --placements[i].dim;
+  }
+  return placements;
+}
+
+GroupText describe(const plan::Plan &plan, const plan::Group &group) {
+  GroupText text;
+  text.dtype = plan::name(group.parameterType);
+  text.gradientType = plan::name(group.gradientType);
+  text.placements = toText(group.placements);
+  text.mesh = plan.meshes[group.mesh].name;
+  const plan::Rule &rule = plan.rules[group.rule];
+  for (size_t i = 0; i < rule.states.size(); ++i) {
+    const plan::State &state = rule.states[i];
+    if (!plan::stateExists(group, state))
+      continue;
+    StateText &out = text.states.emplace_back();
+    out.name = state.name;
+    out.dtype = plan::name(state.dtype);
+    out.kind = plan::name(state.kind);
+    out.placements = toText(statePlacements(group, state.kind));
+    out.shape = geometry::stateShape(group, state.kind);
+    out.index = i;
+    out.value = state.kind;
+    out.elementBytes = plan::byteSize(state.dtype);
+    out.init = state.init;
+    out.master = state.master;
+  }
+  return text;
+}
+
+void refuse(Library &library, int32_t status, std::string problem) {
+  library.status = status;
+  library.problem = std::move(problem);
+}
+
+void read(Library &library) {
+  // Before anything else of the program is looked at: another version may lay it out otherwise.
+  if (stepc_program_abi_version != STEPC_KERNEL_ABI_VERSION)
+    return refuse(library, STEPC_ERROR_ABI,
+                  format("the program was compiled for kernel ABI %lld, expected %d",
+                         (long long)stepc_program_abi_version, STEPC_KERNEL_ABI_VERSION));
+  std::string error;
+  auto plan = plan::deserialize(stepc_program_plan, size_t(stepc_program_plan_bytes), error);
+  if (!plan)
+    return refuse(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
+  error = plan::validate(*plan);
+  if (!error.empty())
+    return refuse(library, STEPC_ERROR_PLAN, "the library's plan is not valid: " + error);
+  library.plan = std::move(*plan);
+  library.world = library.plan.world();
+  library.hash = plan::hash(library.plan);
+  for (const plan::Group &group : library.plan.groups)
+    library.groups.push_back(describe(library.plan, group));
+  for (const plan::Rule &rule : library.plan.rules)
+    library.ruleStates = std::max<int64_t>(library.ruleStates, rule.states.size());
+}
+
+} // namespace
+
+const Library &library() {
+  // Never destroyed: a trainer's thread may outlive the process's static destructors.
+  static const Library *const instance = [] {
+    auto *made = new Library;
+    try {
+      read(*made);
+    } catch (const std::exception &exception) {
+      refuse(*made, STEPC_ERROR_MEMORY,
+             std::string("the library's plan cannot be read: ") + exception.what());
+    }
+    return made;
+  }();
+  return *instance;
+}
+
+std::string rankName(const Library &library, int64_t worldRank) {
+  if (worldRank < 0 || worldRank >= int64_t(library.world.size()) ||
+      library.world[worldRank] == worldRank)
+    return format("rank %lld", (long long)worldRank);
+  return format("rank %lld (global rank %lld)", (long long)worldRank,
+                (long long)library.world[worldRank]);
+}
+
+} // namespace stepc::runtime

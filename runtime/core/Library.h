@@ -1,0 +1,61 @@
+//===- Library.h - What is the same for all ranks ----------------*- C++ -*-===//
+//
+// The plan that the program carries, read once per process and never changed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_CORE_LIBRARY_H
+#define STEPC_RUNTIME_CORE_LIBRARY_H
+
+#include "runtime/plan/Plan.h"
+#include "stepc/stepc.h"
+
+#include <string>
+#include <vector>
+
+namespace stepc::runtime {
+
+/// A state that exists on a group's parameters.
+struct StateText {
+  std::string name, dtype, kind, placements;
+  std::vector<int64_t> shape;
+  int64_t index = 0; // among the rule's states
+  plan::ValueKind value = plan::ValueKind::Full;
+  int64_t elementBytes = 4;
+  double init = 0;
+  bool master = false;
+};
+
+struct GroupText {
+  std::string dtype, gradientType, placements, mesh;
+  std::vector<StateText> states;
+};
+
+struct Library {
+  /// Why the program cannot be used, with its status; STEPC_OK otherwise.
+  int32_t status = STEPC_OK;
+  std::string problem;
+
+  plan::Plan plan;
+  std::vector<int64_t> world;
+  uint64_t hash = 0;
+  std::vector<GroupText> groups;
+  int64_t ruleStates = 0; // the most that a rule has
+
+  const plan::Parameter &parameter(int64_t index) const { return plan.parameters[index]; }
+  const plan::Group &group(int64_t parameter) const {
+    return plan.groups[plan.parameters[parameter].group];
+  }
+  const plan::Route &route(int64_t parameter) const {
+    return plan.routes[plan.parameters[parameter].route];
+  }
+};
+
+/// Reads the program's plan at the first call.
+const Library &library();
+
+/// "rank 1", or "rank 1 (global rank 5)" where a library's world is a part of the job's.
+std::string rankName(const Library &library, int64_t worldRank);
+
+} // namespace stepc::runtime
+
+#endif

@@ -1,0 +1,45 @@
+#include "runtime/core/Memory.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace stepc::runtime {
+
+Memory::~Memory() {
+  if (!base)
+    return;
+  if (mapped)
+    munmap(base, mapped);
+  else
+    std::free(base);
+}
+
+// The heap and not mmap: AddressSanitizer then guards both ends.
+bool Memory::allocate(int64_t bytes) {
+  if (posix_memalign(&base, 64, std::max<int64_t>(bytes, 1)) != 0) {
+    base = nullptr;
+    return false;
+  }
+#if defined(MADV_HUGEPAGE)
+  constexpr int64_t kHuge = 2 << 20;
+  uintptr_t first = (reinterpret_cast<uintptr_t>(base) + kHuge - 1) / kHuge * kHuge;
+  uintptr_t last = (reinterpret_cast<uintptr_t>(base) + bytes) / kHuge * kHuge;
+  if (first < last)
+    madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
+#endif
+  std::memset(base, 0, bytes);
+  return true;
+}
+
+bool Memory::mapZeros(int64_t bytes) {
+  void *pages = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED)
+    return false;
+  base = pages;
+  mapped = bytes;
+  return true;
+}
+
+} // namespace stepc::runtime

@@ -1,0 +1,32 @@
+//===- Memory.h - Memory that an instance holds from create to destroy -*- C++ -*-===//
+#ifndef STEPC_RUNTIME_CORE_MEMORY_H
+#define STEPC_RUNTIME_CORE_MEMORY_H
+
+#include <cstdint>
+
+namespace stepc::runtime {
+
+class Memory {
+public:
+  Memory() = default;
+  Memory(const Memory &) = delete;
+  Memory &operator=(const Memory &) = delete;
+  ~Memory();
+
+  /// 64-byte aligned, zero, and touched, so that no step takes a page fault for it.
+  bool allocate(int64_t bytes);
+  /// Zeros to read: pages that cost no memory.
+  bool mapZeros(int64_t bytes);
+  /// Lets go without freeing.
+  void leak() { base = nullptr; }
+
+  void *data() const { return base; }
+
+private:
+  void *base = nullptr;
+  int64_t mapped = 0; // 0: from the heap
+};
+
+} // namespace stepc::runtime
+
+#endif

@@ -1,0 +1,67 @@
+//===- Parallel.h - parallel_for ---------------------------------*- C++ -*-===//
+//
+// One loop at a time over [0, count) in pieces of `grain` that threads take from a
+// shared counter. The trainer's parallel_for is used when it gave one; otherwise a
+// pool of std::threads, in which the caller takes part. Which thread runs a piece is
+// left open: kernels write disjoint results and never depend on it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_CORE_PARALLEL_H
+#define STEPC_RUNTIME_CORE_PARALLEL_H
+
+#include "stepc/stepc.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace stepc::runtime {
+
+class Parallel {
+public:
+  Parallel() = default;
+  ~Parallel();
+
+  /// Uses the trainer's loop.
+  void use(stepc_parallel_for function, void *context);
+  /// Starts `threads` - 1 workers (0: one thread per core that this process may run on).
+  /// Throws std::system_error when a thread cannot be made.
+  void startPool(int32_t threads);
+
+  /// Runs task over [0, count). Nested calls, from within a piece, run inline.
+  void run(stepc_task task, void *arguments, int64_t count, int64_t grain);
+
+  int32_t threads() const { return int32_t(workers.size()) + 1; }
+
+private:
+  void work();
+  void takePieces();
+  void stop();
+
+  stepc_parallel_for function = nullptr;
+  void *context = nullptr;
+  std::vector<std::thread> workers;
+
+  // The current loop. Written only while nobody is inside the gate.
+  stepc_task task = nullptr;
+  void *arguments = nullptr;
+  int64_t count = 0, grain = 1;
+  std::atomic<int64_t> next{0};
+
+  // The gate: kOpen while a loop runs, plus the number of workers inside.
+  static constexpr uint32_t kOpen = 1u << 31;
+  std::atomic<uint32_t> gate{0};
+  // Counts loops, so that a worker takes part in each at most once.
+  std::atomic<uint64_t> epoch{0};
+  std::atomic<int32_t> sleepers{0};
+  std::atomic<bool> stopping{false};
+  std::mutex mutex;
+  std::condition_variable wake;
+};
+
+} // namespace stepc::runtime
+
+#endif

@@ -1,0 +1,167 @@
+//===- Table.cpp - The table of functions that a library exports -----------===//
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+#include "runtime/transports/InProcess.h"
+
+#include <cmath>
+#include <limits>
+#include <new>
+
+namespace stepc::runtime {
+namespace {
+
+const plan::Rule *ruleOf(int64_t route) {
+  const plan::Plan &plan = library().plan;
+  if (route < 0 || route >= int64_t(plan.routes.size()))
+    return nullptr;
+  return &plan.rules[plan.routes[route].rule];
+}
+
+bool isHyperparameter(int64_t route, int32_t index) {
+  const plan::Rule *rule = ruleOf(route);
+  return rule && index >= 0 && index < int32_t(rule->hyperparameters.size());
+}
+
+int32_t worldSize() { return int32_t(library().world.size()); }
+const int64_t *worldRanks() { return library().world.data(); }
+int64_t workspaceBytes() { return library().plan.arenaBytes; }
+int64_t parameterCount() { return int64_t(library().plan.parameters.size()); }
+int64_t routeCount() { return int64_t(library().plan.routes.size()); }
+
+const char *routeName(int64_t route) {
+  return ruleOf(route) ? library().plan.routes[route].name.c_str() : nullptr;
+}
+
+int32_t hyperparameterCount(int64_t route) {
+  const plan::Rule *rule = ruleOf(route);
+  return rule ? int32_t(rule->hyperparameters.size()) : 0;
+}
+
+const char *hyperparameterName(int64_t route, int32_t index) {
+  return isHyperparameter(route, index) ? ruleOf(route)->hyperparameters[index].c_str() : nullptr;
+}
+
+double hyperparameterDefault(int64_t route, int32_t index) {
+  return isHyperparameter(route, index) ? library().plan.routes[route].defaults[index]
+                                        : std::numeric_limits<double>::quiet_NaN();
+}
+
+int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
+                      stepc_parameter_info *info) {
+  const Library &lib = library();
+  if (!info || parameter < 0 || parameter >= parameterCount())
+    return STEPC_ERROR_ARGUMENT;
+  int64_t index = lib.parameter(parameter).group;
+  const plan::Group &group = lib.plan.groups[index];
+  const GroupText &text = lib.groups[index];
+  const LocalGroup *local = instance ? &instance->groups[index] : nullptr;
+  bool member = local && local->member;
+  *info = {lib.parameter(parameter).name.c_str(),
+           lib.route(parameter).name.c_str(),
+           text.dtype.c_str(),
+           text.gradientType.c_str(),
+           text.placements.c_str(),
+           text.mesh.c_str(),
+           int32_t(group.shape.size()),
+           group.shape.data(),
+           member ? local->shape.data() : nullptr,
+           int32_t(text.states.size()),
+           member};
+  return STEPC_OK;
+}
+
+int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t state,
+                  stepc_state_info *info) {
+  const Library &lib = library();
+  if (!info || parameter < 0 || parameter >= parameterCount())
+    return STEPC_ERROR_ARGUMENT;
+  int64_t group = lib.parameter(parameter).group;
+  if (state < 0 || state >= int32_t(lib.groups[group].states.size()))
+    return STEPC_ERROR_ARGUMENT;
+  const StateText &text = lib.groups[group].states[state];
+  bool member = instance && instance->groups[group].member;
+  *info = {text.name.c_str(),
+           text.dtype.c_str(),
+           text.kind.c_str(),
+           text.master,
+           text.init,
+           int32_t(text.shape.size()),
+           text.shape.data(),
+           member ? instance->groups[group].states[state].shape.data() : nullptr,
+           text.placements.c_str()};
+  return STEPC_OK;
+}
+
+const char *lastError(const stepc_instance *instance) {
+  return instance ? instance->error.c_str() : "";
+}
+
+int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
+  if (size < 1 || !transports)
+    return STEPC_ERROR_ARGUMENT;
+  try {
+    inProcessWorld(size, transports);
+  } catch (const std::bad_alloc &) {
+    return STEPC_ERROR_MEMORY;
+  }
+  return STEPC_OK;
+}
+
+stepc_library makeTable() {
+  const Library &lib = library();
+  stepc_library table{};
+  table.abi_version = STEPC_ABI_VERSION;
+  table.size = sizeof(stepc_library);
+  table.name = lib.plan.name.c_str();
+  table.chip = lib.plan.chip.c_str();
+  table.plan_hash = lib.hash;
+  // A program of another ABI may not even have these.
+  if (lib.status != STEPC_ERROR_ABI) {
+    table.plan = stepc_program_plan;
+    table.plan_bytes = stepc_program_plan_bytes;
+  }
+  table.world_size = worldSize;
+  table.world_ranks = worldRanks;
+  table.create = create;
+  table.destroy = destroy;
+  table.last_error = lastError;
+  table.workspace_bytes = workspaceBytes;
+  table.parameter_count = parameterCount;
+  table.parameter_info = parameterInfo;
+  table.state_info = stateInfo;
+  table.route_count = routeCount;
+  table.route_name = routeName;
+  table.hyperparameter_count = hyperparameterCount;
+  table.hyperparameter_name = hyperparameterName;
+  table.hyperparameter_default = hyperparameterDefault;
+  table.bind_parameter = bindParameter;
+  table.bind_state = bindState;
+  table.bind_gradient = bindGradient;
+  table.bind_gradients = bindGradients;
+  table.bind_steps = bindSteps;
+  table.bind_hyperparameters = bindHyperparameters;
+  table.set_hyperparameter = setHyperparameter;
+  table.step = step;
+  table.half_stepped = halfStepped;
+  table.recover = recover;
+  table.counters = counters;
+  table.in_process_world = inProcessWorldTable;
+  table.abort = abortInstance;
+  return table;
+}
+
+} // namespace
+} // namespace stepc::runtime
+
+extern "C" {
+
+const void *stepc_rt_library(void) {
+  static const stepc_library table = stepc::runtime::makeTable();
+  return &table;
+}
+
+__attribute__((visibility("default"))) const stepc_library *stepc_library_table(void) {
+  return static_cast<const stepc_library *>(stepc_rt_library());
+}
+
+} // extern "C"

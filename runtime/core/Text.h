@@ -1,0 +1,20 @@
+//===- Text.h - Messages ------------------------------------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_CORE_TEXT_H
+#define STEPC_RUNTIME_CORE_TEXT_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace stepc::runtime {
+
+/// printf into a string.
+std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+
+/// Writes `text` and a terminating zero into a caller's buffer (may be null), cutting what does
+/// not fit.
+void copyText(char *buffer, int64_t size, std::string_view text);
+
+} // namespace stepc::runtime
+
+#endif

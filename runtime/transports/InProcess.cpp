@@ -1,0 +1,298 @@
+#include "runtime/transports/InProcess.h"
+#include "runtime/core/Text.h"
+#include "stepc/stepc.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace stepc::runtime {
+namespace {
+
+struct Handle;
+
+enum class PostState { Waiting, Matched, Done };
+
+/// A message of one side.
+struct Post {
+  int32_t peer = 0;
+  bool isSend = false;
+  void *buffer = nullptr;
+  int64_t bytes = 0, tag = 0;
+  PostState state = PostState::Waiting;
+  Post *partner = nullptr; // once matched
+  Handle *handle = nullptr;
+  Post *next = nullptr; // in its queue
+};
+
+struct Handle {
+  std::vector<Post> posts;
+  int64_t remaining = 0;
+  std::string error;
+  bool inUse = false;
+};
+
+struct World;
+
+struct Rank {
+  World *world = nullptr;
+  int32_t rank = 0;
+  std::vector<std::unique_ptr<Handle>> handles; // kept and used again: steps do not allocate
+  std::vector<Post *> ready;                    // matched receives, to be copied by this rank
+  std::vector<uint8_t> listed;
+  int64_t readers = 0; // peers that copy from this rank's buffers right now
+  bool left = false;
+};
+
+struct Key {
+  int32_t source, target;
+  int64_t tag;
+  bool operator==(const Key &) const = default;
+};
+struct KeyHash {
+  size_t operator()(const Key &key) const {
+    uint64_t mixed = uint64_t(key.tag) * 0x9e3779b97f4a7c15ull;
+    mixed ^= (uint64_t(uint32_t(key.source)) << 32 | uint32_t(key.target)) + (mixed >> 29);
+    return size_t(mixed * 0xbf58476d1ce4e5b9ull);
+  }
+};
+/// Messages of one key that wait for their other side, all sends or all receives.
+struct Queue {
+  Post *first = nullptr, *last = nullptr;
+};
+
+struct World {
+  std::mutex mutex;
+  std::condition_variable copied;
+  std::vector<Rank> ranks;
+  std::unordered_map<Key, Queue, KeyHash> queues;
+  bool aborted = false;
+  std::string abortText;
+  int32_t alive = 0;
+};
+
+Key keyOf(const Rank &self, const Post &post) {
+  return post.isSend ? Key{self.rank, post.peer, post.tag} : Key{post.peer, self.rank, post.tag};
+}
+
+void enqueue(Queue &queue, Post &post) {
+  post.next = nullptr;
+  (queue.last ? queue.last->next : queue.first) = &post;
+  queue.last = &post;
+}
+
+Post *dequeue(Queue &queue) {
+  Post *post = queue.first;
+  queue.first = post->next;
+  if (!queue.first)
+    queue.last = nullptr;
+  return post;
+}
+
+/// Meets the other side of a message, or waits for it.
+void match(Rank &self, Post &post) {
+  World &world = *self.world;
+  Queue &queue = world.queues[keyOf(self, post)];
+  if (!queue.first || queue.first->isSend == post.isSend)
+    return enqueue(queue, post);
+  Post *other = dequeue(queue);
+  Post &send = post.isSend ? post : *other, &receive = post.isSend ? *other : post;
+  if (send.bytes != receive.bytes) {
+    std::string text = format("rank %d sends %lld bytes with tag %lld to rank %d, which expects "
+                              "%lld",
+                              receive.peer, (long long)send.bytes, (long long)send.tag, send.peer,
+                              (long long)receive.bytes);
+    send.handle->error = receive.handle->error = text;
+    return;
+  }
+  send.partner = &receive;
+  receive.partner = &send;
+  send.state = receive.state = PostState::Matched;
+  world.ranks[send.peer].ready.push_back(&receive);
+}
+
+Handle &freeHandle(Rank &self) {
+  for (auto &handle : self.handles)
+    if (!handle->inUse)
+      return *handle;
+  return *self.handles.emplace_back(std::make_unique<Handle>());
+}
+
+int32_t start(void *context, const stepc_message *messages, int64_t count, void **out, char *error,
+              int64_t errorSize) try {
+  Rank &self = *static_cast<Rank *>(context);
+  World &world = *self.world;
+  std::lock_guard<std::mutex> lock(world.mutex);
+  if (world.aborted) {
+    copyText(error, errorSize, world.abortText);
+    return STEPC_ERROR_TRANSPORT;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const stepc_message &message = messages[i];
+    if (message.peer >= 0 && message.peer < int32_t(world.ranks.size()) &&
+        message.peer != self.rank && message.bytes > 0 && message.buffer)
+      continue;
+    copyText(error, errorSize, format("message %lld is ill-formed: peer %d, %lld bytes",
+                                      (long long)i, message.peer, (long long)message.bytes));
+    return STEPC_ERROR_ARGUMENT;
+  }
+  Handle &handle = freeHandle(self);
+  handle.posts.assign(count, Post());
+  handle.remaining = count;
+  handle.error.clear();
+  handle.inUse = true;
+  for (int64_t i = 0; i < count; ++i) {
+    const stepc_message &message = messages[i];
+    Post &post = handle.posts[i];
+    post.peer = message.peer;
+    post.isSend = message.is_send != 0;
+    post.buffer = message.buffer;
+    post.bytes = message.bytes;
+    post.tag = message.tag;
+    post.handle = &handle;
+    match(self, post);
+  }
+  *out = &handle;
+  return STEPC_OK;
+} catch (const std::bad_alloc &) {
+  copyText(error, errorSize, "out of memory");
+  return STEPC_ERROR_TRANSPORT;
+}
+
+/// Copies what others have sent to this rank, without holding the lock meanwhile.
+void copyReady(Rank &self, std::unique_lock<std::mutex> &lock) {
+  World &world = *self.world;
+  while (!self.ready.empty() && !world.aborted) {
+    Post *receive = self.ready.back();
+    self.ready.pop_back();
+    Rank &sender = world.ranks[receive->peer];
+    ++sender.readers;
+    lock.unlock();
+    std::memcpy(receive->buffer, receive->partner->buffer, receive->bytes);
+    lock.lock();
+    // The sender cannot have dropped its side: it waits for its readers before it does.
+    receive->state = receive->partner->state = PostState::Done;
+    --receive->handle->remaining;
+    --receive->partner->handle->remaining;
+    if (--sender.readers == 0)
+      world.copied.notify_all();
+  }
+}
+
+/// Names the peers that a handle waits for: "rank 1, rank 3".
+void listPending(Rank &self, const Handle &handle, char *error, int64_t errorSize) {
+  if (!error || errorSize <= 0)
+    return;
+  std::fill(self.listed.begin(), self.listed.end(), uint8_t(0));
+  for (const Post &post : handle.posts)
+    self.listed[post.peer] |= post.state != PostState::Done;
+  int64_t at = 0;
+  *error = '\0';
+  for (size_t peer = 0; peer < self.listed.size(); ++peer) {
+    if (!self.listed[peer] || at + 16 > errorSize)
+      continue;
+    at += std::snprintf(error + at, errorSize - at, "%srank %zu", at ? ", " : "", peer);
+  }
+}
+
+/// Takes back all that a rank has started.
+void drop(Rank &self, std::unique_lock<std::mutex> &lock) {
+  World &world = *self.world;
+  world.copied.wait(lock, [&] { return self.readers == 0; });
+  for (auto &[key, queue] : world.queues) {
+    Queue kept;
+    for (Post *post = queue.first, *next; post; post = next) {
+      next = post->next;
+      if ((post->isSend ? key.source : key.target) != self.rank)
+        enqueue(kept, *post);
+    }
+    queue = kept;
+  }
+  self.ready.clear();
+  for (auto &handle : self.handles)
+    handle->inUse = false;
+}
+
+int32_t test(void *context, void *opaque, char *error, int64_t errorSize) {
+  Rank &self = *static_cast<Rank *>(context);
+  World &world = *self.world;
+  Handle &handle = *static_cast<Handle *>(opaque);
+  std::unique_lock<std::mutex> lock(world.mutex);
+  copyReady(self, lock);
+  // What is complete counts, even when a peer gave up since.
+  if (handle.remaining == 0) {
+    handle.inUse = false;
+    return 1;
+  }
+  std::string failure = world.aborted ? world.abortText : handle.error;
+  for (size_t i = 0; failure.empty() && i < handle.posts.size(); ++i)
+    if (handle.posts[i].state == PostState::Waiting && world.ranks[handle.posts[i].peer].left)
+      failure = format("rank %d has left the world", handle.posts[i].peer);
+  if (failure.empty()) {
+    listPending(self, handle, error, errorSize);
+    return 0;
+  }
+  copyText(error, errorSize, failure);
+  // The other side of a broken exchange cannot go on either; and nobody may follow pointers into
+  // this handle any more.
+  if (!world.aborted) {
+    world.aborted = true;
+    world.abortText = failure;
+  }
+  drop(self, lock);
+  return -STEPC_ERROR_TRANSPORT;
+}
+
+void abort(void *context, const char *reason) {
+  Rank &self = *static_cast<Rank *>(context);
+  std::unique_lock<std::mutex> lock(self.world->mutex);
+  if (!self.world->aborted) {
+    self.world->aborted = true;
+    self.world->abortText = format("rank %d aborted: %s", self.rank, reason ? reason : "");
+  }
+  drop(self, lock);
+}
+
+void destroy(void *context) {
+  Rank &self = *static_cast<Rank *>(context);
+  World *world = self.world;
+  std::unique_lock<std::mutex> lock(world->mutex);
+  bool pending = std::any_of(self.handles.begin(), self.handles.end(),
+                             [](const auto &handle) { return handle->inUse; });
+  if (pending && !world->aborted) {
+    world->aborted = true;
+    world->abortText = format("rank %d has left the world in an exchange", self.rank);
+  }
+  drop(self, lock);
+  self.left = true;
+  bool last = --world->alive == 0;
+  lock.unlock();
+  if (last)
+    delete world;
+}
+
+} // namespace
+
+void inProcessWorld(int32_t size, stepc_transport *transports) {
+  auto world = std::make_unique<World>();
+  world->ranks.resize(size);
+  world->alive = size;
+  for (int32_t rank = 0; rank < size; ++rank) {
+    Rank &self = world->ranks[rank];
+    self.world = world.get();
+    self.rank = rank;
+    self.listed.resize(size);
+    transports[rank] = {STEPC_TRANSPORT_VERSION, rank, size, &self, start, test, abort, destroy};
+  }
+  world.release();
+}
+
+bool isInProcess(const stepc_transport &transport) { return transport.abort == abort; }
+
+} // namespace stepc::runtime
