@@ -95,14 +95,6 @@ std::optional<size_t> scan(llvm::StringRef text, const ScanEvents &events) {
   return std::nullopt;
 }
 
-std::pair<unsigned, unsigned> lineAndColumn(llvm::StringRef text,
-                                            size_t offset) {
-  llvm::StringRef before = text.take_front(offset);
-  size_t lineStart = before.rfind('\n');
-  lineStart = lineStart == llvm::StringRef::npos ? 0 : lineStart + 1;
-  return {before.count('\n') + 1, before.size() - lineStart + 1};
-}
-
 } // namespace
 
 std::string pointerToken(llvm::StringRef key) {
@@ -148,9 +140,21 @@ std::string nearestHint(llvm::StringRef word,
   return nearest.empty() ? "" : (", did you mean '" + nearest + "'?").str();
 }
 
+std::pair<unsigned, unsigned> JsonText::lineAndColumn(size_t offset) {
+  // Built once: a file may have as many errors as lines.
+  if (lineStarts.empty()) {
+    lineStarts.push_back(0);
+    for (size_t i = 0; i < text.size(); ++i)
+      if (text[i] == '\n')
+        lineStarts.push_back(i + 1);
+  }
+  auto next = llvm::upper_bound(lineStarts, offset);
+  return {next - lineStarts.begin(), offset - *std::prev(next) + 1};
+}
+
 void JsonText::errorAt(size_t offset, const llvm::Twine &pointer,
                        const llvm::Twine &message) {
-  auto [line, column] = lineAndColumn(text, offset);
+  auto [line, column] = lineAndColumn(offset);
   errors.add({file, line, column, pointer.str(), parameter, message.str()});
 }
 
@@ -276,8 +280,7 @@ void JsonText::locateErrors() {
   scan(text, events);
   for (InputError &error : own)
     if (!error.line)
-      std::tie(error.line, error.column) =
-          lineAndColumn(text, wanted[error.pointer]);
+      std::tie(error.line, error.column) = lineAndColumn(wanted[error.pointer]);
   // The pointer breaks ties, so that the order never depends on a hash table's.
   llvm::sort(own, [](const InputError &a, const InputError &b) {
     return std::tie(a.line, a.column, a.pointer, a.message) <

@@ -80,7 +80,11 @@ private:
   void errorAt(size_t offset, const llvm::Twine &pointer,
                const llvm::Twine &message);
 
+  /// 1-based line and column of a byte.
+  std::pair<unsigned, unsigned> lineAndColumn(size_t offset);
+
   llvm::StringRef text;
+  std::vector<size_t> lineStarts;
   std::string file;
   std::string parameter;
   ErrorList &errors;
