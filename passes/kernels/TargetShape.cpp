@@ -1,0 +1,100 @@
+//===- TargetShape.cpp - The chip that code is made for --------------------===//
+
+#include "passes/kernels/TargetShape.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+using namespace llvm;
+
+namespace stepc {
+namespace {
+
+Error failure(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+/// LLVM's description of a cpu with features, of this machine's architecture.
+Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef features) {
+  InitializeNativeTarget();
+  Triple triple(sys::getDefaultTargetTriple());
+  std::string error;
+  const Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return failure("expected code generation for this machine, found none: " + error);
+  std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
+  // Asked first, because LLVM itself only prints a warning for an unknown cpu.
+  if (!info->isCPUStringValid(cpu))
+    return failure("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" + cpu +
+                   "' (`llc-22 -mcpu=help` lists them)");
+  info.reset(target->createMCSubtargetInfo(triple, cpu, features));
+  return info;
+}
+
+bool has(const MCSubtargetInfo &info, StringRef feature) {
+  return info.checkFeatures(("+" + feature).str());
+}
+
+/// Features that decide which instructions exist, in one order. Those that the host detection knows:
+/// LLVM's own lists mix them with tuning hints.
+std::vector<std::string> knownFeatures() {
+  std::vector<std::string> names;
+  for (const auto &entry : sys::getHostCPUFeatures())
+    names.push_back(entry.getKey().str());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+} // namespace
+
+Expected<std::string> chipOfTarget(StringRef target) {
+  bool host = target == "cpu";
+  if (!host && !target.consume_front("cpu:"))
+    return failure("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found '" + target + "'");
+  std::string cpu = host ? sys::getHostCPUName().str() : target.str();
+  auto info = subtarget(cpu, "");
+  if (!info)
+    return info.takeError();
+  StringMap<bool> found = sys::getHostCPUFeatures();
+  SmallVector<std::string> features;
+  for (const std::string &name : knownFeatures()) {
+    bool usual = has(**info, name), present = host ? found.lookup(name) : usual;
+    if (present)
+      features.push_back("+" + name);
+    else if (usual) // a virtual machine may hide what the cpu has
+      features.push_back("-" + name);
+  }
+  return cpu + ";" + join(features, ",");
+}
+
+std::pair<std::string, std::string> splitChip(StringRef chip) {
+  auto [cpu, features] = chip.split(';');
+  return {cpu.str(), features.str()};
+}
+
+Expected<TargetShape> shapeOfChip(StringRef chip) {
+  auto [cpu, features] = splitChip(chip);
+  auto info = subtarget(cpu, features);
+  if (!info)
+    return info.takeError();
+  TargetShape shape;
+  StringRef architecture = Triple(sys::getDefaultTargetTriple()).getArchName();
+  if (architecture != "x86_64") {
+    shape.vectorBits = 128;
+    return shape;
+  }
+  shape.vectorBits = has(**info, "avx512f") ? 512 : has(**info, "avx") ? 256 : 128;
+  shape.fma = has(**info, "fma");
+  shape.half = has(**info, "f16c");
+  return shape;
+}
+
+} // namespace stepc

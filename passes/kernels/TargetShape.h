@@ -1,0 +1,41 @@
+//===- TargetShape.h - The chip that code is made for -----------*- C++ -*-===//
+//
+// A chip is text, "<llvm cpu>;<features, comma separated>": it stands in the
+// plan, is part of its hash, and the runtime compares it with the CPU that it is on.
+// Kernels ask only for its shape.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_TARGETSHAPE_H
+#define STEPC_PASSES_KERNELS_TARGETSHAPE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstdint>
+#include <string>
+
+namespace stepc {
+
+/// What kernels need to know of a chip. Never changes a number, only speed.
+struct TargetShape {
+  int64_t vectorBits = 256; ///< 512, 256 or 128: one register
+  bool fma = true;          ///< fused multiply-add in hardware (else it is a slow call)
+  bool half = true;         ///< f16 ↔ f32 conversions in hardware
+};
+
+/// Set on the module from level 5 on: the chip.
+inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
+
+/// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
+/// with all that LLVM knows it to have. Anything else is an error that says what is known.
+llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
+
+/// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them.
+std::pair<std::string, std::string> splitChip(llvm::StringRef chip);
+
+/// The shape of a chip; an error for a cpu that LLVM does not know.
+llvm::Expected<TargetShape> shapeOfChip(llvm::StringRef chip);
+
+} // namespace stepc
+
+#endif
