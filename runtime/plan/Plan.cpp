@@ -9,55 +9,76 @@ namespace stepc::plan {
 
 int64_t byteSize(DType type) {
   switch (type) {
-  case DType::F32: return 4;
-  case DType::BF16: return 2;
-  case DType::F16: return 2;
-  case DType::F64: return 8;
+  case DType::F32:
+    return 4;
+  case DType::BF16:
+    return 2;
+  case DType::F16:
+    return 2;
+  case DType::F64:
+    return 8;
   }
   return 0;
 }
 
 std::string_view name(DType type) {
   switch (type) {
-  case DType::F32: return "f32";
-  case DType::BF16: return "bf16";
-  case DType::F16: return "f16";
-  case DType::F64: return "f64";
+  case DType::F32:
+    return "f32";
+  case DType::BF16:
+    return "bf16";
+  case DType::F16:
+    return "f16";
+  case DType::F64:
+    return "f64";
   }
   return "?";
 }
 
 std::string_view name(ValueKind kind) {
   switch (kind) {
-  case ValueKind::Full: return "full";
-  case ValueKind::Rows: return "rows";
-  case ValueKind::Cols: return "cols";
-  case ValueKind::One: return "one";
+  case ValueKind::Full:
+    return "full";
+  case ValueKind::Rows:
+    return "rows";
+  case ValueKind::Cols:
+    return "cols";
+  case ValueKind::One:
+    return "one";
   }
   return "?";
 }
 
 std::string_view name(Strategy strategy) {
   switch (strategy) {
-  case Strategy::Elementwise: return "elementwise";
-  case Strategy::Local: return "local";
-  case Strategy::Owner: return "owner";
-  case Strategy::Gather: return "gather";
+  case Strategy::Elementwise:
+    return "elementwise";
+  case Strategy::Local:
+    return "local";
+  case Strategy::Owner:
+    return "owner";
+  case Strategy::Gather:
+    return "gather";
   }
   return "?";
 }
 
 std::string toString(const Placement &placement) {
   switch (placement.kind) {
-  case PlacementKind::Replicate: return "R";
-  case PlacementKind::Shard: return "S(" + std::to_string(placement.dim) + ")";
+  case PlacementKind::Replicate:
+    return "R";
+  case PlacementKind::Shard:
+    return "S(" + std::to_string(placement.dim) + ")";
   case PlacementKind::StridedShard:
-    return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
+    return "_S(" + std::to_string(placement.dim) + ", " +
+           std::to_string(placement.factor) + ")";
   }
   return "?";
 }
 
-int64_t Group::blocksPerParameter() const { return geometry::view(shape, batchAxes).blocks; }
+int64_t Group::blocksPerParameter() const {
+  return geometry::view(shape, batchAxes).blocks;
+}
 int64_t Group::blockCount() const {
   return blocksPerParameter() * static_cast<int64_t>(parameters.size());
 }
@@ -76,7 +97,8 @@ std::vector<int64_t> Plan::world() const {
   std::vector<int64_t> ranks;
   for (size_t mesh = 0; mesh < meshes.size(); ++mesh)
     if (used[mesh])
-      ranks.insert(ranks.end(), meshes[mesh].ranks.begin(), meshes[mesh].ranks.end());
+      ranks.insert(ranks.end(), meshes[mesh].ranks.begin(),
+                   meshes[mesh].ranks.end());
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;

@@ -40,9 +40,9 @@ struct ShardRects {
 
 /// A group's values of one kind.
 struct KindView {
-  int64_t rows = 1, cols = 1;       // of a block of this kind
-  std::vector<bool> replicated;     // per mesh axis
-  std::vector<ShardRects> shards;   // per position, filled on demand
+  int64_t rows = 1, cols = 1;     // of a block of this kind
+  std::vector<bool> replicated;   // per mesh axis
+  std::vector<ShardRects> shards; // per position, filled on demand
 };
 
 /// What one peer's part of a packed layout is.
@@ -50,10 +50,12 @@ struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
 };
 
-/// A rank's own rectangles in the layout that it sends (to matrix) or receives (to shards).
+/// A rank's own rectangles in the layout that it sends (to matrix) or receives
+/// (to shards).
 struct OwnParts {
-  std::vector<int64_t> offsets; // per index in the segment; -1: this block is not in the layout
-  std::vector<PeerPart> peers;  // ascending; gather: equal offsets, one copy
+  std::vector<int64_t>
+      offsets; // per index in the segment; -1: this block is not in the layout
+  std::vector<PeerPart> peers; // ascending; gather: equal offsets, one copy
   int64_t total = 0;
 };
 
@@ -63,7 +65,9 @@ public:
 
   const Plan &plan() const { return thePlan; }
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
-  const MeshView &mesh(int64_t index) const { return meshes[static_cast<size_t>(index)]; }
+  const MeshView &mesh(int64_t index) const {
+    return meshes[static_cast<size_t>(index)];
+  }
   const Group &groupOf(int64_t segment) const {
     return at(thePlan.groups, at(thePlan.segments, segment).group);
   }
@@ -71,8 +75,8 @@ public:
   int64_t position(int64_t segment, int64_t rank) const;
   KindView &kind(int64_t group, ValueKind kind);
   /// The rectangles of block `block` (within the parameter) at `position`.
-  std::span<const geometry::Rect> rects(int64_t group, ValueKind kind, int64_t position,
-                                        int64_t block);
+  std::span<const geometry::Rect> rects(int64_t group, ValueKind kind,
+                                        int64_t position, int64_t block);
 
   int64_t blockCount(int64_t segment) const;
   /// The group's index of a segment's block.
@@ -81,20 +85,25 @@ public:
     return s.all ? index : at(s.blocks, index);
   }
   bool computes(int64_t group, int64_t block, int64_t position);
-  /// Indices in the segment of the blocks that `position` computes: slot k is the k-th.
+  /// Indices in the segment of the blocks that `position` computes: slot k is
+  /// the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
   /// Send, to matrix; Receive, to shards.
-  OwnParts own(int64_t segment, Direction direction, ValueKind kind, int64_t position);
+  OwnParts own(int64_t segment, Direction direction, ValueKind kind,
+               int64_t position);
 
-  /// Receive, to matrix; Send, to shards: calls visit(peer's world rank, slot, block in the
-  /// group, rectangle, offset) in the layout's order and returns the peers' parts.
+  /// Receive, to matrix; Send, to shards: calls visit(peer's world rank, slot,
+  /// block in the group, rectangle, offset) in the layout's order and returns
+  /// the peers' parts.
   template <typename Visit>
-  std::vector<PeerPart> foreign(int64_t segment, Direction direction, ValueKind kind,
-                                int64_t position, Visit visit);
+  std::vector<PeerPart> foreign(int64_t segment, Direction direction,
+                                ValueKind kind, int64_t position, Visit visit);
 
-  /// True when `holder` sends its rectangles to `reader` (geometry::servingReplica).
-  bool serves(const KindView &view, const MeshView &mesh, int64_t holder, int64_t reader) const {
+  /// True when `holder` sends its rectangles to `reader`
+  /// (geometry::servingReplica).
+  bool serves(const KindView &view, const MeshView &mesh, int64_t holder,
+              int64_t reader) const {
     const auto &of = at(mesh.coords, holder), &by = at(mesh.coords, reader);
     for (size_t axis = 0; axis < of.size(); ++axis)
       if (view.replicated[axis] && of[axis] != by[axis])
@@ -103,21 +112,24 @@ public:
   }
 
 private:
-  template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
+  template <typename T>
+  static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  int64_t elements(int64_t group, ValueKind kind, int64_t position, int64_t block);
+  int64_t elements(int64_t group, ValueKind kind, int64_t position,
+                   int64_t block);
 
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
-  std::vector<int64_t> blocksPerParameter; // per group
+  std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<std::unique_ptr<KindView>> kinds; // group · 4 + kind
 };
 
 template <typename Visit>
-std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, ValueKind valueKind,
-                                      int64_t position, Visit visit) {
+std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction,
+                                      ValueKind valueKind, int64_t position,
+                                      Visit visit) {
   std::vector<PeerPart> peers;
   const Group &group = groupOf(segment);
   // In a local group nothing travels; an elementwise one has no matrix side.
@@ -132,8 +144,10 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, Valu
   int64_t perParameter = at(blocksPerParameter, groupIndex);
   int64_t offset = 0;
   for (int64_t holder : mesh.byWorld) {
-    // Every rank of a gather group has the result already; an owner serves all holders.
-    bool linked = direction == Direction::ToMatrix     ? serves(view, mesh, holder, position)
+    // Every rank of a gather group has the result already; an owner serves all
+    // holders.
+    bool linked = direction == Direction::ToMatrix
+                      ? serves(view, mesh, holder, position)
                   : group.strategy == Strategy::Gather ? holder == position
                                                        : true;
     if (!linked)
@@ -141,7 +155,8 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, Valu
     PeerPart part{at(mesh.worldOf, holder), offset, 0};
     for (size_t slot = 0; slot < mine.size(); ++slot) {
       int64_t b = block(segment, mine[slot]);
-      for (const geometry::Rect &rect : rects(groupIndex, valueKind, holder, b % perParameter)) {
+      for (const geometry::Rect &rect :
+           rects(groupIndex, valueKind, holder, b % perParameter)) {
         visit(part.peer, static_cast<int64_t>(slot), b, rect, offset);
         offset += rect.rows * rect.cols;
       }

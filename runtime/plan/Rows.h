@@ -2,8 +2,8 @@
 //
 // Internal to the plan. A rectangle is contiguous where its rows touch each
 // other; contiguous pieces that follow each other in both of their memories
-// become one long row, which is cut at kChunkElements. So that the count of rows
-// follows the bytes to move, not the shape of the matrices.
+// become one long row, which is cut at kChunkElements. So that the count of
+// rows follows the bytes to move, not the shape of the matrices.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_ROWS_H
@@ -31,8 +31,9 @@ public:
   void add(const Piece &piece) {
     if (piece.rows <= 0 || piece.cols <= 0)
       return;
-    bool contiguous = piece.rows == 1 || (piece.firstStride == piece.cols &&
-                                          (!piece.hasSecond || piece.secondStride == piece.cols));
+    bool contiguous = piece.rows == 1 ||
+                      (piece.firstStride == piece.cols &&
+                       (!piece.hasSecond || piece.secondStride == piece.cols));
     if (contiguous)
       return addRun(piece, piece.rows * piece.cols);
     if (piece.cols > kChunkElements) {
@@ -85,7 +86,8 @@ private:
 
   bool follows(const Piece &piece) const {
     return open.cols > 0 && open.parameter == piece.parameter &&
-           open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
+           open.first + open.cols == piece.first &&
+           open.hasSecond == piece.hasSecond &&
            (!piece.hasSecond || open.second + open.cols == piece.second);
   }
 

@@ -5,20 +5,24 @@
 // what runs.
 //
 // For a segment of a group and its strategy, C(b) is the set of ranks that
-// compute block b: its owner (Owner), every rank of the mesh (Gather), every rank
-// that holds it (Local). A rectangle of block b held by h goes to q ∈ C(b) iff h
-// serves q (geometry::servingReplica); a result goes from a rank of C(b) to every
-// holder (from itself where it computes b).
+// compute block b: its owner (Owner), every rank of the mesh (Gather), every
+// rank that holds it (Local). A rectangle of block b held by h goes to q ∈ C(b)
+// iff h serves q (geometry::servingReplica); a result goes from a rank of C(b)
+// to every holder (from itself where it computes b).
 //
 // Layouts on one rank (elements; every list in the order given):
-//   Send, to matrix:     receivers ascending; blocks in segment order; rectangles.
-//                        Gather: one copy, sent to every receiver that h serves.
-//   Receive, to matrix:  senders ascending; blocks in segment order; rectangles.
-//   Blocks:              slot k · R · C of the k-th computed block in segment order.
-//   Send, to shards:     receivers ascending; blocks; rectangles of the receiver.
-//   Receive, to shards:  senders ascending; blocks; own rectangles.
-// A rank's own part stands in Send and Receive like any other; the runtime copies it. In a
-// local group Send and Receive are empty, and so are its Message tables.
+//   Send, to matrix:     receivers ascending; blocks in segment order;
+//   rectangles.
+//                        Gather: one copy, sent to every receiver that h
+//                        serves.
+//   Receive, to matrix:  senders ascending; blocks in segment order;
+//   rectangles. Blocks:              slot k · R · C of the k-th computed block
+//   in segment order. Send, to shards:     receivers ascending; blocks;
+//   rectangles of the receiver. Receive, to shards:  senders ascending; blocks;
+//   own rectangles.
+// A rank's own part stands in Send and Receive like any other; the runtime
+// copies it. In a local group Send and Receive are empty, and so are its
+// Message tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_TABLES_H
@@ -30,27 +34,30 @@
 
 namespace stepc::plan {
 
-/// One row of a stage's table; its layout is part of the kernel ABI (kernel_abi.h).
-/// `rows` × `cols` elements whose first is (row, col) of the block; in the local
-/// shard they start at `local` with rows `localStride` apart; in staged operands at
-/// `staged` with rows `stagedStride` apart, or nowhere (`staged` = -1: this replica
-/// does not send; 0 with Layout::None). `parameter` indexes Plan::parameters, `block` is the
-/// index in the group. `slot` is the computed block's index on this rank (BlockChunks), else -1.
+/// One row of a stage's table; its layout is part of the kernel ABI
+/// (kernel_abi.h). `rows` × `cols` elements whose first is (row, col) of the
+/// block; in the local shard they start at `local` with rows `localStride`
+/// apart; in staged operands at `staged` with rows `stagedStride` apart, or
+/// nowhere (`staged` = -1: this replica does not send; 0 with Layout::None).
+/// `parameter` indexes Plan::parameters, `block` is the index in the group.
+/// `slot` is the computed block's index on this rank (BlockChunks), else -1.
 /// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
 /// ShardChunks row holds at most kChunkElements elements where it can be split.
-/// BlockChunks rows are never merged: they cover whole rows of one block, as many as
-/// fit in kChunkElements (at least one); `staged` = slot·R·C + row·C, stride C, `local` = 0
-/// (R and C are those of the table's value kind throughout). A row never spans parameters.
+/// BlockChunks rows are never merged: they cover whole rows of one block, as
+/// many as fit in kChunkElements (at least one); `staged` = slot·R·C + row·C,
+/// stride C, `local` = 0 (R and C are those of the table's value kind
+/// throughout). A row never spans parameters.
 struct Chunk {
-  int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
-      reserved;
+  int64_t parameter, block, slot, row, col, rows, cols, local, localStride,
+      staged, stagedStride, reserved;
 };
 inline constexpr int64_t kChunkElements = 16384;
 
-/// Moves rows × cols elements; merged and split like ShardChunks. An offset on the side of
-/// Layout::Shard is into the shard of `parameter`.
+/// Moves rows × cols elements; merged and split like ShardChunks. An offset on
+/// the side of Layout::Shard is into the shard of `parameter`.
 struct CopyRow {
-  int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
+  int64_t parameter, rows, cols, source, sourceStride, target, targetStride,
+      reserved;
 };
 
 /// Elements that go to and come from one peer (world rank, itself included).
@@ -69,20 +76,22 @@ struct RankTables {
   std::vector<RankTable> tables; // one per Plan::tables
 };
 
-/// Elements of a segment's value in a layout on one rank: the least size of its buffer.
-/// Also answers for ranks outside the group's mesh (0).
-int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
-                       Layout layout, int64_t rank);
+/// Elements of a segment's value in a layout on one rank: the least size of its
+/// buffer. Also answers for ranks outside the group's mesh (0).
+int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction,
+                       ValueKind value, Layout layout, int64_t rank);
 
-/// The tables of world rank `rank` (index into plan.world()). A rank outside a group's mesh
-/// gets empty tables for it. Never fails on a plan that `validate` accepts.
+/// The tables of world rank `rank` (index into plan.world()). A rank outside a
+/// group's mesh gets empty tables for it. Never fails on a plan that `validate`
+/// accepts.
 RankTables expand(const Plan &plan, int64_t rank);
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank);
 
 class Routes;
 
-/// The same functions with what they share kept: for callers that ask about many ranks. Refers
-/// to the plan, which must not change; not for use by several threads at a time.
+/// The same functions with what they share kept: for callers that ask about
+/// many ranks. Refers to the plan, which must not change; not for use by
+/// several threads at a time.
 class Expander {
 public:
   explicit Expander(const Plan &plan);
@@ -91,15 +100,15 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
-  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value, Layout layout,
-                         int64_t rank);
+  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value,
+                         Layout layout, int64_t rank);
 
 private:
   std::unique_ptr<Routes> routes;
 };
 
-/// Consistency of indices and sizes, so that `expand` is safe on any bytes: an empty
-/// string, or what is wrong.
+/// Consistency of indices and sizes, so that `expand` is safe on any bytes: an
+/// empty string, or what is wrong.
 std::string validate(const Plan &plan);
 
 } // namespace stepc::plan

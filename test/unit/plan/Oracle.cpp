@@ -1,0 +1,143 @@
+//===- Oracle.cpp - Shards element by element, and the tables to try ------===//
+
+#include "test/unit/plan/Simulation.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stepc::test {
+
+using namespace plan;
+
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+std::vector<Ids> split(const Ids &list, size_t count) {
+  std::vector<Ids> result(count);
+  size_t length = (list.size() + count - 1) / count;
+  for (size_t i = 0; i < list.size(); ++i)
+    result[i / length].push_back(list[i]);
+  return result;
+}
+
+/// The indices of tensor axis `dim` that a rank holds.
+Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position,
+                int64_t dim) {
+  Ids list(static_cast<size_t>(group.shape[static_cast<size_t>(dim)]));
+  std::iota(list.begin(), list.end(), 0);
+  Ids coords(mesh.sizes.size());
+  for (size_t axis = coords.size(); axis-- > 0; position /= mesh.sizes[axis])
+    coords[axis] = position % mesh.sizes[axis];
+  for (size_t axis = 0; axis < coords.size(); ++axis) {
+    const Placement &p = group.placements[axis];
+    if (p.kind == PlacementKind::Replicate || p.dim != dim)
+      continue;
+    size_t factor = p.kind == PlacementKind::StridedShard
+                        ? static_cast<size_t>(p.factor)
+                        : 1;
+    Ids next;
+    for (const Ids &piece : split(list, factor)) {
+      Ids mine = split(
+          piece, static_cast<size_t>(
+                     mesh.sizes[axis]))[static_cast<size_t>(coords[axis])];
+      next.insert(next.end(), mine.begin(), mine.end());
+    }
+    list = next;
+  }
+  return list;
+}
+
+} // namespace
+
+Extent blockExtent(const Group &group, ValueKind kind) {
+  bool rows = kind == ValueKind::Full || kind == ValueKind::Rows;
+  bool cols = kind == ValueKind::Full || kind == ValueKind::Cols;
+  return {rows ? group.rows() : 1, cols ? group.cols() : 1};
+}
+
+std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh,
+                                     int64_t position, ValueKind kind) {
+  auto axes = static_cast<int64_t>(group.shape.size());
+  int64_t matrix = std::min<int64_t>(2, axes - group.batchAxes);
+  Ids ids{0};
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    bool isRow = matrix == 2 && axis == axes - 2,
+         isCol = matrix >= 1 && axis == axes - 1;
+    bool collapsed = axis >= group.batchAxes && axis < axes - matrix;
+    int64_t extentHere = group.shape[static_cast<size_t>(axis)];
+    if ((isRow && kind != ValueKind::Full && kind != ValueKind::Rows) ||
+        (isCol && kind != ValueKind::Full && kind != ValueKind::Cols) ||
+        (collapsed && kind == ValueKind::One))
+      continue;
+    Ids next;
+    for (int64_t id : ids)
+      for (int64_t index : axisIndices(group, mesh, position, axis))
+        next.push_back(id * extentHere + index);
+    ids = next;
+  }
+  return ids;
+}
+
+std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh,
+                                    int64_t position,
+                                    const std::vector<int64_t> &blocks) {
+  if (group.strategy == Strategy::Gather)
+    return blocks;
+  Ids held, result;
+  if (group.strategy == Strategy::Local)
+    held = shardIdentities(group, mesh, position, ValueKind::One);
+  for (int64_t block : blocks)
+    if (group.strategy == Strategy::Owner
+            ? group.owners[static_cast<size_t>(block)] == position
+            : std::count(held.begin(), held.end(),
+                         block % group.blocksPerParameter()) > 0)
+      result.push_back(block);
+  return result;
+}
+
+ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
+  ValueTables t;
+  t.segment = segment;
+  t.kind = kind;
+  auto add = [&](TableKind table, Direction direction, Layout from, Layout to) {
+    plan.tables.push_back({table, segment, direction, kind, from, to, -1, 4});
+    return static_cast<int64_t>(plan.tables.size()) - 1;
+  };
+  using enum TableKind;
+  using enum Layout;
+  Direction in = Direction::ToMatrix, out = Direction::ToShards;
+  Strategy strategy =
+      plan.groups[static_cast<size_t>(
+                      plan.segments[static_cast<size_t>(segment)].group)]
+          .strategy;
+  t.untouched = add(ShardChunks, in, None, None);
+  t.compute = add(BlockChunks, in, Blocks, None);
+  if (strategy == Strategy::Owner || strategy == Strategy::Gather) {
+    t.pack = add(ShardChunks, in, Send, None);
+    t.packCopy = add(Copy, in, Shard, Send);
+    t.gather = add(TableKind::Message, in, None, None);
+    t.place = add(Copy, in, Receive, Blocks);
+    t.unplace = add(Copy, out, Blocks, Send);
+    t.scatter = add(TableKind::Message, out, None, None);
+    t.unpack = add(ShardChunks, out, Receive, None);
+    t.unpackCopy = add(Copy, out, Receive, Shard);
+  }
+  if (strategy == Strategy::Local || strategy == Strategy::Gather) {
+    t.in = add(ShardChunks, in, Blocks, None);
+    t.inCopy = add(Copy, in, Shard, Blocks);
+    t.out = add(ShardChunks, out, Blocks, None);
+    t.outCopy = add(Copy, out, Blocks, Shard);
+  }
+  return t;
+}
+
+std::vector<RankTables> expandAll(const Plan &plan) {
+  std::vector<RankTables> result;
+  Expander expander(plan);
+  for (size_t rank = 0; rank < plan.world().size(); ++rank)
+    result.push_back(expander.tables(static_cast<int64_t>(rank)));
+  return result;
+}
+
+} // namespace stepc::test

@@ -1,0 +1,161 @@
+//===- PropertyTest.cpp - Random plans, carried out on all ranks ----------===//
+//
+// STEPC_SEEDS sets how many plans are drawn, STEPC_SEED the first seed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/plan/RandomPlan.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+namespace stepc::test {
+
+using namespace plan;
+
+namespace {
+
+uint64_t setting(const char *name, uint64_t otherwise) {
+  const char *value = std::getenv(name);
+  return value ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
+TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
+  uint64_t first = setting("STEPC_SEED", 1),
+           count = setting("STEPC_SEEDS", 600);
+  Histogram histogram;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Drawn drawn = drawPlan(seed, histogram);
+    ASSERT_EQ(validate(drawn.plan), "") << "seed " << seed;
+    auto ranks = expandAll(drawn.plan);
+    for (const ValueTables &value : drawn.values)
+      ASSERT_EQ(simulate(drawn.plan, ranks, value), "")
+          << "seed " << seed << ", segment " << value.segment << ", value "
+          << name(value.kind);
+  }
+  printf("seeds %llu to %llu:", static_cast<unsigned long long>(first),
+         static_cast<unsigned long long>(first + count - 1));
+  for (const auto &[trait, times] : histogram)
+    printf(" %s %d;", trait.c_str(), times);
+  printf("\n");
+  if (count >= 300)
+    for (const char *trait :
+         {"strategy elementwise", "strategy local", "strategy owner",
+          "strategy gather", "mesh axes 3", "placement R", "placement S",
+          "placement _S", "uneven", "empty shard", "batched", "large",
+          "segment all", "segment list"})
+      EXPECT_GT(histogram[trait], 3) << trait << " is hardly drawn";
+}
+
+/// Changes one number of a row of a random table by one; nothing where all are
+/// empty.
+std::string plantFault(std::vector<RankTables> &ranks, const ValueTables &value,
+                       std::mt19937_64 &random) {
+  auto pick = [&](size_t size) {
+    return std::uniform_int_distribution<size_t>(0, size - 1)(random);
+  };
+  struct Field {
+    int64_t *number;
+    std::string name;
+  };
+  std::vector<Field> fields;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    auto add = [&](int64_t &number, const char *name) {
+      fields.push_back(
+          {&number, std::string(name) + " on rank " + std::to_string(rank)});
+    };
+    for (int64_t index : {value.place, value.packCopy, value.unplace,
+                          value.unpackCopy, value.inCopy, value.outCopy})
+      if (index >= 0)
+        for (CopyRow &row :
+             ranks[rank].tables[static_cast<size_t>(index)].copies) {
+          add(row.source, "copy source");
+          add(row.target, "copy target");
+          add(row.rows, "copy rows");
+          add(row.cols, "copy cols");
+          if (row.rows > 1) {
+            add(row.sourceStride, "copy source stride");
+            add(row.targetStride, "copy target stride");
+          }
+        }
+    for (int64_t index : {value.pack, value.unpack, value.out, value.untouched})
+      if (index >= 0)
+        for (Chunk &row :
+             ranks[rank].tables[static_cast<size_t>(index)].chunks) {
+          add(row.local, "chunk local");
+          add(row.cols, "chunk cols");
+          add(row.row, "chunk row");
+          add(row.col, "chunk col");
+          if (index != value.untouched && row.staged > 0)
+            add(row.staged, "chunk staged");
+        }
+    for (int64_t index : {value.gather, value.scatter})
+      if (index >= 0)
+        for (Message &m :
+             ranks[rank].tables[static_cast<size_t>(index)].messages) {
+          if (m.sendCount > 0) {
+            add(m.sendOffset, "send offset");
+            add(m.sendCount, "send count");
+          }
+          if (m.receiveCount > 0) {
+            add(m.receiveOffset, "receive offset");
+            add(m.receiveCount, "receive count");
+          }
+        }
+  }
+  if (fields.empty())
+    return {};
+  Field field = fields[pick(fields.size())];
+  *field.number += pick(2) == 0 ? 1 : -1;
+  return field.name;
+}
+
+TEST(PlanProperties, TheCheckerCatchesAPlantedFault) {
+  Histogram histogram;
+  std::mt19937_64 random(7);
+  int planted = 0;
+  for (uint64_t seed = 5000; seed < 5150; ++seed) {
+    Drawn drawn = drawPlan(seed, histogram);
+    auto ranks = expandAll(drawn.plan);
+    for (const ValueTables &value : drawn.values) {
+      auto faulty = ranks;
+      std::string fault = plantFault(faulty, value, random);
+      if (fault.empty())
+        continue;
+      ++planted;
+      EXPECT_NE(simulate(drawn.plan, faulty, value), "")
+          << "seed " << seed << ": " << fault;
+    }
+  }
+  printf("%d faults planted\n", planted);
+  EXPECT_GT(planted, 300);
+}
+
+TEST(PlanProperties, AllWaysToExpandAgree) {
+  Histogram histogram;
+  auto same = [](const RankTable &a, const RankTable &b) {
+    auto bytes = [](const auto &list) {
+      return std::string(reinterpret_cast<const char *>(list.data()),
+                         list.size() * sizeof(list[0]));
+    };
+    return bytes(a.chunks) == bytes(b.chunks) &&
+           bytes(a.copies) == bytes(b.copies) &&
+           bytes(a.messages) == bytes(b.messages) && a.blocks == b.blocks;
+  };
+  for (uint64_t seed = 9000; seed < 9020; ++seed) {
+    Plan plan = drawPlan(seed, histogram).plan;
+    auto ranks = expandAll(plan);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      RankTables whole = expand(plan, static_cast<int64_t>(rank));
+      for (size_t i = 0; i < plan.tables.size(); ++i) {
+        EXPECT_TRUE(same(whole.tables[i], ranks[rank].tables[i]));
+        EXPECT_TRUE(
+            same(expandTable(plan, plan.tables[i], static_cast<int64_t>(rank)),
+                 ranks[rank].tables[i]));
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace stepc::test

@@ -1,0 +1,224 @@
+//===- RandomPlan.cpp - Plans drawn from a seed ---------------------------===//
+
+#include "test/unit/plan/RandomPlan.h"
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace stepc::test {
+
+using namespace plan;
+
+namespace {
+
+class Drawer {
+public:
+  Drawer(uint64_t seed, Histogram &histogram)
+      : random(seed), histogram(histogram) {}
+
+  Drawn run() {
+    Plan &plan = drawn.plan;
+    plan.name = "drawn";
+    plan.rules = {
+        {"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
+    plan.routes = {{"Rule", 0, {0.1}, MissingGrad::Error}};
+    int64_t meshes = range(1, 2), groups = range(1, 3);
+    for (int64_t i = 0; i < meshes; ++i)
+      mesh();
+    for (int64_t i = 0; i < groups; ++i)
+      group(i);
+    // A plan lists parameters in the trainer's order, not group by group.
+    std::vector<int64_t> order(plan.parameters.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    std::vector<Parameter> shuffled(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Parameter &p = shuffled[static_cast<size_t>(order[i])] =
+          plan.parameters[i];
+      plan.groups[static_cast<size_t>(p.group)]
+          .parameters[static_cast<size_t>(p.indexInGroup)] = order[i];
+    }
+    plan.parameters = shuffled;
+    for (int64_t i = 0; i < groups; ++i)
+      segments(i);
+    return std::move(drawn);
+  }
+
+private:
+  int64_t range(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+  bool chance(int percent) { return range(1, 100) <= percent; }
+  void count(const std::string &trait) { ++histogram[trait]; }
+
+  void mesh() {
+    Mesh mesh;
+    int64_t axes = range(1, 3), total = 1;
+    for (int64_t axis = 0; axis < axes; ++axis) {
+      int64_t size = range(1, 5);
+      if (total * size > 24)
+        size = 1;
+      total *= size;
+      mesh.axes.push_back("a" + std::to_string(axis));
+      mesh.sizes.push_back(size);
+    }
+    // Ranks in any order and with gaps: positions are not world ranks.
+    std::vector<int64_t> all(static_cast<size_t>(total + range(0, 4)));
+    std::iota(all.begin(), all.end(), range(0, 3));
+    if (chance(60))
+      std::shuffle(all.begin(), all.end(), random);
+    mesh.ranks.assign(all.begin(), all.begin() + total);
+    mesh.name = "mesh" + std::to_string(drawn.plan.meshes.size());
+    drawn.plan.meshes.push_back(mesh);
+  }
+
+  Placement placement(int64_t lastDim) {
+    if (lastDim < 0 || chance(25))
+      return {};
+    int64_t dim = range(0, lastDim);
+    if (chance(65))
+      return {PlacementKind::Shard, dim, 1};
+    return {PlacementKind::StridedShard, dim, range(2, 4)};
+  }
+
+  void group(int64_t index) {
+    Plan &plan = drawn.plan;
+    Group g;
+    g.name = "group" + std::to_string(index);
+    g.mesh = range(0, static_cast<int64_t>(plan.meshes.size()) - 1);
+    const Mesh &mesh = plan.meshes[static_cast<size_t>(g.mesh)];
+    int64_t axes = std::min<int64_t>(4, range(0, 5));
+    g.batchAxes = axes > 2                  ? (chance(80) ? axes - 2 : 0)
+                  : axes == 2 && chance(10) ? 1
+                                            : 0;
+    bool collapsed = axes > g.batchAxes + 2;
+    for (int64_t axis = 0; axis < axes; ++axis)
+      g.shape.push_back(chance(2) ? 0 : range(1, axis < axes - 2 ? 4 : 13));
+    if (axes == 2 && chance(4)) // large enough to be split
+      g.shape = {range(90, 150), range(150, 260)};
+    bool local = !collapsed && chance(20);
+    int64_t matrix = std::min<int64_t>(2, axes - g.batchAxes);
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+      g.placements.push_back(placement(local ? axes - matrix - 1 : axes - 1));
+
+    auto parameters = range(1, 4);
+    for (int64_t i = 0; i < parameters; ++i) {
+      g.parameters.push_back(static_cast<int64_t>(plan.parameters.size()));
+      plan.parameters.push_back(
+          {g.name + "." + std::to_string(i), 0, index, i});
+    }
+    bool mayBeLocal = geometry::blocksAreWhole(g, mesh);
+    g.strategy = collapsed || chance(8)                ? Strategy::Elementwise
+                 : mayBeLocal && (local || chance(30)) ? Strategy::Local
+                 : chance(65)                          ? Strategy::Owner
+                                                       : Strategy::Gather;
+    if (g.strategy == Strategy::Owner)
+      for (int64_t block = 0; block < g.blockCount(); ++block)
+        g.owners.push_back(
+            range(0, static_cast<int64_t>(mesh.ranks.size()) - 1));
+    traits(g, mesh);
+    plan.groups.push_back(g);
+  }
+
+  void segments(int64_t index) {
+    Plan &plan = drawn.plan;
+    const Group &g = plan.groups[static_cast<size_t>(index)];
+    std::vector<int64_t> blocks(static_cast<size_t>(g.blockCount()));
+    std::iota(blocks.begin(), blocks.end(), 0);
+    if (chance(40)) {
+      plan.segments.push_back({g.name + ".all", index, {}, true});
+      count("segment all");
+    } else {
+      // Waves take blocks in the order of their cost: any order.
+      if (chance(50))
+        std::shuffle(blocks.begin(), blocks.end(), random);
+      size_t cut =
+          static_cast<size_t>(range(0, static_cast<int64_t>(blocks.size())));
+      auto middle = blocks.begin() + static_cast<int64_t>(cut);
+      plan.segments.push_back(
+          {g.name + ".0", index, {blocks.begin(), middle}, false});
+      plan.segments.push_back(
+          {g.name + ".1", index, {middle, blocks.end()}, false});
+      count("segment list");
+    }
+    for (size_t s = 0; s < plan.segments.size(); ++s)
+      if (plan.segments[s].group == index)
+        for (int64_t kind = 0; kind < 4; ++kind)
+          drawn.values.push_back(addTables(plan, static_cast<int64_t>(s),
+                                           static_cast<ValueKind>(kind)));
+  }
+
+  void traits(const Group &g, const Mesh &mesh) {
+    count("strategy " + std::string(name(g.strategy)));
+    count("mesh axes " + std::to_string(mesh.sizes.size()));
+    count("tensor axes " + std::to_string(g.shape.size()));
+    for (const Placement &p : g.placements)
+      count(std::string("placement ") +
+            (p.kind == PlacementKind::Replicate ? "R"
+             : p.kind == PlacementKind::Shard   ? "S"
+                                                : "_S"));
+    std::vector<int64_t> first = geometry::localShape(
+        g.shape, g.placements, mesh, geometry::coordinates(mesh, 0));
+    bool uneven = false, empty = false;
+    for (size_t position = 0; position < mesh.ranks.size(); ++position) {
+      auto coords = geometry::coordinates(mesh, static_cast<int64_t>(position));
+      auto shape = geometry::localShape(g.shape, g.placements, mesh, coords);
+      uneven |= shape != first;
+      empty |= geometry::elements(shape) == 0;
+    }
+    if (uneven)
+      count("uneven");
+    if (empty)
+      count("empty shard");
+    if (g.batchAxes > 0)
+      count("batched");
+    if (geometry::elements(g.shape) > kChunkElements)
+      count("large");
+  }
+
+  std::mt19937_64 random;
+  Histogram &histogram;
+  Drawn drawn;
+};
+
+} // namespace
+
+Drawn drawPlan(uint64_t seed, Histogram &histogram) {
+  return Drawer(seed, histogram).run();
+}
+
+Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
+                 std::vector<int64_t> shape, int64_t batchAxes,
+                 Strategy strategy, int64_t parameters) {
+  Drawn drawn;
+  Plan &plan = drawn.plan;
+  plan.name = "simple";
+  plan.rules = {
+      {"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
+  plan.routes = {{"Rule", 0, {0.1}, MissingGrad::Error}};
+  Mesh mesh{"mesh", std::vector<std::string>(sizes.size(), "a"), sizes, {}};
+  mesh.ranks.resize(static_cast<size_t>(geometry::elements(sizes)));
+  std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
+  Group group;
+  group.name = "group";
+  group.shape = shape;
+  group.batchAxes = batchAxes;
+  group.placements = placements;
+  group.strategy = strategy;
+  for (int64_t i = 0; i < parameters; ++i) {
+    group.parameters.push_back(i);
+    plan.parameters.push_back({"p" + std::to_string(i), 0, 0, i});
+  }
+  if (strategy == Strategy::Owner)
+    for (int64_t block = 0; block < group.blockCount(); ++block)
+      group.owners.push_back(block % static_cast<int64_t>(mesh.ranks.size()));
+  plan.meshes = {mesh};
+  plan.groups = {group};
+  plan.segments = {{"all", 0, {}, true}};
+  for (int64_t kind = 0; kind < 4; ++kind)
+    drawn.values.push_back(addTables(plan, 0, static_cast<ValueKind>(kind)));
+  return drawn;
+}
+
+} // namespace stepc::test

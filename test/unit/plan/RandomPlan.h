@@ -1,0 +1,33 @@
+//===- RandomPlan.h - Plans drawn from a seed -------------------*- C++ -*-===//
+#ifndef STEPC_TEST_UNIT_PLAN_RANDOMPLAN_H
+#define STEPC_TEST_UNIT_PLAN_RANDOMPLAN_H
+
+#include "test/unit/plan/Simulation.h"
+
+#include <map>
+#include <random>
+
+namespace stepc::test {
+
+struct Drawn {
+  plan::Plan plan;
+  std::vector<ValueTables> values; // per segment and kind
+};
+
+/// How often each trait was drawn, per group.
+using Histogram = std::map<std::string, int>;
+
+/// A valid plan of one or two meshes and one to three groups, all segments and
+/// value kinds.
+Drawn drawPlan(uint64_t seed, Histogram &histogram);
+
+/// One group of `parameters` parameters on one mesh whose ranks are 0, 1, …:
+/// for tests that spell a case out. Owners go round robin.
+Drawn simplePlan(std::vector<int64_t> sizes,
+                 std::vector<plan::Placement> placements,
+                 std::vector<int64_t> shape, int64_t batchAxes,
+                 plan::Strategy strategy, int64_t parameters = 1);
+
+} // namespace stepc::test
+
+#endif
