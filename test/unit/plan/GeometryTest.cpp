@@ -1,0 +1,198 @@
+//===- GeometryTest.cpp - Views, kinds, replicas --------------------------===//
+
+#include "runtime/geometry/Geometry.h"
+#include "test/unit/plan/RandomPlan.h"
+
+#include <gtest/gtest.h>
+
+namespace stepc::test {
+
+using namespace plan;
+using geometry::Rect;
+
+namespace {
+
+using Sizes = std::vector<int64_t>;
+constexpr Placement R{};
+Placement S(int64_t dim) { return {PlacementKind::Shard, dim, 1}; }
+Placement SS(int64_t dim, int64_t factor) {
+  return {PlacementKind::StridedShard, dim, factor};
+}
+
+struct Case {
+  Case(Sizes meshSizes, std::vector<Placement> placements, Sizes shape,
+       int64_t batchAxes = 0)
+      : plan(simplePlan(meshSizes, placements, shape, batchAxes,
+                        Strategy::Elementwise)
+                 .plan),
+        group(plan.groups[0]), mesh(plan.meshes[0]) {}
+  Plan plan;
+  const Group &group;
+  const Mesh &mesh;
+};
+
+TEST(Geometry, ViewsOfEveryShape) {
+  auto view = [](Sizes shape, int64_t batchAxes) {
+    geometry::View v = geometry::view(shape, batchAxes);
+    return Sizes{v.blocks, v.rows, v.cols};
+  };
+  EXPECT_EQ(view({}, 0), (Sizes{1, 1, 1}));
+  EXPECT_EQ(view({7}, 0), (Sizes{1, 1, 7}));
+  EXPECT_EQ(view({5, 7}, 0), (Sizes{1, 5, 7}));
+  EXPECT_EQ(view({3, 5, 7}, 1), (Sizes{3, 5, 7}));
+  EXPECT_EQ(view({2, 3, 5, 7}, 2), (Sizes{6, 5, 7}));
+  // Nothing declared: leading axes collapse all the same.
+  EXPECT_EQ(view({2, 3, 5, 7}, 0), (Sizes{6, 5, 7}));
+  // A stack of vectors, a stack of scalars.
+  EXPECT_EQ(view({3, 7}, 1), (Sizes{3, 1, 7}));
+  EXPECT_EQ(view({3}, 1), (Sizes{3, 1, 1}));
+}
+
+TEST(Geometry, StateShapesPerKind) {
+  auto shapes = [](Sizes shape, int64_t batchAxes) {
+    Case c({1}, {R}, shape, batchAxes);
+    std::vector<Sizes> result;
+    for (ValueKind kind :
+         {ValueKind::Full, ValueKind::Rows, ValueKind::Cols, ValueKind::One})
+      result.push_back(geometry::stateShape(c.group, kind));
+    return result;
+  };
+  using Shapes = std::vector<Sizes>;
+  EXPECT_EQ(shapes({5, 7}, 0), (Shapes{{5, 7}, {5}, {7}, {}}));
+  EXPECT_EQ(shapes({3, 5, 7}, 1), (Shapes{{3, 5, 7}, {3, 5}, {3, 7}, {3}}));
+  // Undeclared leading axes are part of one logical tensor: it has one scalar.
+  EXPECT_EQ(shapes({3, 5, 7}, 0), (Shapes{{3, 5, 7}, {3, 5}, {3, 7}, {}}));
+  EXPECT_EQ(shapes({7}, 0), (Shapes{{7}, {}, {7}, {}}));
+  EXPECT_EQ(shapes({}, 0), (Shapes{{}, {}, {}, {}}));
+  EXPECT_EQ(geometry::elements({}), 1);
+}
+
+TEST(Geometry, ShardsOfAShardAreShortOrEmpty) {
+  // 5 over 2 gives 3 and 2; each over 2 again: 2 and 1, 1 and 1.
+  Case c({2, 2}, {S(0), S(0)}, {5, 3});
+  auto runs = [&](Sizes coords) {
+    return geometry::axisRuns(0, 5, c.group.placements, c.mesh, coords);
+  };
+  EXPECT_EQ(runs({0, 0}), (std::vector<geometry::Run>{{0, 0, 2}}));
+  EXPECT_EQ(runs({0, 1}), (std::vector<geometry::Run>{{2, 0, 1}}));
+  EXPECT_EQ(runs({1, 0}), (std::vector<geometry::Run>{{3, 0, 1}}));
+  EXPECT_EQ(runs({1, 1}), (std::vector<geometry::Run>{{4, 0, 1}}));
+  // 3 over 4 with chunks of 1: the last rank holds nothing.
+  Case d({4}, {S(0)}, {3, 2});
+  EXPECT_TRUE(
+      geometry::rectangles(d.group, d.mesh, 3, ValueKind::Full).empty());
+  EXPECT_EQ(geometry::localStateShape(d.group, d.mesh, 3, ValueKind::Full),
+            (Sizes{0, 2}));
+}
+
+TEST(Geometry, AStridedShardHasOneRunPerPiece) {
+  // FSDP (first axis) of what TP (second axis) has sharded.
+  Case c({2, 2}, {SS(0, 2), S(0)}, {8, 3});
+  std::vector<std::vector<Rect>> expected = {{{0, 0, 0, 2, 3, 0, 3}},
+                                             {{0, 4, 0, 2, 3, 0, 3}},
+                                             {{0, 2, 0, 2, 3, 0, 3}},
+                                             {{0, 6, 0, 2, 3, 0, 3}}};
+  for (int64_t position = 0; position < 4; ++position)
+    EXPECT_EQ(geometry::rectangles(c.group, c.mesh, position, ValueKind::Full),
+              expected[static_cast<size_t>(position)]);
+  // Without the later axis a shard consists of pieces.
+  Case d({2}, {SS(1, 2)}, {2, 8});
+  EXPECT_EQ(geometry::rectangles(d.group, d.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 2, 2, 2, 0, 4}, {0, 0, 6, 2, 2, 2, 4}}));
+}
+
+TEST(Geometry, RectanglesOfABatch) {
+  // Experts over the first axis, columns over the second.
+  Case c({2, 2}, {S(0), S(2)}, {3, 2, 5}, 1);
+  EXPECT_EQ(geometry::rectangles(c.group, c.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 3, 2, 2, 0, 2}, {1, 0, 3, 2, 2, 4, 2}}));
+  EXPECT_EQ(geometry::rectangles(c.group, c.mesh, 3, ValueKind::Cols),
+            (std::vector<Rect>{{2, 0, 3, 1, 2, 0, 2}}));
+  EXPECT_EQ(geometry::rectangles(c.group, c.mesh, 3, ValueKind::Rows),
+            (std::vector<Rect>{{2, 0, 0, 2, 1, 0, 1}}));
+  EXPECT_EQ(geometry::rectangles(c.group, c.mesh, 0, ValueKind::One),
+            (std::vector<Rect>{{0, 0, 0, 1, 1, 0, 1}, {1, 0, 0, 1, 1, 1, 1}}));
+}
+
+TEST(Geometry, ADroppedAxisReplicates) {
+  using Flags = std::vector<bool>;
+  Case c({2, 2, 2}, {R, S(0), S(1)}, {6, 6});
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Full),
+            (Flags{true, false, false}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Rows),
+            (Flags{true, false, true}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Cols),
+            (Flags{true, true, false}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::One),
+            (Flags{true, true, true}));
+}
+
+TEST(Geometry, ServingReplica) {
+  // HSDP: replicas along the first axis, shards along the second.
+  Case c({2, 3}, {R, S(0)}, {6, 4});
+  auto serving = [&](int64_t holder, int64_t reader) {
+    return geometry::servingReplica(c.group, c.mesh, ValueKind::Full, holder,
+                                    reader);
+  };
+  EXPECT_EQ(serving(1, 1), 1); // its own
+  EXPECT_EQ(serving(1, 4), 4); // the reader holds the same shard
+  EXPECT_EQ(serving(1, 5), 4); // the replica in the reader's row
+  EXPECT_EQ(serving(4, 0), 1);
+}
+
+TEST(Geometry, EachShardHasOneServerForEachReader) {
+  Histogram histogram;
+  for (uint64_t seed = 1; seed < 120; ++seed) {
+    Plan plan = drawPlan(seed, histogram).plan;
+    for (const Group &group : plan.groups) {
+      const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
+      auto ranks = static_cast<int64_t>(mesh.ranks.size());
+      for (ValueKind kind : {ValueKind::Full, ValueKind::Rows, ValueKind::Cols,
+                             ValueKind::One}) {
+        if (geometry::elements(group.shape) > 1000)
+          continue;
+        std::vector<std::vector<int64_t>> held;
+        for (int64_t rank = 0; rank < ranks; ++rank)
+          held.push_back(shardIdentities(group, mesh, rank, kind));
+        for (int64_t reader = 0; reader < ranks; ++reader) {
+          size_t served = 0;
+          for (int64_t holder = 0; holder < ranks; ++holder) {
+            int64_t server =
+                geometry::servingReplica(group, mesh, kind, holder, reader);
+            // A server has what the holder has, and serves for itself as well.
+            EXPECT_EQ(held[static_cast<size_t>(server)],
+                      held[static_cast<size_t>(holder)]);
+            EXPECT_EQ(
+                geometry::servingReplica(group, mesh, kind, server, reader),
+                server);
+            served +=
+                server == holder ? held[static_cast<size_t>(holder)].size() : 0;
+          }
+          EXPECT_EQ(static_cast<int64_t>(served),
+                    geometry::elements(geometry::stateShape(group, kind)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Geometry, BlocksAreWhole) {
+  auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape,
+                  int64_t batch) {
+    Case c(mesh, placements, shape, batch);
+    return geometry::blocksAreWhole(c.group, c.mesh);
+  };
+  EXPECT_TRUE(whole({2}, {R}, {4, 4}, 0));
+  EXPECT_TRUE(whole({4}, {S(0)}, {3, 4, 4}, 1));
+  EXPECT_TRUE(whole({2, 2}, {SS(0, 2), S(0)}, {8, 4, 4}, 1));
+  EXPECT_TRUE(
+      whole({1, 2}, {S(1), R}, {4, 4}, 0)); // an axis of one rank cuts nothing
+  EXPECT_FALSE(whole({2}, {S(0)}, {4, 4}, 0));
+  EXPECT_FALSE(whole({2}, {S(1)}, {3, 4, 4}, 1));
+  // One row over two ranks: whole for the parameter, but not for what its
+  // columns share.
+  EXPECT_FALSE(whole({2}, {S(0)}, {1, 4}, 0));
+}
+
+} // namespace
+} // namespace stepc::test

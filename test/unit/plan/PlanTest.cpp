@@ -1,0 +1,259 @@
+//===- PlanTest.cpp - Bytes, hashes and validation of plans ---------------===//
+
+#include "runtime/geometry/Geometry.h"
+#include "test/unit/plan/RandomPlan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+
+namespace stepc::test {
+
+using namespace plan;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr Placement R{};
+constexpr Placement S0{PlacementKind::Shard, 0, 1};
+
+std::optional<Plan> reread(const std::vector<uint8_t> &bytes,
+                           std::string &error) {
+  return deserialize(bytes.data(), bytes.size(), error);
+}
+
+TEST(Plan, Names) {
+  EXPECT_EQ(toString(R), "R");
+  EXPECT_EQ(toString(S0), "S(0)");
+  EXPECT_EQ(toString({PlacementKind::StridedShard, 1, 4}), "_S(1, 4)");
+  EXPECT_EQ(name(DType::BF16), "bf16");
+  EXPECT_EQ(name(ValueKind::Cols), "cols");
+  EXPECT_EQ(name(Strategy::Gather), "gather");
+  EXPECT_EQ(byteSize(DType::F16), 2);
+  EXPECT_EQ(byteSize(DType::F64), 8);
+}
+
+TEST(Plan, AMasterCopyOfF32DoesNotExist) {
+  Group group;
+  State master{"w", DType::F32, ValueKind::Full, 0.0, true}, plain{"m"};
+  EXPECT_FALSE(stateExists(group, master));
+  EXPECT_TRUE(stateExists(group, plain));
+  group.parameterType = DType::BF16;
+  EXPECT_TRUE(stateExists(group, master));
+}
+
+TEST(Plan, TheWorldIsTheUnionOfUsedMeshes) {
+  Plan plan = simplePlan({2}, {R}, {2, 2}, 0, Strategy::Local).plan;
+  plan.meshes[0].ranks = {9, 4};
+  plan.meshes.push_back({"experts", {"e"}, {3}, {4, 2, 7}});
+  EXPECT_EQ(plan.world(),
+            (std::vector<int64_t>{4, 9})); // nobody uses the second mesh
+  Group other = plan.groups[0];
+  other.mesh = 1;
+  plan.groups.push_back(other);
+  EXPECT_EQ(plan.world(), (std::vector<int64_t>{2, 4, 7, 9}));
+}
+
+/// Every field differs from its default, so that a forgotten one shows.
+Plan rich() {
+  Plan plan = simplePlan({2, 2}, {R, {PlacementKind::StridedShard, 0, 3}},
+                         {6, 4}, 0, Strategy::Owner, 3)
+                  .plan;
+  plan.chip = "znver5";
+  plan.numerics = "fast";
+  plan.arenaBytes = 4096;
+  plan.programHash = 0xfedcba9876543210;
+  plan.rules[0].states.push_back(
+      {"w", DType::F64, ValueKind::Cols, -1.5, true});
+  plan.routes[0].defaults = {std::numeric_limits<double>::quiet_NaN()};
+  plan.routes[0].missingGrad = MissingGrad::Zero;
+  plan.groups[0].parameterType = DType::BF16;
+  plan.groups[0].gradientType = DType::F16;
+  plan.segments.push_back({"first", 0, {2, 0}, false});
+  plan.tables.push_back({TableKind::Message, 1, Direction::ToShards,
+                         ValueKind::Rows, Layout::None, Layout::None, 0, 2});
+  auto last = static_cast<int64_t>(plan.tables.size()) - 1;
+  plan.exchanges = {{{last, last}}, {{}}};
+  plan.launches = {{LaunchKind::Group, 0, 1}, {LaunchKind::Blocks, 1, 7}};
+  return plan;
+}
+
+TEST(Plan, BytesKeepEveryField) {
+  Plan plan = rich();
+  ASSERT_EQ(validate(plan), "");
+  auto bytes = serialize(plan);
+  std::string error;
+  auto copy = reread(bytes, error);
+  ASSERT_TRUE(copy) << error;
+  EXPECT_EQ(serialize(*copy), bytes);
+  EXPECT_EQ(copy->chip, "znver5");
+  EXPECT_EQ(copy->programHash, plan.programHash);
+  EXPECT_TRUE(std::isnan(copy->routes[0].defaults[0]));
+  EXPECT_EQ(copy->rules[0].states[1].kind, ValueKind::Cols);
+  EXPECT_TRUE(copy->rules[0].states[1].master);
+  EXPECT_EQ(copy->groups[0].placements, plan.groups[0].placements);
+  EXPECT_EQ(copy->groups[0].owners, plan.groups[0].owners);
+  EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
+  EXPECT_EQ(copy->tables.back().receiveSegment, 0);
+  EXPECT_EQ(copy->launches[1].itemsPerBlock, 7);
+}
+
+TEST(Plan, TheHashSeesEveryByte) {
+  Plan plan = rich();
+  uint64_t before = hash(plan);
+  EXPECT_EQ(before, hash(rich()));
+  std::string error;
+  auto bytes = serialize(plan);
+  // Any byte that still reads as a plan gives another hash.
+  for (size_t i = 16; i < bytes.size(); ++i) {
+    bytes[i] ^= 1;
+    if (auto other = reread(bytes, error))
+      EXPECT_NE(hash(*other), before) << "byte " << i;
+    bytes[i] ^= 1;
+  }
+}
+
+TEST(Plan, ForeignBytesAreRefused) {
+  std::string error;
+  EXPECT_FALSE(deserialize(nullptr, 0, error));
+  EXPECT_EQ(error, "the bytes are not a plan");
+  auto bytes = serialize(rich());
+  bytes[8] = 2;
+  EXPECT_FALSE(reread(bytes, error));
+  EXPECT_EQ(error, "expected plan version 1, found 2");
+  bytes[8] = 1;
+  bytes.push_back(0);
+  EXPECT_FALSE(reread(bytes, error));
+  EXPECT_EQ(error, "1 bytes follow the plan's end");
+  bytes.pop_back();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    // A copy of the exact size, so that a sanitizer sees a read behind it.
+    std::vector<uint8_t> cut(bytes.begin(),
+                             bytes.begin() + static_cast<int64_t>(size));
+    EXPECT_FALSE(reread(cut, error)) << size;
+  }
+}
+
+TEST(Plan, DamagedBytesNeverCrash) {
+  std::mt19937_64 random(11);
+  auto below = [&](uint64_t limit) { return random() % limit; };
+  Histogram histogram;
+  int read = 0, valid = 0, expanded = 0;
+  for (int round = 0; round < 30000; ++round) {
+    auto bytes = serialize(
+        round % 2
+            ? rich()
+            : drawPlan(static_cast<uint64_t>(round % 64), histogram).plan);
+    for (uint64_t i = 0, edits = 1 + below(4); i < edits; ++i) {
+      size_t at = below(bytes.size());
+      switch (below(8)) {
+      case 0:
+        bytes[at] = static_cast<uint8_t>(random());
+        break;
+      case 1:
+        bytes[at] ^= static_cast<uint8_t>(1 << below(8));
+        break;
+      case 2: // a number becomes negative or huge
+        if (at + 8 <= bytes.size())
+          bytes[at + 7 - below(4)] = static_cast<uint8_t>(random());
+        break;
+      case 3:
+        bytes.resize(at + 1);
+        break;
+      default: // a small number becomes another one: what most often still
+               // reads
+        for (size_t tries = 0; tries < 200; ++tries, at = below(bytes.size())) {
+          auto number = bytes.begin() + static_cast<int64_t>(at);
+          if (at + 8 > bytes.size() || *number > 8 ||
+              std::any_of(number + 1, number + 8,
+                          [](uint8_t byte) { return byte != 0; }))
+            continue;
+          *number = static_cast<uint8_t>(below(9));
+          break;
+        }
+        break;
+      }
+    }
+    std::string error;
+    auto plan = reread(bytes, error);
+    if (!plan) {
+      EXPECT_NE(error, "");
+      continue;
+    }
+    ++read;
+    if (validate(*plan) != "")
+      continue;
+    ++valid;
+    // What passes may be large, as a model may; here time is short.
+    int64_t work = 0;
+    for (const Group &group : plan->groups)
+      work += geometry::elements(group.shape) / 1000 + group.blockCount() * 100;
+    if (work * static_cast<int64_t>(plan->tables.size()) > 1000000)
+      continue;
+    ++expanded;
+    Expander expander(*plan);
+    auto ranks = static_cast<int64_t>(plan->world().size());
+    for (int64_t rank = -1; rank <= std::min<int64_t>(ranks, 3); ++rank)
+      EXPECT_EQ(expander.tables(rank).tables.size(), plan->tables.size());
+  }
+  printf("%d read, %d valid, %d expanded\n", read, valid, expanded);
+  EXPECT_GT(expanded, 300);
+}
+
+TEST(Plan, ValidationNamesWhatIsWrong) {
+  auto message = [](auto change) {
+    Plan plan = rich();
+    change(plan);
+    return validate(plan);
+  };
+  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
+            "mesh 0: expected as many ranks as the axes span, found 3");
+  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }),
+            "mesh 0: expected distinct ranks");
+  EXPECT_EQ(message([](Plan &p) { p.meshes[0].sizes[0] = 0; }),
+            "mesh 0: expected axes of size 1 or more, found 0");
+  EXPECT_EQ(message([](Plan &p) { p.routes[0].defaults.clear(); }),
+            "route 0: expected a default per hyperparameter, found 0");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }),
+            "group 0: mesh 4 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements.pop_back(); }),
+            "group 0: expected a placement per axis of mesh mesh, found 1");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].dim = 2; }),
+            "group 0: placement _S(2, 3) shards an axis that does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].factor = 0; }),
+            "group 0: placement _S(0, 0) has a factor out of range");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape[0] = int64_t(1) << 60; }),
+            "group 0: its parameters are too large");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].owners[1] = 4; }),
+            "group 0: owner 4 is outside of mesh mesh");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].owners.pop_back(); }),
+            "group 0: expected 3 owners, found 2");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].strategy = Strategy::Local; }),
+            "group 0: expected whole blocks on every rank for strategy local");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {2, 3, 4}; }),
+            "group 0: expected strategy elementwise for axes that are neither "
+            "a matrix nor declared");
+  EXPECT_EQ(message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
+            "group 0: parameter p2 says that it stands elsewhere");
+  EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
+            "segment 1: a block stands in it twice");
+  EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
+            "segment 1: expected blocks below 3");
+  EXPECT_THAT(message([](Plan &p) { p.tables[0].segment = 9; }),
+              HasSubstr("does not exist"));
+  EXPECT_EQ(message([](Plan &p) { p.tables[0].from = Layout::Receive; }),
+            "table 0: its staged layout does not hold this rank's shards");
+  EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
+              HasSubstr("no value moves between its layouts in its direction"));
+  EXPECT_EQ(message([](Plan &p) { p.exchanges[0].tables = {0}; }),
+            "exchange 0: table 0 is not a message table");
+  EXPECT_EQ(message([](Plan &p) { p.launches[1].index = 0; }),
+            "launch 1: table 0 is of another kind");
+  EXPECT_EQ(message([](Plan &p) { p.launches[1].itemsPerBlock = 0; }),
+            "launch 1: expected at least one item per block");
+}
+
+} // namespace
+} // namespace stepc::test
