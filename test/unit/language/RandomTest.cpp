@@ -1,1 +1,169 @@
-#include "gtest/gtest.h"
+//===- RandomTest.cpp - Properties over random programs -------------------===//
+#include "Helpers.h"
+#include "frontends/language/Lexer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc::lang;
+using namespace stepc::lang::test;
+
+namespace {
+
+/// STEPC_SEED repeats a run; otherwise each run draws new programs.
+unsigned seed() {
+  static unsigned value = [] {
+    const char *given = std::getenv("STEPC_SEED");
+    unsigned drawn = given ? unsigned(std::strtoul(given, nullptr, 10))
+                           : std::random_device()();
+    std::cout << "seed " << drawn << " (repeat with STEPC_SEED)\n";
+    return drawn;
+  }();
+  return value;
+}
+
+std::optional<std::string> formatted(const std::string &text) {
+  Source source("t.optim", text);
+  Diagnostics diagnostics;
+  return format(source, diagnostics);
+}
+
+std::string dumped(const std::string &text) {
+  Source source("t.optim", text);
+  Diagnostics diagnostics;
+  return dump(*parse(source, diagnostics));
+}
+
+std::vector<std::string> commentsOf(const std::string &text) {
+  Source source("t.optim", text);
+  Diagnostics diagnostics;
+  std::vector<std::string> comments;
+  for (const Comment &comment : lex(source, diagnostics).comments)
+    comments.push_back(source.text(comment.range).rtrim().str());
+  return comments;
+}
+
+TEST(Random, GeneratedProgramsAreAccepted) {
+  Generator generator(seed());
+  for (int i = 0; i < 200; ++i) {
+    std::string text = generator.file();
+    Result result = check(text, {.requireRoute = true});
+    std::string errors;
+    for (const std::string &line : result.messages())
+      if (line.find("error") != std::string::npos)
+        errors += line + "\n";
+    ASSERT_EQ(errors, "") << text;
+  }
+}
+
+TEST(Random, FormatKeepsTreeAndCommentsAndIsIdempotent) {
+  Generator generator(seed() + 1);
+  for (int i = 0; i < 200; ++i) {
+    std::string text = generator.file();
+    std::optional<std::string> once = formatted(text);
+    ASSERT_TRUE(once) << text;
+    EXPECT_EQ(dumped(*once), dumped(text)) << text;
+    EXPECT_EQ(commentsOf(*once), commentsOf(text)) << text;
+    std::optional<std::string> twice = formatted(*once);
+    ASSERT_TRUE(twice) << *once;
+    ASSERT_EQ(*twice, *once) << text;
+  }
+}
+
+/// Whatever the bytes are, a run ends, and every message has a place.
+void survive(const std::string &text) {
+  Result result = check(text);
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  result.diagnostics.print(os, *result.source, Diagnostics::Color::Never);
+  if (!result.diagnostics.hasErrors()) {
+    EXPECT_TRUE(formatted(text)) << text;
+    return;
+  }
+  EXPECT_NE(printed.find("error: "), std::string::npos);
+}
+
+TEST(Random, MutatedProgramsNeverCrash) {
+  Generator generator(seed() + 2);
+  for (int i = 0; i < 100; ++i) {
+    std::string original = generator.file();
+    for (int j = 0; j < 20; ++j) {
+      std::string text = original;
+      for (unsigned k = 0, count = 1 + generator.pick(6); k < count; ++k) {
+        size_t at = generator.pick(unsigned(text.size()));
+        switch (generator.pick(4)) {
+        case 0:
+          text[at] = char(generator.pick(256));
+          break;
+        case 1:
+          text.erase(at, 1 + generator.pick(20));
+          break;
+        case 2:
+          text.insert(at, text.substr(generator.pick(unsigned(text.size())),
+                                      generator.pick(40)));
+          break;
+        default:
+          text.insert(at, 1, "(){}[],:=+-*/^<>!\"\\\n\r. 0eE"[generator.pick(27)]);
+        }
+        if (text.empty())
+          text = " ";
+      }
+      survive(text);
+    }
+  }
+}
+
+TEST(Random, RandomBytesNeverCrash) {
+  Generator generator(seed() + 3);
+  for (int i = 0; i < 500; ++i) {
+    std::string text;
+    for (unsigned j = 0, size = generator.pick(300); j < size; ++j)
+      text += char(generator.pick(256));
+    survive(text);
+  }
+}
+
+TEST(Random, RandomTokensNeverCrash) {
+  Generator generator(seed() + 4);
+  std::vector<std::string> words = {"(", ")", "{", "}", "[", "]", ",", ":", "=",
+                                    "+", "-", "*", "^", "<", "1", "\"a\"", "x",
+                                    "\n", "over", "f32", "orthogonalize", "// c\n"};
+  for (llvm::StringRef keyword : keywords())
+    words.push_back(keyword.str());
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = "optimizer X(lr) {\n";
+    for (unsigned j = 0, size = generator.pick(60); j < size; ++j)
+      text += words[generator.pick(unsigned(words.size()))] + " ";
+    survive(text);
+  }
+}
+
+TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
+  for (const auto &[open, close] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"(", ")"}, {"-", ""}, {"sqrt(", ")"}, {"1 + (", ")"}, {"2 ^ ", ""},
+           {"not ", ""}, {"1 + ", ""}, {"select(not (", "), 1, 2)"}}) {
+    for (int depth : {150, 300, 200000}) {
+      std::string text;
+      for (int i = 0; i < depth; ++i)
+        text += open;
+      text += "lr";
+      for (int i = 0; i < depth; ++i)
+        text += close;
+      Result result = check(rule("let x = " + text));
+      bool isDeep = depth > int(maxNesting);
+      bool reported = false;
+      for (const std::string &line : result.messages())
+        reported |= line.find("levels of nesting") != std::string::npos;
+      EXPECT_TRUE(!isDeep || reported) << open << depth;
+    }
+  }
+  // Left-deep trees come from a loop, not from recursion.
+  std::string chain = "lr";
+  for (int i = 0; i < 100000; ++i)
+    chain += " + lr";
+  EXPECT_THAT(messagesIn("let x = " + chain),
+              testing::ElementsAre(
+                  testing::HasSubstr("expected at most 200 levels of nesting"),
+                  "  hint: name a part of it with 'let'"));
+}
+
+} // namespace

@@ -1,0 +1,291 @@
+//===- EmitExpressions.cpp ------------------------------------------------===//
+#include "frontends/language/RuleEmitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::lang;
+using arith::CmpFPredicate;
+
+Value RuleEmitter::emitTo(const Expr &expr, Shape shape) {
+  return toShape(locate(expr.range), emit(expr), shape);
+}
+
+Value RuleEmitter::emit(const Expr &expr) {
+  switch (expr.kind) {
+  case Expr::Kind::Number:
+    return constant(locate(expr.range), cast<NumberExpr>(expr).value);
+  case Expr::Kind::Name:
+    return emitName(cast<NameExpr>(expr));
+  case Expr::Kind::Unary:
+    return emitUnary(cast<UnaryExpr>(expr));
+  case Expr::Kind::Binary:
+    return emitBinary(cast<BinaryExpr>(expr));
+  case Expr::Kind::Call:
+    return emitCall(cast<CallExpr>(expr));
+  case Expr::Kind::Error:
+  case Expr::Kind::CoefficientList:
+    break;
+  }
+  llvm_unreachable("analysis accepts no such expression");
+}
+
+Value RuleEmitter::emitName(const NameExpr &name) {
+  switch (name.symbol) {
+  case NameExpr::Symbol::Param:
+    return param;
+  case NameExpr::Symbol::Grad:
+    return grad;
+  case NameExpr::Symbol::Step:
+    return step;
+  case NameExpr::Symbol::Rows:
+    return rows;
+  case NameExpr::Symbol::Cols:
+    return cols;
+  case NameExpr::Symbol::Numel:
+    return numel;
+  case NameExpr::Symbol::Hyperparameter:
+    return hyperparameters.lookup(name.hyperparameter);
+  case NameExpr::Symbol::State:
+    return states.lookup(name.state);
+  case NameExpr::Symbol::Let:
+    return lets.lookup(name.let);
+  case NameExpr::Symbol::Unresolved:
+    break;
+  }
+  llvm_unreachable("analysis resolves every name");
+}
+
+Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
+  Location loc = locate(unary.range);
+  Value operand = toF32(loc, emit(*unary.operand));
+  if (unary.op == UnaryOp::Negate)
+    return arith::NegFOp::create(builder, loc, operand);
+  Shape shape = unary.type.shape;
+  if (shape == Shape::Scalar) {
+    Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
+    return arith::XOrIOp::create(builder, loc, operand, one);
+  }
+  // No constant has a dynamic shape, so the condition goes through numbers.
+  Value zero = toShape(loc, constant(loc, 0), shape);
+  Value number = arith::SelectOp::create(builder, loc, operand,
+                                         constantLike(loc, 1, zero), zero);
+  return arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, number, zero);
+}
+
+/// A comparison with NaN is false, except `!=`.
+static CmpFPredicate predicate(BinaryOp op) {
+  switch (op) {
+  case BinaryOp::Less:
+    return CmpFPredicate::OLT;
+  case BinaryOp::LessEqual:
+    return CmpFPredicate::OLE;
+  case BinaryOp::Greater:
+    return CmpFPredicate::OGT;
+  case BinaryOp::GreaterEqual:
+    return CmpFPredicate::OGE;
+  case BinaryOp::Equal:
+    return CmpFPredicate::OEQ;
+  default:
+    return CmpFPredicate::UNE;
+  }
+}
+
+Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
+  if (binary.op == BinaryOp::Power)
+    return emitPower(binary);
+  Location loc = locate(binary.opRange);
+  Shape shape = binary.type.shape;
+  Value lhs = emitTo(*binary.lhs, shape);
+  Value rhs = emitTo(*binary.rhs, shape);
+  switch (binary.op) {
+  case BinaryOp::Add:
+    return arith::AddFOp::create(builder, loc, lhs, rhs);
+  case BinaryOp::Subtract:
+    return arith::SubFOp::create(builder, loc, lhs, rhs);
+  case BinaryOp::Multiply:
+    return arith::MulFOp::create(builder, loc, lhs, rhs);
+  case BinaryOp::Divide:
+    return arith::DivFOp::create(builder, loc, lhs, rhs);
+  case BinaryOp::And:
+    return arith::AndIOp::create(builder, loc, lhs, rhs);
+  case BinaryOp::Or:
+    return arith::OrIOp::create(builder, loc, lhs, rhs);
+  default:
+    return arith::CmpFOp::create(builder, loc, predicate(binary.op), lhs, rhs);
+  }
+}
+
+/// The exponent as a number that the text gives, or NaN.
+static double literalExponent(const Expr &expr) {
+  if (const auto *number = dyn_cast<NumberExpr>(&expr))
+    return number->value;
+  if (const auto *unary = dyn_cast<UnaryExpr>(&expr))
+    if (unary->op == UnaryOp::Negate)
+      return -literalExponent(*unary->operand);
+  return std::nan("");
+}
+
+/// Literal whole exponents are products by repeated squaring: exact where they
+/// can be, and right for negative bases, which exp(b log a) is not.
+Value RuleEmitter::emitPower(const BinaryExpr &binary) {
+  constexpr double largest = 16;
+  Location loc = locate(binary.opRange);
+  Value base = emitTo(*binary.lhs, binary.type.shape);
+  double exponent = literalExponent(*binary.rhs);
+  if (exponent == 0.5)
+    return math::SqrtOp::create(builder, loc, base);
+  if (!(std::abs(exponent) <= largest) || exponent == 0 ||
+      exponent != std::trunc(exponent))
+    return math::PowFOp::create(builder, loc, base,
+                                emitTo(*binary.rhs, binary.type.shape));
+  Value result;
+  Value power = base;
+  for (unsigned n = static_cast<unsigned>(std::abs(exponent)); n; n >>= 1) {
+    if (n & 1)
+      result = result ? Value(arith::MulFOp::create(builder, loc, result, power))
+                      : power;
+    if (n > 1)
+      power = arith::MulFOp::create(builder, loc, power, power);
+  }
+  if (exponent < 0)
+    result = arith::DivFOp::create(builder, loc, constantLike(loc, 1, result),
+                                   result);
+  return result;
+}
+
+/// -1, 1, or x itself where it is a zero or NaN.
+Value RuleEmitter::emitSign(Location loc, Value value) {
+  Value zero = constantLike(loc, 0, value);
+  auto chooseIf = [&](CmpFPredicate compare, double number, Value otherwise) {
+    Value condition =
+        arith::CmpFOp::create(builder, loc, compare, value, zero);
+    Value chosen = constantLike(loc, number, value);
+    return arith::SelectOp::create(builder, loc, condition, chosen, otherwise);
+  };
+  Value negative = chooseIf(CmpFPredicate::OLT, -1, value);
+  return chooseIf(CmpFPredicate::OGT, 1, negative);
+}
+
+Value RuleEmitter::emitLerp(Location loc, ValueRange operands) {
+  Value from = operands[0], to = operands[1], weight = operands[2];
+  if (isa<RankedTensorType>(from.getType()))
+    return optim::LerpOp::create(builder, loc, from.getType(), from, to, weight);
+  Value difference = arith::SubFOp::create(builder, loc, to, from);
+  Value product = arith::MulFOp::create(builder, loc, weight, difference);
+  return arith::AddFOp::create(builder, loc, from, product);
+}
+
+Value RuleEmitter::emitSelect(const CallExpr &call) {
+  Shape shape = call.type.shape;
+  Value condition = emitTo(*call.arguments[0], shape);
+  Value yes = emitTo(*call.arguments[1], shape);
+  Value no = emitTo(*call.arguments[2], shape);
+  return arith::SelectOp::create(builder, locate(call.range), condition, yes, no);
+}
+
+Value RuleEmitter::emitReduction(const CallExpr &call) {
+  Location loc = locate(call.range);
+  Value source = toF32(loc, emit(*call.arguments[0]));
+  optim::Reduction kind = optim::Reduction::Max;
+  switch (*call.function) {
+  case Function::Sum:
+    kind = optim::Reduction::Sum;
+    break;
+  case Function::Mean:
+    kind = optim::Reduction::Mean;
+    break;
+  case Function::Rms:
+    kind = optim::Reduction::Rms;
+    break;
+  case Function::Norm:
+    kind = optim::Reduction::Norm;
+    break;
+  default:
+    break;
+  }
+  return optim::ReduceOp::create(
+      builder, loc, tensorType(call.reducesTo, builder.getF32Type()), kind,
+      source);
+}
+
+Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
+  Location loc = locate(call.range);
+  const Orthogonalization &options = *call.orthogonalization;
+  Value operand =
+      toElement(loc, emit(*call.arguments[0]), options.precision);
+  SmallVector<Attribute> steps;
+  for (const std::array<double, 3> &step : options.coefficients)
+    steps.push_back(builder.getF64ArrayAttr(step));
+  return optim::OrthogonalizeOp::create(
+      builder, loc, operand.getType(), operand, builder.getArrayAttr(steps),
+      builder.getF64FloatAttr(options.eps));
+}
+
+Value RuleEmitter::emitCall(const CallExpr &call) {
+  Location loc = locate(call.range);
+  switch (*call.function) {
+  case Function::Select:
+    return emitSelect(call);
+  case Function::Cast:
+    return toElement(loc, emit(*call.arguments[0]), call.castTo);
+  case Function::Sum:
+  case Function::Mean:
+  case Function::Rms:
+  case Function::Norm:
+  case Function::MaxOf:
+    return emitReduction(call);
+  case Function::Orthogonalize:
+    return emitOrthogonalize(call);
+  case Function::Decay: {
+    // One after the other: the order in which arguments are evaluated is open.
+    Value parameter = emitTo(*call.arguments[0], call.type.shape);
+    Value lr = emit(*call.arguments[1]);
+    Value weightDecay = emit(*call.arguments[2]);
+    return optim::DecayOp::create(builder, loc, parameter, lr, weightDecay);
+  }
+  default:
+    break;
+  }
+
+  SmallVector<Value> operands;
+  for (const ExprPtr &argument : call.arguments)
+    operands.push_back(emitTo(*argument, call.type.shape));
+  Value x = operands[0];
+  switch (*call.function) {
+  case Function::Sqrt:
+    return math::SqrtOp::create(builder, loc, x);
+  case Function::Rsqrt: {
+    // Two correctly rounded operations are the same on every target.
+    Value one = constantLike(loc, 1, x);
+    Value root = math::SqrtOp::create(builder, loc, x);
+    return arith::DivFOp::create(builder, loc, one, root);
+  }
+  case Function::Abs:
+    return math::AbsFOp::create(builder, loc, x);
+  case Function::Sign:
+    return emitSign(loc, x);
+  case Function::Exp:
+    return math::ExpOp::create(builder, loc, x);
+  case Function::Log:
+    return math::LogOp::create(builder, loc, x);
+  case Function::Min:
+    return arith::MinimumFOp::create(builder, loc, x, operands[1]);
+  case Function::Max:
+    return arith::MaximumFOp::create(builder, loc, x, operands[1]);
+  case Function::Clamp:
+    return arith::MinimumFOp::create(
+        builder, loc,
+        arith::MaximumFOp::create(builder, loc, x, operands[1]), operands[2]);
+  case Function::Lerp:
+    return emitLerp(loc, operands);
+  case Function::Momentum:
+    return optim::MomentumOp::create(builder, loc, x.getType(), x, operands[1],
+                                     operands[2]);
+  default:
+    llvm_unreachable("handled above");
+  }
+}

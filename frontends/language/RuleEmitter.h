@@ -1,0 +1,70 @@
+//===- RuleEmitter.h - The body of one rule ---------------------*- C++ -*-===//
+//
+// Private to this folder. Expressions become values of the types that
+// OptimBase.td lists; a scalar meets a tensor in `toShape`, where it is rounded
+// once to f32, and a bf16 or f16 value is extended in `toF32`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H
+#define STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H
+
+#include "frontends/language/Emit.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace stepc::lang {
+
+class RuleEmitter {
+public:
+  RuleEmitter(const Rule &rule, const Source &source, mlir::ModuleOp module)
+      : rule(rule), source(source), builder(module.getBodyRegion()) {
+    builder.setInsertionPointToEnd(module.getBody());
+  }
+
+  optim::RuleOp run();
+
+private:
+  // Declarations and statements, in Emit.cpp.
+  mlir::ArrayAttr stateAttributes();
+  void addArguments(mlir::Block &block);
+  void emitAssignment(const AssignStatement &assign);
+
+  // Types and conversions.
+  mlir::Location locate(SourceRange range) const;
+  mlir::Type elementType(ElementType element);
+  mlir::RankedTensorType tensorType(Shape shape, mlir::Type element);
+  mlir::Value constant(mlir::Location loc, double value);
+  /// A constant of the type of `like`.
+  mlir::Value constantLike(mlir::Location loc, double value, mlir::Value like);
+  mlir::Value toF32(mlir::Location loc, mlir::Value value);
+  mlir::Value toElement(mlir::Location loc, mlir::Value value,
+                        ElementType element);
+  /// A number in f32, or a condition, broadcast to a tensor shape. For
+  /// Shape::Scalar the value itself, which is a scalar then.
+  mlir::Value toShape(mlir::Location loc, mlir::Value value, Shape shape);
+  mlir::Value emitTo(const Expr &expr, Shape shape);
+
+  // Expressions, in EmitExpressions.cpp.
+  mlir::Value emit(const Expr &expr);
+  mlir::Value emitName(const NameExpr &name);
+  mlir::Value emitUnary(const UnaryExpr &unary);
+  mlir::Value emitBinary(const BinaryExpr &binary);
+  mlir::Value emitPower(const BinaryExpr &binary);
+  mlir::Value emitCall(const CallExpr &call);
+  mlir::Value emitSign(mlir::Location loc, mlir::Value value);
+  mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);
+  mlir::Value emitSelect(const CallExpr &call);
+  mlir::Value emitReduction(const CallExpr &call);
+  mlir::Value emitOrthogonalize(const CallExpr &call);
+
+  const Rule &rule;
+  const Source &source;
+  mlir::OpBuilder builder;
+  mlir::Value param, grad, step, rows, cols, numel;
+  llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
+  llvm::DenseMap<const State *, mlir::Value> states; ///< Their values by now.
+  llvm::DenseMap<const LetStatement *, mlir::Value> lets;
+};
+
+} // namespace stepc::lang
+
+#endif // STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H

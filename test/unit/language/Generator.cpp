@@ -1,0 +1,146 @@
+//===- Generator.cpp - Random programs ------------------------------------===//
+#include "Helpers.h"
+
+using namespace stepc::lang::test;
+
+std::string Generator::lineEnd() {
+  std::string end = chance(15) ? "  // note " + std::to_string(pick(99)) : "";
+  end += chance(10) ? "\r\n" : "\n";
+  if (chance(10))
+    end += "\n\n";
+  if (chance(8))
+    end += "   // alone\n";
+  return end;
+}
+
+std::string Generator::number() {
+  return oneOf({"0", "1", "2.5", "3e-4", "1E+2", "0.95", "1e-8", "100"});
+}
+
+std::string Generator::scalar(unsigned depth) {
+  if (depth == 0 || chance(40))
+    return chance(40) ? number()
+                      : oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
+  std::string a = scalar(depth - 1), b = scalar(depth - 1);
+  switch (pick(8)) {
+  case 0:
+    return "-" + a;
+  case 1:
+    return "(" + a + space() + ")";
+  case 2:
+    return "sqrt(" + a + ")";
+  case 3:
+    return "max(" + a + "," + space() + b + ")";
+  case 4:
+    return "clamp(" + a + ", " + b + ", " + number() + ",)";
+  case 5:
+    return "select(" + condition(depth - 1) + ", 1, " + b + ")";
+  default:
+    return a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() + b;
+  }
+}
+
+std::string Generator::condition(unsigned depth) {
+  std::string compare =
+      scalar(depth ? depth - 1 : 0) + " " +
+      oneOf({"<", "<=", ">", ">=", "==", "!="}) + " " +
+      scalar(depth ? depth - 1 : 0);
+  if (depth == 0 || chance(50))
+    return "(" + compare + ")";
+  switch (pick(3)) {
+  case 0:
+    return "(not " + condition(depth - 1) + ")";
+  case 1:
+    return "(" + compare + " and " + condition(depth - 1) + ")";
+  default:
+    return "(" + condition(depth - 1) + " or " + compare + ")";
+  }
+}
+
+std::string Generator::tensor(unsigned depth) {
+  if (depth == 0 || chance(25))
+    return tensors[pick(static_cast<unsigned>(tensors.size()))];
+  std::string a = tensor(depth - 1), b = tensor(depth - 1);
+  switch (pick(12)) {
+  case 0:
+    return oneOf({"abs", "sign", "exp", "sqrt", "rsqrt", "log"}) + "(" + a + ")";
+  case 1:
+    return "lerp(" + a + ", " + b + ", " + scalar(depth - 1) + ")";
+  case 2:
+    return "momentum(" + a + ", " + b + ", mu)";
+  case 3:
+    return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b +
+           ", over" + space() + "= " + oneOf({"columns", "rows"}) + ")";
+  case 4:
+    return "select(" + a + " > " + b + ", " + a + ",\n  " + b + ")";
+  case 5:
+    return "orthogonalize(" + a + ", coefficients = " +
+           oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",
+                  "polar_express, safety = 1.01", "cubic5, eps = 1e-6"}) +
+           ", precision=" + oneOf({"f32", "bf16", "f16"}) + ")";
+  case 6:
+    return "cast(" + a + ", " + oneOf({"f32", "bf16", "f16"}) + ")";
+  case 7:
+    return "(" + a + " - " + b + ")";
+  case 8:
+    return "decay(" + a + ", lr, mu)";
+  default:
+    return a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() +
+           (chance(50) ? scalar(depth - 1) : b);
+  }
+}
+
+std::string Generator::optimizer(unsigned index) {
+  tensors = {"param", "grad"};
+  std::string text = "optimizer R" + std::to_string(index) + space() +
+                     "(lr, mu =" + space() + (chance(30) ? "-" : "") + number() +
+                     (chance(30) ? "," : "") + ")" + space() + "{" + lineEnd();
+  unsigned states = pick(4);
+  if (chance(30))
+    text += "master:f32" + lineEnd();
+  for (unsigned i = 0; i < states; ++i) {
+    std::string name = "s" + std::to_string(i);
+    text += "state " + name + space() + ":" + space() +
+            oneOf({"f32", "bf16", "f16"}) +
+            (chance(30) ? "=" + space() + number() : "") + lineEnd();
+    tensors.push_back(name);
+  }
+  for (unsigned i = 0, count = 1 + pick(6); i < count; ++i) {
+    if (states && chance(50)) {
+      text += "s" + std::to_string(pick(states)) + " = " + tensor(3) + lineEnd();
+      continue;
+    }
+    std::string name = "t" + std::to_string(names++);
+    text += space() + "let " + name + space() + "=" + tensor(3) + lineEnd();
+    tensors.push_back(name);
+  }
+  return text + "param = param - lr *" + tensor(3) + lineEnd() + "}" + lineEnd();
+}
+
+std::string Generator::route(unsigned rules) {
+  std::string text = "route {" + lineEnd();
+  for (unsigned i = 0; i < rules; ++i) {
+    text += "R" + std::to_string(i) + "(lr=" + number();
+    if (chance(40))
+      text += ",missing_grad = " + oneOf({"error", "skip", "zero"});
+    text += ") for ";
+    text += i + 1 == rules ? "rest"
+                           : oneOf({"matrix", "matrix \"a.*\"",
+                                    "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
+    if (chance(40)) {
+      text += " except \"*embed*\"";
+      for (unsigned j = 0, count = pick(8); j < count; ++j)
+        text += "," + space() + "\"blocks.*.attention.q_proj.weight\"";
+    }
+    text += lineEnd();
+  }
+  return text + "}" + lineEnd();
+}
+
+std::string Generator::file() {
+  std::string text = chance(30) ? "// header\n\n" : "";
+  unsigned rules = 1 + pick(3);
+  for (unsigned i = 0; i < rules; ++i)
+    text += optimizer(i);
+  return text + route(rules);
+}

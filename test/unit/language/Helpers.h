@@ -1,0 +1,90 @@
+//===- Helpers.h - What the language's tests share --------------*- C++ -*-===//
+#ifndef STEPC_TEST_UNIT_LANGUAGE_HELPERS_H
+#define STEPC_TEST_UNIT_LANGUAGE_HELPERS_H
+
+#include "frontends/language/Language.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <memory>
+#include <random>
+#include <sstream>
+
+namespace stepc::lang::test {
+
+/// A file with everything that was said about it.
+struct Result {
+  std::unique_ptr<Source> source;
+  Diagnostics diagnostics;
+  std::unique_ptr<File> file;
+
+  /// "line:column: severity: message" of each, notes and hints indented below.
+  std::vector<std::string> messages() const {
+    std::vector<std::string> lines;
+    auto place = [&](SourceRange range) {
+      LineColumn at = source->lineColumn(range.begin);
+      return std::to_string(at.line) + ":" + std::to_string(at.column) + ": ";
+    };
+    for (const Diagnostic &diagnostic : diagnostics.all()) {
+      bool isError = diagnostic.severity == Severity::Error;
+      lines.push_back(place(diagnostic.range) +
+                      (isError ? "error: " : "warning: ") + diagnostic.message);
+      for (const Diagnostic::Note &note : diagnostic.notes)
+        lines.push_back("  " + place(note.range) + "note: " + note.message);
+      if (!diagnostic.hint.empty())
+        lines.push_back("  hint: " + diagnostic.hint);
+    }
+    return lines;
+  }
+};
+
+inline Result check(std::string text, AnalysisOptions options = {}) {
+  Result result;
+  result.source = std::make_unique<Source>("t.optim", std::move(text));
+  result.file = parse(*result.source, result.diagnostics);
+  analyze(*result.file, result.diagnostics, options);
+  return result;
+}
+
+/// A rule `T(lr)` with these lines as body (from line 2) and a final
+/// assignment that uses lr, so that the lines alone decide what is reported.
+inline std::string rule(const std::string &body) {
+  return "optimizer T(lr) {\n" + body + "\nparam = param - lr * grad\n}\n";
+}
+
+inline std::vector<std::string> messagesIn(const std::string &body) {
+  return check(rule(body)).messages();
+}
+
+/// Random but legal expressions and files. Everything it makes parses and
+/// analyzes without errors.
+class Generator {
+public:
+  explicit Generator(unsigned seed) : random(seed) {}
+
+  std::string file();
+  unsigned pick(unsigned count) {
+    return std::uniform_int_distribution<unsigned>(0, count - 1)(random);
+  }
+
+private:
+  bool chance(unsigned percent) { return pick(100) < percent; }
+  std::string oneOf(std::initializer_list<const char *> words) {
+    return *(words.begin() + pick(static_cast<unsigned>(words.size())));
+  }
+  std::string space() { return oneOf({"", " ", " ", "  ", "\t"}); }
+  std::string lineEnd();
+  std::string number();
+  std::string scalar(unsigned depth);
+  std::string tensor(unsigned depth);
+  std::string condition(unsigned depth);
+  std::string optimizer(unsigned index);
+  std::string route(unsigned rules);
+
+  std::mt19937 random;
+  std::vector<std::string> tensors; ///< Full values in scope.
+  unsigned names = 0;
+};
+
+} // namespace stepc::lang::test
+
+#endif // STEPC_TEST_UNIT_LANGUAGE_HELPERS_H
