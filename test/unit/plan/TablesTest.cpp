@@ -2,7 +2,7 @@
 
 #include "test/unit/plan/RandomPlan.h"
 
-#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 
 namespace stepc::test {
@@ -257,19 +257,23 @@ double secondsToExpand(std::vector<int64_t> sizes,
         Layout::None);
   }
   EXPECT_EQ(validate(plan), "");
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start =
+      std::clock(); // of this process: other work must not fail the test
   size_t count = 0;
   for (int64_t rank = 0; rank < 64; ++rank)
     for (const RankTable &table : expand(plan, rank).tables)
       count +=
           table.chunks.size() + table.copies.size() + table.messages.size();
-  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  double time = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   printf("%lld groups: %zu rows in %.3f s\n", static_cast<long long>(groups),
-         count, time.count());
-  return time.count();
+         count, time);
+  return time;
 }
 
 TEST(Tables, AThousandParametersOnSixtyFourRanks) {
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "sanitizers are slow";
+#endif
   EXPECT_LT(secondsToExpand({64}, {S(0)}, 20), 1.5);
   EXPECT_LT(secondsToExpand({8, 8}, {S(0), S(1)}, 20), 1.5);
   EXPECT_LT(secondsToExpand({8, 8}, {R, S(0)}, 20), 1.5);
