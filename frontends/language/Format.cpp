@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -132,20 +133,23 @@ private:
     brackets.clear();
     // Tokens up to the next place where a break is allowed move as one.
     for (size_t i = begin; i < end;) {
+      std::vector<std::string> parts;
       size_t chunkEnd = i;
-      std::string chunk;
       bool brokenByComment = false;
       do {
-        if (chunkEnd > begin && chunkEnd > i && spaceBefore(chunkEnd))
-          chunk += ' ';
-        chunk += source.text(tokens[chunkEnd].range);
+        bool space = chunkEnd > i && spaceBefore(chunkEnd);
+        if (parts.empty() || breakBefore(chunkEnd) == Break::InProduct)
+          parts.emplace_back();
+        parts.back() += space ? " " : "";
+        parts.back() += source.text(tokens[chunkEnd].range);
         track(tokens[chunkEnd].kind);
         lastEnd = tokens[chunkEnd].range.end;
         ++chunkEnd;
         brokenByComment =
             chunkEnd < end && hasCommentBefore(tokens[chunkEnd].range.begin);
-      } while (chunkEnd < end && !brokenByComment && !mayBreakBefore(chunkEnd));
-      place(chunk, !isFresh && spaceBefore(i));
+      } while (chunkEnd < end && !brokenByComment &&
+               breakBefore(chunkEnd) != Break::Good);
+      place(parts, !isFresh && spaceBefore(i));
       if (brokenByComment)
         commentsInside(tokens[chunkEnd]);
       i = chunkEnd;
@@ -158,14 +162,31 @@ private:
       declarationEnd = lines.size();
   }
 
-  void place(StringRef chunk, bool space) {
-    size_t width = lines.back().size() + space + chunk.size();
+  /// Prints a chunk on this line or the next; its parts apart only where the
+  /// whole fits on neither.
+  void place(llvm::ArrayRef<std::string> parts, bool space) {
+    size_t width = 0;
+    for (const std::string &part : parts)
+      width += part.size();
+    if (width > maxColumns - indent - continuationWidth && parts.size() > 1) {
+      for (auto [index, part] : llvm::enumerate(parts)) {
+        StringRef text = part;
+        bool hadSpace = text.consume_front(" ");
+        placeText(text, index ? hadSpace : space);
+      }
+      return;
+    }
+    placeText(llvm::join(parts, ""), space);
+  }
+
+  void placeText(StringRef text, bool space) {
+    size_t width = lines.back().size() + space + text.size();
     if (!isFresh && width > maxColumns) {
       lines.emplace_back(indent + continuationWidth, ' ');
       space = false;
     }
     lines.back() += space ? " " : "";
-    lines.back() += chunk;
+    lines.back() += text;
     isFresh = false;
   }
 
@@ -216,15 +237,21 @@ private:
            before != TokenKind::LeftBracket && !isSign(i - 1);
   }
 
-  bool mayBreakBefore(size_t i) const {
+  enum class Break { No, Good, InProduct };
+
+  Break breakBefore(size_t i) const {
     // The three coefficients of a step stay together.
     size_t open = brackets.size();
     if (open > 1 && brackets[open - 2] == TokenKind::LeftBracket)
-      return false;
+      return Break::No;
     TokenKind kind = tokens[i].kind;
-    return tokens[i - 1].kind == TokenKind::Comma || kind == TokenKind::KwFor ||
-           kind == TokenKind::KwExcept ||
-           (isBinaryOperator(kind) && !isSign(i));
+    if (kind == TokenKind::Star || kind == TokenKind::Slash ||
+        kind == TokenKind::Caret)
+      return Break::InProduct;
+    bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) ||
+                  kind == TokenKind::KwFor || kind == TokenKind::KwExcept ||
+                  (isBinaryOperator(kind) && !isSign(i));
+    return isGood ? Break::Good : Break::No;
   }
 
   const Source &source;

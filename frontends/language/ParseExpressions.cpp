@@ -153,6 +153,13 @@ ExprPtr Parser::parseUnary() {
 }
 
 ExprPtr Parser::parsePrimary() {
+  // `let x =` above `m = ...`: the value is missing here, not wrong there.
+  if (current().startsLine && atStatement()) {
+    uint32_t end = previousRange().end;
+    errorAt({end, end}, "expected a value, found the end of the line");
+    openParens = 0;
+    return nullptr;
+  }
   if (at(TokenKind::Number)) {
     std::optional<Constant> number = parseConstant();
     return std::make_unique<NumberExpr>(number->range, number->value);
