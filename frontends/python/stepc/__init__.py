@@ -1,0 +1,23 @@
+"""stepc: compiled optimizer steps.
+
+:func:`compile` turns an optimizer definition and a manifest into a library, :class:`Library` and
+:class:`Instance` load and run one, and :mod:`stepc.torch` does all of it for a PyTorch trainer.
+"""
+
+from stepc._compile import Compiled, cache_directory, check, compile, explain, find_compiler
+from stepc._library import Instance, Library
+from stepc.errors import (
+    AbiError, ArgumentError, ChipError, CompileError, CompilerNotFound, CountsError,
+    GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
+    StepcTimeout, TransportError, UnboundError, WorldError,
+)  # fmt: skip
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AbiError", "ArgumentError", "ChipError", "CompileError", "Compiled", "CompilerNotFound",
+    "CountsError", "GradientError", "HyperparameterError", "Instance", "Library", "PlanError",
+    "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout", "TransportError",
+    "UnboundError", "WorldError", "cache_directory", "check", "compile", "explain",
+    "find_compiler",
+]  # fmt: skip

@@ -1,0 +1,184 @@
+"""ctypes mirrors of ``stepc.h`` and ``transport.h``.
+
+The sizes are asserted here and the version when a library is opened, so that a header that moves
+on is an error at load time and never a wrong read.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+
+ABI_VERSION = 1
+TRANSPORT_VERSION = 1
+
+OK = 0
+ERROR_ARGUMENT = 1
+ERROR_TRANSPORT = 9
+
+_error_text = (c.POINTER(c.c_char), c.c_int64)
+
+
+class Message(c.Structure):
+    """``stepc_message``: one message of an exchange."""
+
+    _fields_ = [
+        ("peer", c.c_int32),
+        ("is_send", c.c_int32),
+        ("buffer", c.c_void_p),
+        ("bytes", c.c_int64),
+        ("tag", c.c_int64),
+    ]
+
+
+StartFunction = c.CFUNCTYPE(
+    c.c_int32, c.c_void_p, c.POINTER(Message), c.c_int64, c.POINTER(c.c_void_p), *_error_text
+)
+TestFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, *_error_text)
+AbortFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
+DestroyFunction = c.CFUNCTYPE(None, c.c_void_p)
+
+
+class Transport(c.Structure):
+    """``stepc_transport``: how bytes travel between ranks."""
+
+    _fields_ = [
+        ("version", c.c_int32),
+        ("rank", c.c_int32),
+        ("size", c.c_int32),
+        ("context", c.c_void_p),
+        ("start", StartFunction),
+        ("test", TestFunction),
+        ("abort", AbortFunction),
+        ("destroy", DestroyFunction),
+    ]
+
+
+class Options(c.Structure):
+    """``stepc_options``: what an instance is created with."""
+
+    _fields_ = [
+        ("abi_version", c.c_int32),
+        ("transport", c.POINTER(Transport)),
+        ("threads", c.c_int32),
+        ("parallel_for", c.c_void_p),
+        ("parallel_context", c.c_void_p),
+        ("timeout_seconds", c.c_double),
+    ]
+
+
+class ParameterInfo(c.Structure):
+    """``stepc_parameter_info``: one parameter as this rank sees it."""
+
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("route", c.c_char_p),
+        ("dtype", c.c_char_p),
+        ("gradient_dtype", c.c_char_p),
+        ("placements", c.c_char_p),
+        ("mesh", c.c_char_p),
+        ("axes", c.c_int32),
+        ("global_shape", c.POINTER(c.c_int64)),
+        ("local_shape", c.POINTER(c.c_int64)),
+        ("states", c.c_int32),
+        ("member", c.c_int32),
+    ]
+
+
+class StateInfo(c.Structure):
+    """``stepc_state_info``: one state of a parameter."""
+
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("dtype", c.c_char_p),
+        ("kind", c.c_char_p),
+        ("master", c.c_int32),
+        ("init", c.c_double),
+        ("axes", c.c_int32),
+        ("global_shape", c.POINTER(c.c_int64)),
+        ("local_shape", c.POINTER(c.c_int64)),
+        ("placements", c.c_char_p),
+    ]
+
+
+class Counters(c.Structure):
+    """``stepc_counters``: what a step did, or what the plan says that it does."""
+
+    _fields_ = [
+        (name, c.c_int64)
+        for name in (
+            "launches", "chunks", "exchanges", "messages_sent", "messages_received",
+            "bytes_sent", "bytes_received",
+        )
+    ]  # fmt: skip
+
+
+def _function(result: object, *arguments: object) -> type:
+    return c.CFUNCTYPE(result, *arguments)
+
+
+_i32, _i64, _f64, _str, _ptr = c.c_int32, c.c_int64, c.c_double, c.c_char_p, c.c_void_p
+
+
+class LibraryTable(c.Structure):
+    """``stepc_library``: the table that a compiled library exports."""
+
+    _fields_ = [
+        ("abi_version", _i32),
+        ("size", _i32),
+        ("name", _str),
+        ("chip", _str),
+        ("plan_hash", c.c_uint64),
+        ("plan", _ptr),
+        ("plan_bytes", _i64),
+        ("world_size", _function(_i32)),
+        ("world_ranks", _function(c.POINTER(_i64))),
+        ("create", _function(_i32, c.POINTER(Options), c.POINTER(_ptr), _str, _i64)),
+        ("destroy", _function(None, _ptr)),
+        ("last_error", _function(_str, _ptr)),
+        ("workspace_bytes", _function(_i64)),
+        ("parameter_count", _function(_i64)),
+        ("parameter_info", _function(_i32, _ptr, _i64, c.POINTER(ParameterInfo))),
+        ("state_info", _function(_i32, _ptr, _i64, _i32, c.POINTER(StateInfo))),
+        ("route_count", _function(_i64)),
+        ("route_name", _function(_str, _i64)),
+        ("hyperparameter_count", _function(_i32, _i64)),
+        ("hyperparameter_name", _function(_str, _i64, _i32)),
+        ("hyperparameter_default", _function(_f64, _i64, _i32)),
+        ("bind_parameter", _function(_i32, _ptr, _i64, _ptr, _i64)),
+        ("bind_state", _function(_i32, _ptr, _i64, _i32, _ptr, _i64)),
+        ("bind_gradient", _function(_i32, _ptr, _i64, _ptr, _i64)),
+        ("bind_gradients", _function(_i32, _ptr, _ptr, _i64)),
+        ("bind_steps", _function(_i32, _ptr, _ptr)),
+        ("bind_hyperparameters", _function(_i32, _ptr, _ptr, _i64, _i64, _ptr)),
+        ("set_hyperparameter", _function(_i32, _ptr, _i64, _str, _f64)),
+        ("step", _function(_i32, _ptr)),
+        ("half_stepped", _function(_i32, _ptr, _ptr, _i64)),
+        ("recover", _function(_i32, _ptr)),
+        ("counters", _function(_i32, _ptr, c.POINTER(Counters), c.POINTER(Counters))),
+        ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
+        ("abort", _function(_i32, _ptr, _str)),
+    ]
+
+
+# Sizes under the System V ABI of 64-bit Linux; test/python/test_abi.py compares them with the
+# compiler's own sizeof.
+SIZES = {
+    "stepc_message": (Message, 32),
+    "stepc_transport": (Transport, 56),
+    "stepc_options": (Options, 48),
+    "stepc_parameter_info": (ParameterInfo, 80),
+    "stepc_state_info": (StateInfo, 72),
+    "stepc_counters": (Counters, 56),
+    "stepc_library": (LibraryTable, 264),
+}
+for _name, (_type, _size) in SIZES.items():
+    if c.sizeof(_type) != _size:
+        raise ImportError(f"{_name}: expected {_size} bytes, found {c.sizeof(_type)}")
+
+
+def write_text(destination: object, size: int, text: str) -> None:
+    """Writes ``text`` as a C string into a callback's ``error`` buffer, cut to fit."""
+    if not destination or size <= 0:
+        return
+    data = text.encode("utf-8", "replace")[: size - 1] + b"\0"
+    c.memmove(destination, data, len(data))

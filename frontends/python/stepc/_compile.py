@@ -1,0 +1,275 @@
+"""Runs the compiler, and keeps what it made in a cache.
+
+A compiled library is a function of the specification, the manifest, the options, the chip and the
+compiler; their hash names its folder in the cache. A folder appears by one rename, so that ranks
+that compile the same thing at once never see half of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stepc.errors import CompileError, CompilerNotFound
+
+Spec = str | os.PathLike[str]
+Manifest = Mapping[str, Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The files of one compilation."""
+
+    library: Path
+    header: Path
+    plan: Path
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.library)
+
+
+def find_compiler() -> Path:
+    """The ``stepc`` program: $STEPC, then PATH, then the build folder of this source tree."""
+    named = os.environ.get("STEPC")
+    if named:
+        found = shutil.which(named)
+        if found is None:
+            raise CompilerNotFound(f"STEPC={named}: expected a program, found none")
+        return Path(found).resolve()
+    found = shutil.which("stepc")
+    if found is not None:
+        return Path(found).resolve()
+    for folder in Path(__file__).resolve().parents:
+        candidate = folder / "build" / "bin" / "stepc"
+        if candidate.is_file() and os.access(candidate, os.X_OK):
+            return candidate
+    raise CompilerNotFound(
+        "the stepc compiler was not found: set STEPC to its path, put it on PATH, or pass a "
+        "compiled library with library="
+    )
+
+
+def cache_directory() -> Path:
+    """$STEPC_CACHE, or ``~/.cache/stepc``."""
+    named = os.environ.get("STEPC_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "stepc"
+
+
+def load_spec(spec: Spec) -> tuple[str, str]:
+    """Name and text of a specification, given as a path or as the text itself.
+
+    A string is text when it has a brace or a line break, which no sensible path has.
+    """
+    if isinstance(spec, str) and ("\n" in spec or "{" in spec):
+        return "step", spec
+    path = Path(spec)
+    try:
+        return path.stem, path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CompileError(f"{path}: cannot read the specification: {error.strerror}") from error
+
+
+def load_manifest(manifest: Manifest) -> dict[str, Any]:
+    """A manifest given as a dict or as the path of a JSON file."""
+    if isinstance(manifest, Mapping):
+        return dict(manifest)
+    try:
+        return json.loads(Path(manifest).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CompileError(f"{manifest}: cannot read the manifest: {error.strerror}") from error
+    except ValueError as error:
+        raise CompileError(f"{manifest}: expected JSON: {error}") from error
+
+
+@functools.cache
+def _host_chip() -> str:
+    """What tells one host's CPU from another's: the model and its instruction sets."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()}"
+    lines = re.findall(r"^(?:cpu family|model|flags|Features|CPU part)\s*:.*$", text, re.M)
+    return "\n".join([platform.machine(), *dict.fromkeys(lines)])
+
+
+@functools.lru_cache(maxsize=8)
+def _compiler_identity(path: str, size: int, changed: int) -> str:
+    del size, changed  # in the key, so that a rebuilt compiler is hashed again
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return f"{digest}\n{version.stdout}"
+
+
+def _identity(compiler: Path) -> str:
+    status = compiler.stat()
+    return _compiler_identity(str(compiler), status.st_size, status.st_mtime_ns)
+
+
+def option_arguments(
+    target: str | None = None,
+    strategy: str | Sequence[str] | Mapping[str, str] | None = None,
+    workspace_limit: int | str | None = None,
+    numerics: str | None = None,
+    arguments: Sequence[str] = (),
+) -> list[str]:
+    """The command-line form of the compile options."""
+    result: list[str] = []
+    if target is not None:
+        result.append(f"--target={target}")
+    if isinstance(strategy, str):
+        strategy = [strategy]
+    elif isinstance(strategy, Mapping):
+        strategy = [f"{pattern}={name}" for pattern, name in strategy.items()]
+    result += [f"--strategy={item}" for item in strategy or ()]
+    if workspace_limit is not None:
+        result.append(f"--workspace-limit={workspace_limit}")
+    if numerics is not None:
+        result.append(f"--numerics={numerics}")
+    return result + list(arguments)
+
+
+def _run(command: Sequence[str]) -> str:
+    done = subprocess.run(list(command), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        text = done.stderr.strip() or done.stdout.strip()
+        raise CompileError(
+            text or f"{command[0]} ended with status {done.returncode}", done.returncode
+        )
+    return done.stdout
+
+
+def _write_inputs(folder: Path, name: str, text: str, manifest: Mapping[str, Any]) -> list[str]:
+    spec, json_file = folder / f"{name}.optim", folder / "manifest.json"
+    spec.write_text(text, encoding="utf-8")
+    json_file.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    return [str(spec), "--manifest", str(json_file)]
+
+
+def compile(  # noqa: A001 - the name that users expect: stepc.compile
+    spec: Spec,
+    manifest: Manifest,
+    *,
+    target: str | None = None,
+    output: str | os.PathLike[str] | None = None,
+    strategy: str | Sequence[str] | Mapping[str, str] | None = None,
+    workspace_limit: int | str | None = None,
+    numerics: str | None = None,
+    arguments: Sequence[str] = (),
+) -> Compiled:
+    """Compiles an optimizer definition for the parameters of a manifest.
+
+    Args:
+        spec: path of an ``.optim`` file, or its text.
+        manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
+        target: ``cpu`` for this host's chip (the default), or ``cpu:<llvm cpu>``.
+        output: the folder for the files; without it they live in the cache.
+        strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
+        workspace_limit: bytes of workspace per rank.
+        numerics: ``exact`` (the default) or ``fast``.
+        arguments: further arguments of ``stepc compile``, verbatim.
+
+    Raises:
+        CompileError: the input was refused; the message is the compiler's diagnostics.
+    """
+    compiler = find_compiler()
+    name, text = load_spec(spec)
+    manifest = load_manifest(manifest)
+    options = option_arguments(target, strategy, workspace_limit, numerics, arguments)
+    key = hashlib.sha256()
+    for part in (name, text, json.dumps(manifest, sort_keys=True), json.dumps(options),
+                 _host_chip(), _identity(compiler)):  # fmt: skip
+        data = part.encode()
+        key.update(len(data).to_bytes(8, "little") + data)
+    folder = cache_directory() / key.hexdigest()[:40]
+    if not (folder / f"lib{name}.so").is_file():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".compile-") as temporary:
+            made = Path(temporary) / "made"
+            made.mkdir()
+            inputs = _write_inputs(made, name, text, manifest)
+            # Diagnostics should quote the user's file, not the copy.
+            if not (isinstance(spec, str) and text == spec):
+                inputs[0] = os.fspath(spec)
+            _run([str(compiler), "compile", *inputs, *options, "-o", str(made)])
+            publish(made, folder)
+    if output is not None:
+        target_folder = Path(output)
+        target_folder.mkdir(parents=True, exist_ok=True)
+        for suffix in (f"lib{name}.so", f"{name}.h", f"{name}.json"):
+            if (folder / suffix).is_file():
+                copy_file(folder / suffix, target_folder / suffix)
+        folder = target_folder
+    return Compiled(folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json")
+
+
+def check(spec: Spec, manifest: Manifest) -> dict[str, Any]:
+    """Which route every parameter takes, and each route's rule and defaults.
+
+    Needs no placements to be right: routing looks at names and shapes alone.
+    """
+    compiler = find_compiler()
+    name, text = load_spec(spec)
+    manifest = load_manifest(manifest)
+    with tempfile.TemporaryDirectory(prefix="stepc-check-") as temporary:
+        inputs = _write_inputs(Path(temporary), name, text, manifest)
+        if not (isinstance(spec, str) and text == spec):
+            inputs[0] = os.fspath(spec)
+        printed = _run([str(compiler), "check", *inputs, "--json"])
+    try:
+        return json.loads(printed)
+    except ValueError as error:
+        raise CompileError(f"stepc check printed no JSON: {error}\n{printed[:2000]}") from error
+
+
+def explain(spec: Spec, manifest: Manifest, *, json_form: bool = False, **options: Any) -> str:
+    """The compiler's table of groups, strategies and costs."""
+    compiler = find_compiler()
+    name, text = load_spec(spec)
+    manifest = load_manifest(manifest)
+    with tempfile.TemporaryDirectory(prefix="stepc-explain-") as temporary:
+        inputs = _write_inputs(Path(temporary), name, text, manifest)
+        extra = ["--json"] if json_form else []
+        return _run([str(compiler), "explain", *inputs, *option_arguments(**options), *extra])
+
+
+def publish(made: Path, folder: Path) -> None:
+    """Moves a finished folder into its place in the cache; another's equal one may be there."""
+    try:
+        os.rename(made, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copies by rename, so that a process that has the old file open keeps it whole."""
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    os.close(handle)
+    shutil.copyfile(source, temporary)
+    os.chmod(temporary, 0o755 if target.suffix == ".so" else 0o644)
+    os.replace(temporary, target)
+
+
+def store_received(data: bytes) -> Path:
+    """Puts a library that another rank compiled into this machine's cache."""
+    digest = hashlib.sha256(data).hexdigest()[:40]
+    path = cache_directory() / "received" / f"{digest}.so"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".receive-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    return path

@@ -1,0 +1,296 @@
+"""A compiled library in this process, and one rank's instance of it."""
+
+from __future__ import annotations
+
+import ctypes as c
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from stepc import _abi
+from stepc._abi import LibraryTable
+from stepc.errors import AbiError, PoisonedError, StepcError, error_for
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of a parameter. ``local_shape`` is None where no instance is asked, and outside
+    the parameter's mesh."""
+
+    name: str
+    dtype: str
+    kind: str
+    master: bool
+    init: float
+    global_shape: tuple[int, ...]
+    local_shape: tuple[int, ...] | None
+    placements: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the plan, as the library describes it."""
+
+    index: int
+    name: str
+    route: str
+    dtype: str
+    gradient_dtype: str
+    placements: str
+    mesh: str
+    global_shape: tuple[int, ...]
+    local_shape: tuple[int, ...] | None
+    member: bool
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route's name and its hyperparameters; a default of None must be given by the trainer."""
+
+    name: str
+    defaults: dict[str, float | None]
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+def _shape(pointer: object, axes: int) -> tuple[int, ...] | None:
+    # A shape without axes may be a null pointer too.
+    if not pointer:
+        return () if axes == 0 else None
+    return tuple(pointer[i] for i in range(axes))
+
+
+class Library:
+    """A compiled library, opened with local symbols so that many can live in one process."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        try:
+            self._dll = c.CDLL(self.path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        except OSError as error:
+            raise StepcError(f"cannot open the library '{self.path}': {error}") from error
+        try:
+            entry = self._dll.stepc_library_table
+        except AttributeError:
+            raise AbiError(
+                f"'{self.path}' is not a stepc library: expected the symbol "
+                "stepc_library_table, found none"
+            ) from None
+        entry.restype = c.POINTER(LibraryTable)
+        table = entry()
+        if not table:
+            raise AbiError(f"'{self.path}' returned no table")
+        found = table.contents.abi_version
+        if found != _abi.ABI_VERSION:
+            raise AbiError(
+                f"'{self.path}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
+                "compile it again with this stepc"
+            )
+        if table.contents.size < c.sizeof(LibraryTable):
+            raise AbiError(
+                f"'{self.path}': expected a table of {c.sizeof(LibraryTable)} bytes, "
+                f"found {table.contents.size}"
+            )
+        self.table: LibraryTable = table.contents
+
+    def __repr__(self) -> str:
+        return f"Library({self.path!r}, chip={self.chip!r}, ranks={self.world_ranks})"
+
+    @property
+    def name(self) -> str:
+        return _text(self.table.name)
+
+    @property
+    def chip(self) -> str:
+        return _text(self.table.chip)
+
+    @property
+    def plan_hash(self) -> int:
+        return int(self.table.plan_hash)
+
+    @property
+    def workspace_bytes(self) -> int:
+        return int(self.table.workspace_bytes())
+
+    @cached_property
+    def world_ranks(self) -> tuple[int, ...]:
+        """The job's global ranks that take part, increasing."""
+        pointer = self.table.world_ranks()
+        return tuple(pointer[i] for i in range(self.table.world_size()))
+
+    @cached_property
+    def routes(self) -> tuple[Route, ...]:
+        table = self.table
+        routes = []
+        for route in range(table.route_count()):
+            defaults: dict[str, float | None] = {}
+            for index in range(table.hyperparameter_count(route)):
+                value = table.hyperparameter_default(route, index)
+                name = _text(table.hyperparameter_name(route, index))
+                defaults[name] = None if math.isnan(value) else value
+            routes.append(Route(_text(table.route_name(route)), defaults))
+        return tuple(routes)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What holds for every rank; an instance knows local shapes too."""
+        return self._parameters(None)
+
+    def _parameters(self, instance: c.c_void_p | None) -> tuple[Parameter, ...]:
+        found = []
+        for index in range(self.table.parameter_count()):
+            info = _abi.ParameterInfo()
+            self._check(self.table.parameter_info(instance, index, c.byref(info)), instance)
+            states = []
+            for number in range(info.states):
+                state = _abi.StateInfo()
+                status = self.table.state_info(instance, index, number, c.byref(state))
+                self._check(status, instance)
+                states.append(
+                    State(
+                        _text(state.name), _text(state.dtype), _text(state.kind),
+                        bool(state.master), state.init,
+                        _shape(state.global_shape, state.axes) or (),
+                        _shape(state.local_shape, state.axes), _text(state.placements),
+                    )
+                )  # fmt: skip
+            found.append(
+                Parameter(
+                    index, _text(info.name), _text(info.route), _text(info.dtype),
+                    _text(info.gradient_dtype), _text(info.placements), _text(info.mesh),
+                    _shape(info.global_shape, info.axes) or (),
+                    _shape(info.local_shape, info.axes) if info.member else None,
+                    bool(info.member), tuple(states),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _check(self, status: int, instance: c.c_void_p | None = None) -> None:
+        if status != _abi.OK:
+            message = _text(self.table.last_error(instance)) if instance else ""
+            raise error_for(status, message)
+
+
+class Instance:
+    """One rank's optimizer: binds memory and steps. Used by one thread at a time.
+
+    ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
+    alive as long as the instance; None makes a world of one rank. The caller keeps the bound
+    memory alive.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        transport: object | None = None,
+        *,
+        threads: int = 0,
+        timeout: float = 0.0,
+    ) -> None:
+        self.library = library
+        self.transport = transport
+        self._handle: c.c_void_p | None = None
+        options = _abi.Options(abi_version=_abi.ABI_VERSION, threads=threads)
+        options.timeout_seconds = timeout
+        if transport is not None:
+            options.transport = c.pointer(transport.table)  # type: ignore[attr-defined]
+        handle = c.c_void_p()
+        error = c.create_string_buffer(4096)
+        status = library.table.create(c.byref(options), c.byref(handle), error, len(error))
+        if status != _abi.OK:
+            raise error_for(status, _text(error.value))
+        self._handle = handle
+        self.parameters = library._parameters(handle)
+
+    def close(self) -> None:
+        """Destroys the instance; the library then no longer touches bound memory."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self.library.table.destroy(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def _call(self, name: str, *arguments: object) -> None:
+        if self._handle is None:
+            raise StepcError("this instance was closed")
+        status = getattr(self.library.table, name)(self._handle, *arguments)
+        if status != _abi.OK:
+            raise error_for(status, _text(self.library.table.last_error(self._handle)))
+
+    def bind_parameter(self, index: int, pointer: int, size: int) -> None:
+        self._call("bind_parameter", index, pointer or None, size)
+
+    def bind_state(self, index: int, state: int, pointer: int, size: int) -> None:
+        self._call("bind_state", index, state, pointer or None, size)
+
+    def bind_gradient(self, index: int, pointer: int, size: int) -> None:
+        self._call("bind_gradient", index, pointer or None, size)
+
+    def bind_gradients(self, pointers: c.Array, count: int) -> None:
+        """``pointers`` is an array of 64-bit addresses in the plan's order; 0: absent or empty."""
+        self._call("bind_gradients", c.addressof(pointers), count)
+
+    def bind_steps(self, pointer: int) -> None:
+        self._call("bind_steps", pointer)
+
+    def bind_hyperparameters(
+        self, values: int, group_count: int, stride: int, groups: Sequence[int]
+    ) -> None:
+        array = (c.c_int32 * max(len(groups), 1))(*groups)
+        self._call("bind_hyperparameters", values, group_count, stride, c.addressof(array))
+
+    def set_hyperparameter(self, route: int, name: str, value: float) -> None:
+        self._call("set_hyperparameter", route, name.encode(), value)
+
+    def step(self) -> None:
+        """One optimizer step. The interpreter lock is released while it runs."""
+        try:
+            self._call("step")
+        except StepcError as error:
+            error.half_stepped = self.half_stepped()
+            if error.half_stepped:
+                shown = ", ".join(f"'{name}'" for name in error.half_stepped[:4])
+                more = len(error.half_stepped) - 4
+                note = (
+                    f"{len(error.half_stepped)} parameters or their states may be half stepped: "
+                    f"{shown}{f' and {more} more' if more > 0 else ''}; restore them from a "
+                    "checkpoint before going on"
+                )
+                error.add_note(note)
+            raise
+
+    def half_stepped(self) -> list[str]:
+        """Parameters that, with their states, a failed step may have changed."""
+        count = len(self.parameters)
+        flags = (c.c_uint8 * max(count, 1))()
+        try:
+            self._call("half_stepped", c.addressof(flags), count)
+        except StepcError:
+            return [p.name for p in self.parameters]
+        return [p.name for p in self.parameters if flags[p.index]]
+
+    def recover(self) -> None:
+        """Accepts that the trainer restored what :meth:`half_stepped` names."""
+        self._call("recover")
+
+    def abort(self, reason: str) -> None:
+        """Tells the peers to give up, and poisons the instance."""
+        try:
+            self._call("abort", reason.encode())
+        except PoisonedError:
+            pass
+
+    def counters(self) -> tuple[dict[str, int], dict[str, int]]:
+        """What this rank did in the last step, and what the plan says it does in every step."""
+        executed, planned = _abi.Counters(), _abi.Counters()
+        self._call("counters", c.byref(executed), c.byref(planned))
+        return tuple(
+            {name: getattr(item, name) for name, _ in item._fields_} for item in (executed, planned)
+        )  # type: ignore[return-value]

@@ -1,0 +1,235 @@
+"""What is bound to the library, and the check of it at every step."""
+
+from __future__ import annotations
+
+import ctypes as c
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from stepc._library import Instance, Parameter
+from stepc.errors import GradientError, StepcError
+from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.placements import is_partial
+from stepc.torch.states import STEP, check_state, local, refresh_master
+from stepc.torch.transport import redistribute
+
+
+class Resharded(Exception):
+    """A parameter is no longer what the library was compiled for: prepare again."""
+
+
+class Record:
+    """One parameter of the plan that this rank holds, and what of it is bound."""
+
+    __slots__ = (
+        "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
+        "pointer", "shape", "spec", "state", "state_tensors", "step_view", "tensor", "versions",
+    )  # fmt: skip
+
+    def __init__(
+        self, info: Parameter, tensor: torch.Tensor, state: dict[str, Any], step: torch.Tensor
+    ) -> None:
+        self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
+        self.name, self.index = info.name, info.index
+        self.is_dtensor = isinstance(tensor, DTensor)
+        self.spec = tensor._spec if self.is_dtensor else None
+        self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
+        shard = local(tensor)
+        self.device, self.shape = shard.device, shard.shape
+        self.pointer: int | None = None
+        self.state_tensors: list[tuple[torch.Tensor, int] | None] = [None] * len(info.states)
+        self.masters = [state.name for state in info.states if state.master]
+        # None: the masters have not been compared with the parameter yet.
+        self.versions: tuple[int, int] | None = None
+
+
+class Binding:
+    """An instance with this rank's tensors bound to it."""
+
+    def __init__(
+        self, instance: Instance, records: Sequence[Record], steps: torch.Tensor, partial: str
+    ) -> None:
+        self.instance = instance
+        self.records = list(records)
+        self.steps = steps
+        self.partial = partial
+        self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
+        self._kept: list[torch.Tensor] = []
+        self._touched = [t for r in self.records for t in {id(x): x for x in
+                         (r.tensor, local(r.tensor))}.values()]  # fmt: skip
+        self._warned = False
+        instance.bind_steps(steps.data_ptr())
+        self.check()
+        self._refuse_shared_memory()
+
+    def _refuse_shared_memory(self) -> None:
+        owners: dict[int, str] = {}
+        for record in self.records:
+            if record.pointer and record.pointer in owners:
+                raise StepcError(
+                    f"parameters '{owners[record.pointer]}' and '{record.name}' share their "
+                    "memory; tie them as one tensor"
+                )
+            if record.pointer:
+                owners[record.pointer] = record.name
+
+    def check(self) -> None:
+        """Compares parameters and states with what is bound, and binds what moved."""
+        for record in self.records:
+            tensor = record.tensor
+            if record.is_dtensor:
+                if not isinstance(tensor, DTensor):
+                    raise Resharded(record.name)
+                shard, spec = tensor._local_tensor, tensor._spec
+                if spec is not record.spec:
+                    if spec != record.spec:
+                        raise Resharded(record.name)
+                    record.spec = spec
+            else:
+                shard = tensor
+                if isinstance(tensor, DTensor):
+                    raise Resharded(record.name)
+            if shard.shape != record.shape or shard.dtype != record.dtype:
+                raise Resharded(record.name)
+            pointer = shard.data_ptr()
+            if pointer != record.pointer:
+                self._bind_parameter(record, shard, pointer)
+            state = record.state
+            for number, info in enumerate(record.info.states):
+                bound, found = record.state_tensors[number], state.get(info.name)
+                if bound is not None and found is bound[0] and local(found).data_ptr() == bound[1]:
+                    continue
+                data = check_state(found, info, tensor, record.name)
+                size = data.numel() * data.element_size()
+                self.instance.bind_state(record.index, number, data.data_ptr(), size)
+                record.state_tensors[number] = (found, data.data_ptr())
+                record.versions = None
+            if state.get(STEP) is not record.step_view:
+                self._take_step(record)
+            if record.masters and record.versions != (tensor._version, shard._version):
+                for name in record.masters:
+                    refresh_master(state[name], tensor)
+                record.versions = (tensor._version, shard._version)
+
+    def _bind_parameter(self, record: Record, shard: torch.Tensor, pointer: int) -> None:
+        where = f"parameter '{record.name}'"
+        if shard.device.type != "cpu":
+            raise StepcError(f"{where}: expected a tensor on the CPU, found one on {shard.device}")
+        if not shard.is_contiguous():
+            raise StepcError(
+                f"{where}: expected a contiguous tensor, found the strides {shard.stride()} for "
+                f"the shape {list(shard.shape)}"
+            )
+        if shard.numel() and not pointer:
+            raise StepcError(f"{where}: its storage was freed")
+        if tuple(shard.shape) != record.info.local_shape:
+            raise StepcError(
+                f"{where}: expected a shard of shape {list(record.info.local_shape or ())}, found "
+                f"{list(shard.shape)}"
+            )
+        size = shard.numel() * shard.element_size()
+        self.instance.bind_parameter(record.index, pointer if size else 0, size)
+        record.pointer = pointer
+        record.versions = None
+
+    def _take_step(self, record: Record) -> None:
+        value = record.state.get(STEP)
+        if value is None:
+            raise StepcError(f"parameter '{record.name}': its state has no '{STEP}'")
+        record.step_view.fill_(int(value))
+        record.state[STEP] = record.step_view
+
+    def bind_gradients(self) -> None:
+        """Gives the library this step's gradients; an absent one is its decision."""
+        pointers = self._gradients
+        for record in self.records:
+            gradient = record.tensor.grad
+            if gradient is None:
+                pointers[record.index] = 0
+                continue
+            if record.is_dtensor:
+                if not isinstance(gradient, DTensor):
+                    raise GradientError(self._gradient_text(record, "a DTensor", "a plain tensor"))
+                spec = gradient._spec
+                if spec is not record.spec and (
+                    spec.placements != record.spec.placements or spec.mesh != record.spec.mesh
+                ):
+                    gradient = self._placed(record, gradient)
+                shard = gradient._local_tensor
+            else:
+                if isinstance(gradient, DTensor):
+                    raise GradientError(self._gradient_text(record, "a plain tensor", "a DTensor"))
+                shard = gradient
+            if shard.dtype is not record.grad_dtype or shard.device != record.device:
+                raise GradientError(
+                    self._gradient_text(
+                        record, f"{record.grad_dtype} on {record.device}",
+                        f"{shard.dtype} on {shard.device}",
+                    )
+                )  # fmt: skip
+            if shard.layout is not torch.strided:
+                raise GradientError(self._gradient_text(record, "a dense tensor", shard.layout))
+            if shard.shape != record.shape:
+                raise GradientError(
+                    self._gradient_text(record, list(record.shape), list(shard.shape))
+                )
+            if not shard.is_contiguous():
+                shard = self._contiguous(record, shard)
+            pointers[record.index] = shard.data_ptr()
+        self.instance.bind_gradients(pointers, len(self.instance.parameters))
+
+    def _gradient_text(self, record: Record, expected: Any, found: Any) -> str:
+        return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
+
+    def _placed(self, record: Record, gradient: DTensor) -> DTensor:
+        expected = list(record.spec.placements)
+        if gradient.device_mesh != record.spec.mesh or not is_partial(gradient.placements):
+            raise GradientError(
+                self._gradient_text(
+                    record, f"placements {expected} on {record.spec.mesh}",
+                    f"{list(gradient.placements)} on {gradient.device_mesh}",
+                )
+            )  # fmt: skip
+        if self.partial != "reduce":
+            raise GradientError(
+                self._gradient_text(record, f"placements {expected}", list(gradient.placements))
+                + "; reduce it before the step, or pass partial_gradients='reduce'"
+            )
+        gradient = redistribute(gradient, expected)
+        self._kept.append(gradient)
+        return gradient
+
+    def _contiguous(self, record: Record, shard: torch.Tensor) -> torch.Tensor:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"parameter '{record.name}': its gradient has the strides {shard.stride()}; "
+                "gradients that are not contiguous are copied in every step",
+                stacklevel=2,
+            )
+        copied = shard.contiguous()
+        self._kept.append(copied)
+        return copied
+
+    def step(self) -> None:
+        """Steps, and tells autograd that the parameters changed."""
+        try:
+            self.instance.step()
+        finally:
+            self._kept.clear()
+            torch.autograd.graph.increment_version(self._touched)
+            for record in self.records:
+                if record.masters:
+                    record.versions = (record.tensor._version, local(record.tensor)._version)
+
+    def expect_loaded(self) -> None:
+        """Masters or steps were loaded: compare them with the parameters at the next check."""
+        for record in self.records:
+            record.versions = None
+
+    def close(self) -> None:
+        self.instance.close()

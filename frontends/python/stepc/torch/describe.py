@@ -1,0 +1,217 @@
+"""What one rank knows about its parameters, as plain data that travels between ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Placement, Replicate
+
+from stepc.torch.names import canonical_name, matches
+from stepc.torch.placements import PlacementError, placement_text
+
+DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
+TORCH_DTYPES = {text: dtype for dtype, text in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a plain tensor lives, for tensors that do not say so themselves.
+
+    Args:
+        mesh: the device mesh.
+        placements: one per mesh axis; the tensor is this rank's shard.
+        shape: the global shape. Without it, shards are taken to be of one size.
+    """
+
+    mesh: DeviceMesh
+    placements: Sequence[Placement]
+    shape: Sequence[int] | None = None
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Axes (name, size), outermost first, and global ranks, row-major."""
+
+    axes: tuple[tuple[str, int], ...]
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Root:
+    """The mesh that a mesh is a slice of, and which of its axes the slice has."""
+
+    mesh: Mesh
+    axes: tuple[int, ...]
+
+
+@dataclass
+class Entry:
+    """One parameter as one rank sees it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    grad_dtype: str
+    mesh: Mesh
+    placements: tuple[str, ...]
+    root: Root | None = None
+    batch_axes: int = 0
+    aliases: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name, *self.aliases]
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """What a trainer says about its tensors beside the tensors themselves."""
+
+    batch: Sequence[str] | Mapping[str, int] = ()
+    replicated: Sequence[str] = ()
+    placements: Mapping[str, Placed] = field(default_factory=dict)
+
+    def batch_axes(self, names: Sequence[str], axes: int) -> int:
+        """Leading axes that count matrices; the last pattern that matches holds."""
+        result = 0
+        for pattern in self.batch:
+            if matches(pattern, names):
+                given = self.batch[pattern] if isinstance(self.batch, Mapping) else axes - 2
+                if not 0 <= given <= max(axes - 2, 0) or axes < 3:
+                    raise ValueError(
+                        f"parameter '{names[0]}': batch= matches it with {given} batch axes, but "
+                        f"it has {axes} axes: expected at least two besides them"
+                    )
+                result = given
+        return result
+
+    def placed(self, names: Sequence[str]) -> Placed | None:
+        """The last pattern of ``placements=`` that matches."""
+        found = None
+        for pattern, value in self.placements.items():
+            if matches(pattern, names):
+                found = value
+        return found
+
+
+def group_ranks(process_group: dist.ProcessGroup | None) -> tuple[int, ...]:
+    """Global ranks of the optimizer's process group; (0,) without torch.distributed."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return (0,)
+    return tuple(dist.get_process_group_ranks(process_group or dist.group.WORLD))
+
+
+def my_rank() -> int:
+    """This process's global rank; 0 without torch.distributed."""
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def mesh_of(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
+    """A device mesh as data, with the root that it was sliced from."""
+
+    def convert(one: DeviceMesh) -> Mesh:
+        tensor = one.mesh
+        names = one.mesh_dim_names or tuple(f"dim{i}" for i in range(tensor.dim()))
+        axes = tuple(zip(names, tensor.shape, strict=True))
+        return Mesh(axes, tuple(tensor.flatten().tolist()))
+
+    converted = convert(mesh)
+    root = mesh._get_root_mesh()
+    if root is mesh or not mesh.mesh_dim_names or not root.mesh_dim_names:
+        return converted, None
+    # A flattened axis is not one of its root's; such a mesh stands for itself.
+    if not all(name in root.mesh_dim_names for name in mesh.mesh_dim_names):
+        return converted, None
+    axes = tuple(root.mesh_dim_names.index(name) for name in mesh.mesh_dim_names)
+    return converted, Root(convert(root), axes)
+
+
+def dtype_text(dtype: torch.dtype, parameter: str, what: str = "") -> str:
+    """``f32``, ``bf16`` or ``f16``."""
+    text = DTYPES.get(dtype)
+    if text is None:
+        expected = ", ".join(str(known) for known in DTYPES)
+        raise TypeError(f"parameter '{parameter}'{what}: expected {expected}, found {dtype}")
+    return text
+
+
+def grad_dtype(parameter: torch.Tensor) -> torch.dtype:
+    """The dtype that this parameter's gradients have, whether or not one is there now."""
+    declared = getattr(parameter, "grad_dtype", parameter.dtype)
+    if declared is not None:
+        return declared
+    return parameter.dtype if parameter.grad is None else parameter.grad.dtype
+
+
+def _locate(
+    tensor: torch.Tensor, names: list[str], world: tuple[int, ...], declarations: Declarations
+) -> tuple[tuple[int, ...], Mesh, tuple[Placement, ...], Root | None]:
+    name = names[0]
+    if isinstance(tensor, DTensor):
+        mesh, root = mesh_of(tensor.device_mesh)
+        return tuple(tensor.shape), mesh, tuple(tensor.placements), root
+    placed = declarations.placed(names)
+    if placed is not None:
+        mesh, root = mesh_of(placed.mesh)
+        if len(placed.placements) != len(mesh.axes):
+            raise PlacementError(
+                f"parameter '{name}': placements= gives {len(placed.placements)} placements for a "
+                f"mesh of {len(mesh.axes)} axes"
+            )
+        shape = list(tensor.shape)
+        for (_, size), placement in zip(mesh.axes, placed.placements, strict=True):
+            if placed.shape is None and hasattr(placement, "dim"):
+                shape[placement.dim] *= size
+        return tuple(placed.shape or shape), mesh, tuple(placed.placements), root
+    if len(world) > 1 and not any(matches(pattern, names) for pattern in declarations.replicated):
+        raise PlacementError(
+            f"parameter '{name}': expected a DTensor in a world of {len(world)} ranks, found a "
+            "plain tensor; if every rank holds it whole name it in replicated=, if it is a shard "
+            "give placements="
+        )
+    return tuple(tensor.shape), Mesh((("world", len(world)),), world), (Replicate(),), None
+
+
+def describe(
+    named_parameters: Iterable[tuple[str, torch.Tensor]],
+    world: tuple[int, ...],
+    declarations: Declarations,
+) -> dict[str, tuple[Entry, torch.Tensor]]:
+    """This rank's trainable parameters by canonical name, in the model's order."""
+    by_tensor: dict[int, list[str]] = {}
+    tensors: list[torch.Tensor] = []
+    for name, tensor in named_parameters:
+        if tensor.requires_grad:
+            if id(tensor) not in by_tensor:
+                tensors.append(tensor)
+            names = by_tensor.setdefault(id(tensor), [])
+            if canonical_name(name) not in names:
+                names.append(canonical_name(name))
+    result: dict[str, tuple[Entry, torch.Tensor]] = {}
+    for tensor in tensors:
+        names = by_tensor[id(tensor)]
+        name = names[0]
+        if tensor.is_meta:
+            raise ValueError(
+                f"parameter '{name}': expected a tensor with memory, found a meta tensor; "
+                "materialize the model before the first step"
+            )
+        if name in result:
+            raise ValueError(f"two parameters have the name '{name}'")
+        shape, mesh, placements, root = _locate(tensor, names, world, declarations)
+        entry = Entry(
+            name, shape, dtype_text(tensor.dtype, name),
+            dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
+            tuple(placement_text(one, f"parameter '{name}'") for one in placements), root,
+            declarations.batch_axes(names, len(shape)), names[1:],
+        )  # fmt: skip
+        if math.prod(shape) == 0:
+            raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")
+        result[name] = (entry, tensor)
+    return result

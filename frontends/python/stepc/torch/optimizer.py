@@ -1,0 +1,374 @@
+"""A compiled step as a ``torch.optim.Optimizer``."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from stepc._compile import Spec, compile as compile_spec, store_received
+from stepc._library import Instance, Library
+from stepc.errors import PoisonedError, StepcError
+from stepc.torch import groups as group_rules
+from stepc.torch.binding import Binding, Record, Resharded
+from stepc.torch.checkpoint import load_into
+from stepc.torch.describe import Declarations, Placed, describe, group_ranks
+from stepc.torch.groups import ROUTE, Hyperparameters, Routing
+from stepc.torch.manifest import world_manifest
+from stepc.torch.states import STEP, allocate, carry_over
+from stepc.torch.transport import TorchTransport, agree, share_library
+from stepc.torch.verify import verify
+
+
+class _States(defaultdict):
+    """``Optimizer.state``, filled when somebody first asks whether there is any.
+
+    torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
+    a real step, which would count and may write.
+    """
+
+    def __init__(self, owner: Optimizer) -> None:
+        super().__init__(dict)
+        self._owner = weakref.ref(owner)
+
+    def __bool__(self) -> bool:
+        owner = self._owner()
+        if not len(self) and owner is not None and owner.param_groups:
+            owner.prepare()
+        return len(self) > 0
+
+    def __reduce__(self) -> Any:
+        return (defaultdict, (dict,), None, None, iter(self.items()))
+
+
+class Optimizer(torch.optim.Optimizer):
+    """Steps a (sharded) model with a compiled library.
+
+    The library is compiled, opened and bound by :meth:`prepare`, which the first of ``step``,
+    ``state_dict`` and ``load_state_dict`` calls, so the optimizer may be made before the model is
+    sharded. Groups exist from the start, one per route (or per caller's group and route).
+
+    Args:
+        params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
+        spec: path or text of the optimizer definition. May be left out with ``library``.
+        library: a compiled library, for machines without the compiler.
+        process_group: the ranks that step together; the default group without it.
+        timeout: seconds after which a step gives up waiting for another rank.
+        threads: workers of the step; ``torch.get_num_threads()`` without it.
+        batch, replicated, placements: see :func:`stepc.torch.export_manifest`.
+        partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
+        target, strategy, workspace_limit, numerics, arguments: see :func:`stepc.compile`.
+        routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        spec: Spec | None = None,
+        *,
+        library: str | os.PathLike[str] | None = None,
+        process_group: dist.ProcessGroup | None = None,
+        timeout: float = 600.0,
+        threads: int | None = None,
+        batch: Sequence[str] | Mapping[str, int] = (),
+        replicated: Sequence[str] = (),
+        placements: Mapping[str, Placed] | None = None,
+        partial_gradients: str = "reduce",
+        target: str | None = None,
+        strategy: str | Sequence[str] | Mapping[str, str] | None = None,
+        workspace_limit: int | str | None = None,
+        numerics: str | None = None,
+        arguments: Sequence[str] = (),
+        **routes: Mapping[str, Any],
+    ) -> None:
+        if (spec is None) == (library is None):
+            raise TypeError("expected a definition or library=, and not both")
+        if partial_gradients not in ("reduce", "error"):
+            raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
+        self._spec, self._process_group = spec, process_group
+        self._timeout, self._threads = float(timeout), threads
+        self._partial = partial_gradients
+        self._declarations = Declarations(batch, replicated, placements or {})
+        self._compile_options = {
+            "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
+            "numerics": numerics, "arguments": tuple(arguments),
+        }  # fmt: skip
+        self._given_library = Library(library) if library is not None else None
+        self._binding: Binding | None = None
+        self._hyperparameters: Hyperparameters | None = None
+        self._bound: tuple[Any, ...] = ()
+        self._failure: StepcError | None = None
+        # States by name while nothing is bound, for parameters that come back as other tensors.
+        self._kept_states: dict[str, dict[str, Any]] = {}
+        self._route_arguments = routes
+        given, self._aliases = group_rules.normalize(params)
+        self._routing = self._route([pair for group in given for pair in group["params"]])
+        self._options = group_rules.route_options(self._routing, routes)
+        made = [part for group in given
+                for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
+        super().__init__(made, {})
+        self.state = _States(self)
+        # Schedulers look here for what they may change (OneCycleLR for "momentum").
+        for route in self._routing.routes.values():
+            for name, value in route.defaults.items():
+                self.defaults.setdefault(name, value)
+
+    # --- groups ---
+
+    def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
+        if self._given_library is not None:
+            return Routing.of_library(self._given_library)
+        pairs = [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
+        return Routing.of_spec(self._spec, pairs, self._declarations)
+
+    @property
+    def routes(self) -> dict[str, str]:
+        """Every parameter's route, by canonical name."""
+        return {name: group[ROUTE] for group in self.param_groups for name in self._names(group)}
+
+    @staticmethod
+    def _names(group: Mapping[str, Any]) -> list[str]:
+        names = group.get("param_names", [])
+        if len(names) != len(group["params"]):
+            raise ValueError(
+                f"a parameter group has {len(group['params'])} parameters and {len(names)} names: "
+                "replaced parameters keep their order, new ones go through add_param_group"
+            )
+        return names
+
+    def _named(self) -> list[tuple[str, torch.Tensor]]:
+        return [pair for group in self.param_groups
+                for pair in zip(self._names(group), group["params"], strict=True)]  # fmt: skip
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters, in one group per route; the next step prepares again."""
+        if ROUTE in param_group:  # made by split()
+            keep, self.defaults = self.defaults, {}
+            try:
+                super().add_param_group(param_group)
+            finally:
+                self.defaults = keep
+            return
+        given, aliases = group_rules.normalize(param_group)
+        self._aliases |= aliases
+        self._routing = self._route(self._named() + given[0]["params"])
+        self._options = group_rules.route_options(self._routing, self._route_arguments)
+        for part in group_rules.split(given[0], self._routing, self._options):
+            self.add_param_group(part)
+
+    def _adopt_unfrozen(self) -> None:
+        """Moves parameters that were unfrozen from the group without route to a route's."""
+        for group in [g for g in self.param_groups if g[ROUTE] is None]:
+            pairs = list(zip(self._names(group), group["params"], strict=True))
+            ready = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
+            if not ready:
+                continue
+            rest = [(name, tensor) for name, tensor in pairs if not tensor.requires_grad]
+            group["params"], group["param_names"] = [t for _, t in rest], [n for n, _ in rest]
+            own = {k: v for k, v in group.items() if k not in ("params", "param_names", ROUTE)}
+            self.add_param_group({"params": ready, **own})
+        self.param_groups[:] = [g for g in self.param_groups if g["params"]]
+
+    # --- prepare ---
+
+    @torch.no_grad()
+    def prepare(self) -> None:
+        """Compiles or loads the library for the parameters as they are now, and binds them.
+
+        Collective over the process group. States of parameters that stay are kept, wherever
+        their shards have moved to.
+        """
+        self._close()
+        problem: Exception | None = None
+        mine = {}
+        try:
+            self._adopt_unfrozen()
+            named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
+            mine = describe(named, group_ranks(self._process_group), self._declarations)
+            if not mine:
+                raise ValueError("expected at least one parameter that needs a gradient")
+        except (TypeError, ValueError, StepcError) as error:
+            problem = error
+        manifest, world = world_manifest(
+            [entry for entry, _ in mine.values()], self._process_group, problem
+        )
+        library = self._library(manifest, world)
+        instance = None
+        try:
+            if self._given_library is not None:
+                verify(library, manifest, world)
+        except StepcError as error:
+            problem = error
+        agree(problem, self._process_group)
+        transport = TorchTransport(world, self._timeout) if len(world) > 1 else None
+        try:
+            threads = self._threads if self._threads is not None else torch.get_num_threads()
+            instance = Instance(library, transport, threads=threads, timeout=self._timeout)
+        except StepcError:
+            if transport is not None:
+                transport.close()
+            raise
+        try:
+            self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+        except BaseException as error:
+            instance.abort(f"{type(error).__name__}: {error}")
+            self._close()
+            instance.close()
+            raise
+        self._failure = None
+
+    def _library(self, manifest: dict[str, Any], world: tuple[int, ...]) -> Library:
+        if self._given_library is not None:
+            return self._given_library
+
+        def compile_now() -> Path:
+            return compile_spec(self._spec, manifest, **self._compile_options).library
+
+        if len(group_ranks(self._process_group)) == 1:
+            return Library(compile_now())
+        data = share_library(world, lambda: compile_now().read_bytes(), self._process_group)
+        return Library(store_received(data))
+
+    def _bind(
+        self, instance: Instance, tensors: dict[str, torch.Tensor], manifest: dict[str, Any]
+    ) -> None:
+        axes = {mesh["name"]: tuple(axis["name"] for axis in mesh["axes"])
+                for mesh in manifest["meshes"]}  # fmt: skip
+        mesh_of = {item["name"]: axes[item["mesh"]] for item in manifest["parameters"]}
+        steps = torch.zeros(max(len(instance.parameters), 1), dtype=torch.int64)
+        records = []
+        self.state.clear()
+        for info in instance.parameters:
+            tensor = tensors.get(info.name)
+            if tensor is None or not info.member:
+                continue
+            state = allocate(info, tensor, mesh_of[info.name])
+            state[STEP] = steps[info.index]
+            carry_over(state, self._kept_states.pop(info.name, {}), info.name)
+            self.state[tensor] = state
+            records.append(Record(info, tensor, state, state[STEP]))
+        self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
+        self._hyperparameters.write(self.param_groups)
+        self._binding = Binding(instance, records, steps, self._partial)
+        table = self._hyperparameters
+        instance.bind_hyperparameters(table.pointer, table.count, table.stride, table.groups)
+        self._bound = self._signature()
+
+    def _signature(self) -> tuple[Any, ...]:
+        return tuple(
+            (len(group["params"]), group[ROUTE], *(id(p) if p.requires_grad else -id(p)
+                                                   for p in group["params"]))
+            for group in self.param_groups
+        )  # fmt: skip
+
+    def _close(self) -> None:
+        """Lets go of the instance; the states stay, by name."""
+        binding, self._binding = self._binding, None
+        if binding is not None:
+            for record in binding.records:
+                self._kept_states[record.name] = dict(record.state)
+            binding.close()
+
+    # --- step ---
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+        """One optimizer step, communication included."""
+        if getattr(self, "grad_scale", None) is not None or getattr(self, "found_inf", None) is not None:
+            raise NotImplementedError(
+                "stepc does not take GradScaler's fused path (grad_scale, found_inf) yet: "
+                "unscale the gradients before the step"
+            )
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        with torch.no_grad(), torch.autograd.profiler.record_function("stepc.step"):
+            self._step()
+        return loss
+
+    def _step(self) -> None:
+        if self._failure is not None:
+            raise PoisonedError(
+                f"an earlier step failed: {self._failure}\nload a checkpoint, or call recover() "
+                "when parameters and states are known to be whole"
+            )
+        if self._binding is None or self._bound != self._signature():
+            self.prepare()
+        try:
+            try:
+                self._binding.check()
+            except Resharded:
+                self.prepare()
+                self._binding.check()
+            self._hyperparameters.write(self.param_groups)
+            self._binding.bind_gradients()
+            self._binding.step()
+        except StepcError as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: StepcError) -> None:
+        """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
+        of several ranks needs a checkpoint even where this rank wrote nothing."""
+        binding = self._binding
+        if binding is None:
+            return
+        alone = binding.instance.transport is None
+        if not alone:
+            binding.instance.abort(str(error))
+        if error.half_stepped or not alone:
+            self._failure = error
+            self._close()
+
+    def recover(self) -> None:
+        """Declares parameters and states whole after a failed step; every rank has to call it."""
+        self._failure = None
+
+    def half_stepped(self) -> list[str]:
+        """Parameters that, with their states, the failed step may have changed."""
+        return list(self._failure.half_stepped) if self._failure is not None else []
+
+    @property
+    def library(self) -> Library:
+        """The loaded library; prepares when there is none yet."""
+        if self._binding is None:
+            self.prepare()
+        return self._binding.instance.library
+
+    def counters(self) -> tuple[dict[str, int], dict[str, int]]:
+        """What the last step did on this rank, and what the plan says that it does."""
+        if self._binding is None:
+            raise StepcError("no step was taken yet")
+        return self._binding.instance.counters()
+
+    # --- checkpoints ---
+
+    def state_dict(self) -> dict[str, Any]:
+        """torch's form. States are the bound tensors: DTensors where parameters are."""
+        if self._binding is None or self._bound != self._signature():
+            self.prepare()
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
+        if self._binding is None or self._bound != self._signature():
+            self.prepare()
+        load_into(self, state_dict)
+        self._binding.expect_loaded()
+        self._failure = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError(
+            "a stepc optimizer holds a loaded library and bound memory, and cannot be copied or "
+            "pickled: save its state_dict() and make another one"
+        )
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__getstate__()
+

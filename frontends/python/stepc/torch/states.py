@@ -1,0 +1,158 @@
+"""Optimizer states: allocated as the library declares them, placed like their parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+
+from stepc._library import Parameter, State
+from stepc.errors import PlanError, StepcError
+from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.placements import parse_placements
+from stepc.torch.transport import redistribute
+
+STEP = "step"
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's shard. ``to_local()`` would cost an autograd node, microseconds each."""
+    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+
+
+def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
+    """Which axes of the manifest's mesh the tensor's own mesh has; it may be a slice of it."""
+    names = tensor.device_mesh.mesh_dim_names
+    if names is None or len(names) == len(mesh_axes):
+        return list(range(len(mesh_axes)))
+    return [mesh_axes.index(name) for name in names]
+
+
+def _like_parameter(
+    shard: torch.Tensor, state: State, parameter: torch.Tensor, mesh_axes: tuple[str, ...]
+) -> torch.Tensor:
+    if not isinstance(parameter, DTensor):
+        return shard
+    placements = parse_placements(state.placements)
+    placements = [placements[axis] for axis in spec_axes(parameter, mesh_axes)]
+    # from_local would want to check or infer a shape that is already known, and communicates.
+    stride, size = [], 1
+    for extent in reversed(state.global_shape):
+        stride.insert(0, size)
+        size *= extent
+    meta = TensorMeta(torch.Size(state.global_shape), tuple(stride), shard.dtype)
+    spec = DTensorSpec(parameter.device_mesh, tuple(placements), tensor_meta=meta)
+    return DTensor(shard, spec, requires_grad=False)
+
+
+@torch.no_grad()
+def allocate(
+    info: Parameter, parameter: torch.Tensor, mesh_axes: tuple[str, ...]
+) -> dict[str, torch.Tensor]:
+    """New states of one parameter, ``step`` left to the caller."""
+    result: dict[str, torch.Tensor] = {}
+    shard = local(parameter)
+    for state in info.states:
+        if state.local_shape is None:
+            raise PlanError(f"parameter '{info.name}': this rank holds no state '{state.name}'")
+        dtype = TORCH_DTYPES[state.dtype]
+        if state.master:
+            data = shard.detach().to(dtype, copy=True).contiguous()
+        else:
+            data = torch.full(state.local_shape, state.init, dtype=dtype, device=shard.device)
+        if tuple(data.shape) != state.local_shape:
+            raise PlanError(
+                f"parameter '{info.name}': expected state '{state.name}' of the local shape "
+                f"{list(state.local_shape)}, found {list(data.shape)}"
+            )
+        result[state.name] = _like_parameter(data, state, parameter, mesh_axes)
+    return result
+
+
+def check_state(
+    tensor: Any, state: State, parameter: torch.Tensor, name: str
+) -> torch.Tensor:
+    """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
+    where = f"parameter '{name}': state '{state.name}'"
+    if not isinstance(tensor, torch.Tensor):
+        raise StepcError(f"{where}: expected a tensor, found {type(tensor).__name__}")
+    if isinstance(tensor, DTensor) != isinstance(parameter, DTensor):
+        kind = "a DTensor" if isinstance(parameter, DTensor) else "a plain tensor"
+        raise StepcError(f"{where}: expected {kind} like its parameter")
+    shard = local(tensor)
+    expected = (TORCH_DTYPES[state.dtype], state.local_shape, local(parameter).device)
+    found = (shard.dtype, tuple(shard.shape), shard.device)
+    if expected != found:
+        raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
+    if not shard.is_contiguous():
+        raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
+    return shard
+
+
+@torch.no_grad()
+def copy_state(target: torch.Tensor, source: Any, where: str) -> None:
+    """Copies a loaded state's values into bound storage.
+
+    A whole tensor is cut into shards without communication. A DTensor with other placements on
+    the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
+    """
+    if not isinstance(source, torch.Tensor):
+        raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
+    if tuple(source.shape) != tuple(target.shape):
+        raise StepcError(f"{where}: expected shape {list(target.shape)}, found {list(source.shape)}")
+    if source.dtype != target.dtype:
+        raise StepcError(
+            f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
+        )
+    if isinstance(source, DTensor):
+        if not isinstance(target, DTensor):
+            raise StepcError(f"{where}: expected a plain tensor, found a DTensor")
+        if source.device_mesh != target.device_mesh:
+            raise StepcError(
+                f"{where}: expected a state on {target.device_mesh}, found {source.device_mesh}; "
+                "load through torch.distributed.checkpoint, which reshards"
+            )
+        if tuple(source.placements) != tuple(target.placements):
+            source = redistribute(source, target.placements)
+    elif isinstance(target, DTensor):
+        source = distribute_tensor(
+            source.to(target.device), target.device_mesh, target.placements, src_data_rank=None
+        )
+    mine, theirs = local(target), local(source)
+    if mine.data_ptr() != theirs.data_ptr():
+        mine.copy_(theirs)
+
+
+def carry_over(state: dict[str, Any], old: dict[str, Any], name: str) -> None:
+    """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
+    for key, value in old.items():
+        if key not in state:
+            continue
+        new = state[key]
+        if key == STEP:
+            new.fill_(int(value))
+        elif (
+            type(value) is type(new) and value.dtype == new.dtype
+            and local(value).shape == local(new).shape
+            and (not isinstance(new, DTensor) or value._spec == new._spec)
+        ):  # fmt: skip
+            state[key] = value
+        else:
+            copy_state(new, value, f"parameter '{name}': state '{key}'")
+
+
+@torch.no_grad()
+def refresh_master(master: torch.Tensor, parameter: torch.Tensor) -> bool:
+    """Takes the parameter's value wherever the master no longer rounds to it.
+
+    Decided element by element, so that the result does not depend on how tensors are sharded.
+    Returns whether anything changed.
+    """
+    full, low = local(master), local(parameter)
+    stale = full.to(low.dtype) != low
+    if not bool(stale.any()):
+        return False
+    full.copy_(torch.where(stale, low.to(full.dtype), full))
+    return True

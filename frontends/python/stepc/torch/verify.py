@@ -1,0 +1,40 @@
+"""Whether a ready library fits the model and the ranks that load it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stepc._library import Library
+from stepc.errors import PlanError
+from stepc.torch.placements import parse_placements
+
+
+def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:
+    """Refuses a ready library that was compiled for other parameters or another mesh."""
+    if library.world_ranks != world:
+        raise PlanError(
+            f"library '{library.path}': compiled for the ranks {list(library.world_ranks)}, this "
+            f"world has {list(world)}"
+        )
+    compiled = {one.name: one for one in library.parameters}
+    found = {item["name"]: item for item in manifest["parameters"]}
+    for name in [*found, *compiled]:
+        if name not in compiled:
+            raise PlanError(f"parameter '{name}': library '{library.path}' was not compiled for it")
+        if name not in found:
+            raise PlanError(f"parameter '{name}': library '{library.path}' has it, the model does not")
+        one, item = compiled[name], found[name]
+        pairs = {
+            "shape": (list(one.global_shape), item["shape"]),
+            "dtype": (one.dtype, item["dtype"]),
+            "gradient dtype": (one.gradient_dtype, item["grad_dtype"]),
+            "placements": (
+                parse_placements(one.placements), parse_placements(", ".join(item["placements"])),
+            ),
+        }  # fmt: skip
+        for what, (expected, actual) in pairs.items():
+            if expected != actual:
+                raise PlanError(
+                    f"parameter '{name}': library '{library.path}' expects {what} {expected}, the "
+                    f"model has {actual}"
+                )

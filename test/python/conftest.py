@@ -1,0 +1,41 @@
+"""Fixtures: the fake compiler, and the real one where it has been built."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+# A fork server that has imported torch once: starting four ranks then takes no seconds.
+multiprocessing.set_forkserver_preload(["torch", "torch.distributed.tensor", "stepc.torch"])
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch):
+    """Libraries that tests compile do not land in the user's cache."""
+    folder = os.environ.get("STEPC_TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
+    monkeypatch.setenv("STEPC_CACHE", str(folder))
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Puts the fake compiler in the place of the real one."""
+    monkeypatch.setenv("STEPC", str(HERE / "fake_library" / "fake_stepc.py"))
+
+
+def real_compiler():
+    """The compiler under test: $STEPC_UNDER_TEST, or the build folder's."""
+    path = Path(os.environ.get("STEPC_UNDER_TEST") or ROOT / "build" / "bin" / "stepc")
+    return path if path.is_file() and os.access(path, os.X_OK) else None
+
+
+@pytest.fixture
+def real(monkeypatch):
+    """The real compiler; tests that need it are skipped, loudly, where it was not built."""
+    path = real_compiler()
+    if path is None:
+        pytest.skip("build/bin/stepc was not built")
+    monkeypatch.setenv("STEPC", str(path))

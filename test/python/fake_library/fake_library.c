@@ -1,0 +1,283 @@
+// A library as a compiler could have made it, written by hand: it tests what loads libraries
+// without needing a compiler. The parameters come from a generated header (see fake_stepc.py).
+//
+//   m     = momentum * m + grad        (route Momentum; master : f32 where the dtype is bf16)
+//   param = param - lr * m
+//   param = param - lr * grad          (route Plain)
+//
+// With several ranks a step first sends one word to every peer and expects one from each, so that
+// transports, deadlines and aborts are exercised too.
+#include "fake_plan.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct stepc_instance {
+  stepc_transport transport;
+  int has_transport, rank, poisoned;
+  double timeout;
+  void *param[COUNT], *state[COUNT][2];
+  const void *grad[COUNT];
+  int bound[COUNT];
+  int64_t *steps;
+  const double *values;
+  int64_t stride;
+  int32_t groups[COUNT];
+  stepc_counters counters;
+  uint8_t half[COUNT];
+  char error[1024];
+};
+
+static int32_t fail(stepc_instance *in, int32_t status, const char *text) {
+  snprintf(in->error, sizeof in->error, "rank %d: %s", in->rank, text);
+  return status;
+}
+
+static int32_t world_size(void) { return WORLD; }
+static const int64_t *world_ranks(void) { return fake_ranks; }
+
+static int64_t elements(const int64_t *shape, int axes) {
+  int64_t n = 1;
+  for (int i = 0; i < axes; ++i)
+    n *= shape[i];
+  return n;
+}
+static int64_t local_count(const stepc_instance *in, int64_t p) {
+  return elements(fake[p].local[in->rank], fake[p].axes);
+}
+static int64_t size_of(const char *dtype) { return strcmp(dtype, "f32") ? 2 : 4; }
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static int32_t exchange(stepc_instance *in) {
+  stepc_message messages[2 * WORLD];
+  int64_t out[WORLD], in_words[WORLD], count = 0;
+  for (int peer = 0; peer < WORLD; ++peer) {
+    if (peer == in->rank)
+      continue;
+    out[peer] = 1000 * in->rank + peer;
+    messages[count++] = (stepc_message){peer, 0, &in_words[peer], 8, 7};
+    messages[count++] = (stepc_message){peer, 1, &out[peer], 8, 7};
+  }
+  void *handle = NULL;
+  char text[512] = "";
+  int32_t status = in->transport.start(in->transport.context, messages, count, &handle, text,
+                                       sizeof text);
+  if (status)
+    return fail(in, status, text);
+  double deadline = now() + in->timeout;
+  for (;;) {
+    int32_t got = in->transport.test(in->transport.context, handle, text, sizeof text);
+    if (got == 1)
+      break;
+    if (got < 0 || now() > deadline) {
+      char message[700];
+      snprintf(message, sizeof message, got < 0 ? "the exchange failed: %s"
+                                                : "no answer in time from %s", text);
+      in->transport.abort(in->transport.context, message);
+      in->poisoned = 1;
+      memset(in->half, 1, sizeof in->half);
+      return fail(in, got < 0 ? -got : STEPC_ERROR_TIMEOUT, message);
+    }
+  }
+  for (int peer = 0; peer < WORLD; ++peer)
+    if (peer != in->rank && in_words[peer] != 1000 * peer + in->rank)
+      return fail(in, STEPC_ERROR_COUNTS, "a wrong word arrived");
+  in->counters = (stepc_counters){0, 0, 1, count / 2, count / 2, 4 * count, 4 * count};
+  return STEPC_OK;
+}
+
+static int32_t create(const stepc_options *options, stepc_instance **out, char *error,
+                      int64_t error_size) {
+  if (options->abi_version != STEPC_ABI_VERSION)
+    return STEPC_ERROR_ABI;
+  int size = options->transport ? options->transport->size : 1;
+  if (size != WORLD) {
+    snprintf(error, (size_t)error_size, "expected a world of %d ranks, found %d", WORLD, size);
+    return STEPC_ERROR_WORLD;
+  }
+  stepc_instance *in = calloc(1, sizeof *in);
+  if (options->transport) {
+    in->transport = *options->transport;
+    in->has_transport = 1;
+    in->rank = in->transport.rank;
+  }
+  in->timeout = options->timeout_seconds > 0 ? options->timeout_seconds : 600;
+  *out = in;
+  return STEPC_OK;
+}
+static void destroy(stepc_instance *in) {
+  if (in->has_transport && in->transport.destroy)
+    in->transport.destroy(in->transport.context);
+  free(in);
+}
+static const char *last_error(const stepc_instance *in) { return in->error; }
+static int64_t workspace_bytes(void) { return 4096; }
+static int64_t parameter_count(void) { return COUNT; }
+
+static int32_t parameter_info(const stepc_instance *in, int64_t p, stepc_parameter_info *info) {
+  if (p < 0 || p >= COUNT)
+    return STEPC_ERROR_ARGUMENT;
+  const struct fake_parameter *f = &fake[p];
+  *info = (stepc_parameter_info){f->name, fake_routes[f->route], f->dtype, f->grad_dtype,
+                                 f->placements, f->mesh, f->axes, f->shape,
+                                 in ? f->local[in->rank] : NULL, f->states, in ? 1 : 0};
+  return STEPC_OK;
+}
+static int32_t state_info(const stepc_instance *in, int64_t p, int32_t s, stepc_state_info *info) {
+  if (p < 0 || p >= COUNT || s < 0 || s >= fake[p].states)
+    return STEPC_ERROR_ARGUMENT;
+  int master = fake[p].route == 1 || s == 1;
+  *info = (stepc_state_info){master ? "master" : "m", "f32", "full", master, 0.0, fake[p].axes,
+                             fake[p].shape, in ? fake[p].local[in->rank] : NULL,
+                             fake[p].placements};
+  return STEPC_OK;
+}
+
+static int64_t route_count(void) { return 2; }
+static const char *route_name(int64_t route) { return fake_routes[route]; }
+static int32_t hyperparameter_count(int64_t route) { return route == 0 ? 2 : 1; }
+static const char *hyperparameter_name(int64_t route, int32_t i) {
+  (void)route;
+  return i == 0 ? "lr" : "momentum";
+}
+static double hyperparameter_default(int64_t route, int32_t i) {
+  return route == 1 ? NAN : i == 0 ? 0.1 : 0.9;
+}
+
+static int32_t check_bytes(stepc_instance *in, int64_t p, int64_t bytes, int64_t width) {
+  if (p < 0 || p >= COUNT)
+    return fail(in, STEPC_ERROR_ARGUMENT, "no such parameter");
+  if (bytes != local_count(in, p) * width)
+    return fail(in, STEPC_ERROR_ARGUMENT, "a shard of another size");
+  return STEPC_OK;
+}
+static int32_t bind_parameter(stepc_instance *in, int64_t p, void *data, int64_t bytes) {
+  int32_t status = check_bytes(in, p, bytes, size_of(fake[p].dtype));
+  in->param[p] = data;
+  in->bound[p] = 1;
+  return status;
+}
+static int32_t bind_state(stepc_instance *in, int64_t p, int32_t s, void *data, int64_t bytes) {
+  int32_t status = check_bytes(in, p, bytes, 4);
+  in->state[p][s] = data;
+  return status;
+}
+static int32_t bind_gradient(stepc_instance *in, int64_t p, const void *data, int64_t bytes) {
+  (void)bytes;
+  in->grad[p] = data;
+  return STEPC_OK;
+}
+static int32_t bind_gradients(stepc_instance *in, const void *const *data, int64_t count) {
+  for (int64_t p = 0; p < count; ++p)
+    in->grad[p] = data[p];
+  return STEPC_OK;
+}
+static int32_t bind_steps(stepc_instance *in, int64_t *steps) {
+  in->steps = steps;
+  return STEPC_OK;
+}
+static int32_t bind_hyperparameters(stepc_instance *in, const double *values, int64_t group_count,
+                                    int64_t stride, const int32_t *groups) {
+  (void)group_count;
+  in->values = values;
+  in->stride = stride;
+  memcpy(in->groups, groups, sizeof in->groups);
+  return STEPC_OK;
+}
+static int32_t set_hyperparameter(stepc_instance *in, int64_t route, const char *name,
+                                  double value) {
+  (void)route, (void)name, (void)value;
+  return fail(in, STEPC_ERROR_ARGUMENT, "not in this fake");
+}
+
+static float load(const void *data, const char *dtype, int64_t i) {
+  if (!strcmp(dtype, "f32"))
+    return ((const float *)data)[i];
+  uint32_t bits = (uint32_t)((const uint16_t *)data)[i] << 16;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+static void store(void *data, const char *dtype, int64_t i, float value) {
+  if (!strcmp(dtype, "f32")) {
+    ((float *)data)[i] = value;
+    return;
+  }
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  ((uint16_t *)data)[i] = (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static int32_t step(stepc_instance *in) {
+  if (in->poisoned)
+    return fail(in, STEPC_ERROR_POISONED, "an earlier step failed");
+  for (int64_t p = 0; p < COUNT; ++p) {
+    char text[600];
+    snprintf(text, sizeof text, "parameter '%s': %s", fake[p].name,
+             in->bound[p] ? "its gradient is absent" : "it was never bound");
+    if (local_count(in, p) && (!in->bound[p] || !in->grad[p]))
+      return fail(in, in->bound[p] ? STEPC_ERROR_GRADIENT : STEPC_ERROR_UNBOUND, text);
+  }
+  if (WORLD > 1) {
+    int32_t status = exchange(in);
+    if (status)
+      return status;
+  }
+  for (int64_t p = 0; p < COUNT; ++p) {
+    const struct fake_parameter *f = &fake[p];
+    const double *h = in->values + in->stride * in->groups[p];
+    float *m = f->route == 0 ? in->state[p][0] : NULL;
+    float *master = f->states > (f->route == 0) ? in->state[p][f->states - 1] : NULL;
+    for (int64_t i = 0, n = local_count(in, p); i < n; ++i) {
+      float g = load(in->grad[p], f->grad_dtype, i);
+      if (m)
+        g = m[i] = (float)h[1] * m[i] + g;
+      float value = (master ? master[i] : load(in->param[p], f->dtype, i)) - (float)h[0] * g;
+      if (master)
+        master[i] = value;
+      store(in->param[p], f->dtype, i, value);
+    }
+    ++in->steps[p];
+  }
+  return STEPC_OK;
+}
+static int32_t half_stepped(const stepc_instance *in, uint8_t *flags, int64_t count) {
+  memcpy(flags, in->half, (size_t)count);
+  return STEPC_OK;
+}
+static int32_t recover(stepc_instance *in) {
+  in->poisoned = 0;
+  return STEPC_OK;
+}
+static int32_t counters(const stepc_instance *in, stepc_counters *a, stepc_counters *b) {
+  *a = *b = in->counters;
+  return STEPC_OK;
+}
+static int32_t in_process_world(int32_t size, stepc_transport *transports) {
+  (void)size, (void)transports;
+  return STEPC_ERROR_ARGUMENT;
+}
+static int32_t abort_instance(stepc_instance *in, const char *reason) {
+  if (in->has_transport)
+    in->transport.abort(in->transport.context, reason);
+  in->poisoned = 1;
+  return STEPC_OK;
+}
+
+const stepc_library *stepc_library_table(void) {
+  static const stepc_library table = {
+      FAKE_ABI, sizeof(stepc_library), "fake", "generic", FAKE_HASH, NULL, 0, world_size,
+      world_ranks, create, destroy, last_error, workspace_bytes, parameter_count, parameter_info,
+      state_info, route_count, route_name, hyperparameter_count, hyperparameter_name,
+      hyperparameter_default, bind_parameter, bind_state, bind_gradient, bind_gradients,
+      bind_steps, bind_hyperparameters, set_hyperparameter, step, half_stepped, recover, counters,
+      in_process_world, abort_instance};
+  return &table;
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""A stand-in for the compiler: ``compile``, ``check --json`` and ``--version``.
+
+Routes parameters of two and more axes to "Momentum" and the rest to "Plain", and compiles
+fake_library.c with the manifest's parameters. A specification that contains ``error`` is refused;
+one that contains ``master`` gives bf16 parameters a master.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE.parents[2] / "runtime" / "include"
+
+
+def local_shape(parameter, mesh, rank):
+    """This rank's shard: later mesh axes cut what earlier ones left, as torch.chunk does."""
+    shape = list(parameter["shape"])
+    index = mesh["ranks"].index(rank)
+    coordinates = []
+    for axis in reversed(mesh["axes"]):
+        coordinates.insert(0, index % axis["size"])
+        index //= axis["size"]
+    for axis, where, text in zip(mesh["axes"], coordinates, parameter["placements"], strict=True):
+        if text == "R":
+            continue
+        dim = int(text.removeprefix("S(").removesuffix(")"))
+        chunk = -(-shape[dim] // axis["size"])
+        shape[dim] = max(0, min(chunk, shape[dim] - where * chunk))
+    return shape
+
+
+def plan_header(spec, manifest):
+    meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
+    ranks = sorted({rank for mesh in meshes.values() for rank in mesh["ranks"]})
+
+    def array(values):
+        return "{" + ", ".join(map(str, values)) + "}" if values else "{0}"
+
+    rows = []
+    for one in manifest["parameters"]:
+        route = 0 if len(one["shape"]) >= 2 else 1
+        states = (route == 0) + ("master" in spec and one["dtype"] == "bf16")
+        local = [local_shape(one, meshes[one["mesh"]], rank) for rank in ranks]
+        rows.append(
+            f'{{"{one["name"]}", {route}, "{one["dtype"]}", "{one["grad_dtype"]}", '
+            f'"[{", ".join(one["placements"])}]", "{one["mesh"]}", {len(one["shape"])}, '
+            f'{array(one["shape"])}, {{{", ".join(map(array, local))}}}, {states}}}'
+        )
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    return f"""#include "stepc/stepc.h"
+#define COUNT {len(rows)}
+#define WORLD {len(ranks)}
+#define FAKE_ABI {99 if "old_abi" in spec else "STEPC_ABI_VERSION"}
+#define FAKE_HASH 0x{digest[:16]}ull
+static const int64_t fake_ranks[] = {array(ranks)};
+static const char *const fake_routes[] = {{"Momentum", "Plain"}};
+static const struct fake_parameter {{
+  const char *name; int route; const char *dtype, *grad_dtype, *placements, *mesh; int axes;
+  int64_t shape[8]; int64_t local[WORLD][8]; int states;
+}} fake[] = {{
+  {("," + chr(10) + "  ").join(rows)}
+}};
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--version", action="version", version="fake stepc 1")
+    commands = parser.add_subparsers(dest="command")
+    for name in ("compile", "check"):
+        command = commands.add_parser(name)
+        command.add_argument("spec")
+        command.add_argument("--manifest")
+        command.add_argument("--target")
+        command.add_argument("--json", action="store_true")
+        command.add_argument("-o", dest="output")
+    arguments = parser.parse_args()
+    spec = Path(arguments.spec).read_text()
+    manifest = json.loads(Path(arguments.manifest).read_text())
+    if "error" in spec:
+        print(f"{arguments.spec}:1:1: error: expected a rule, found 'error'", file=sys.stderr)
+        return 1
+    if arguments.command == "check":
+        parameters = [
+            {"name": one["name"], "route": "Momentum" if len(one["shape"]) >= 2 else "Plain"}
+            for one in manifest["parameters"]
+        ]
+        routes = [
+            {"name": "Momentum", "rule": "Momentum", "defaults": {"lr": 0.1, "momentum": 0.9}},
+            {"name": "Plain", "rule": "Plain", "defaults": {"lr": None}},
+        ]
+        print(json.dumps({"parameters": parameters, "routes": routes}))
+        return 0
+    output = Path(arguments.output)
+    (output / "fake_plan.h").write_text(plan_header(spec, manifest))
+    name = Path(arguments.spec).stem
+    subprocess.run(
+        ["cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-I", output,
+         "-I", INCLUDE, HERE / "fake_library.c", "-lm", "-o", output / f"lib{name}.so"],
+        check=True,
+    )  # fmt: skip
+    with open(output / "calls.txt", "a") as file:
+        file.write("compile\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+"""The ctypes mirrors have the layout that the compiler gives the headers."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import stepc
+from stepc import _abi
+
+INCLUDE = Path(__file__).resolve().parents[2] / "runtime" / "include"
+MANIFEST = {
+    "version": 1,
+    "meshes": [{"name": "world", "axes": [{"name": "world", "size": 1}], "ranks": [0]}],
+    "parameters": [
+        {"name": "w", "shape": [2, 3], "dtype": "f32", "grad_dtype": "f32", "mesh": "world",
+         "placements": ["R"]},
+        {"name": "b", "shape": [], "dtype": "bf16", "grad_dtype": "f32", "mesh": "world",
+         "placements": ["R"]},
+    ],
+}  # fmt: skip
+
+
+def test_sizes_and_offsets_match_the_headers(tmp_path):
+    lines = []
+    for name, (cls, _) in _abi.SIZES.items():
+        lines.append(f'printf("%zu\\n", sizeof({name}));')
+        for field, _ in cls._fields_:
+            lines.append(f'printf("%zu\\n", offsetof({name}, {field}));')
+    source = tmp_path / "sizes.c"
+    source.write_text(
+        '#include "stepc/stepc.h"\n#include <stddef.h>\n#include <stdio.h>\n'
+        f"int main(void) {{ {' '.join(lines)} }}\n"
+    )
+    program = tmp_path / "sizes"
+    subprocess.run(["cc", "-I", str(INCLUDE), str(source), "-o", str(program)], check=True)
+    found = [int(line) for line in subprocess.check_output([program]).split()]
+    expected = []
+    for cls, size in _abi.SIZES.values():
+        expected.append(size)
+        expected += [getattr(cls, field).offset for field, _ in cls._fields_]
+    assert found == expected
+
+
+def test_library_describes_itself(fake, tmp_path):
+    made = stepc.compile("a master rule {}", MANIFEST, output=tmp_path / "out")
+    assert made.library.parent == tmp_path / "out"
+    library = stepc.Library(made)
+    assert library.world_ranks == (0,)
+    w, b = library.parameters
+    assert (w.name, w.route, w.global_shape, w.local_shape) == ("w", "Momentum", (2, 3), None)
+    assert [state.name for state in w.states] == ["m"]
+    assert [state.master for state in b.states] == [True]
+    assert library.routes[0].defaults == {"lr": 0.1, "momentum": 0.9}
+    assert library.routes[1].defaults == {"lr": None}
+    instance = stepc.Instance(library)
+    assert instance.parameters[0].local_shape == (2, 3)
+    with pytest.raises(stepc.UnboundError, match="rank 0: parameter 'w': it was never bound"):
+        instance.step()
+    with pytest.raises(stepc.ArgumentError, match="a shard of another size"):
+        instance.bind_parameter(0, 64, 8)
+    instance.close()
+    with pytest.raises(stepc.StepcError, match="was closed"):
+        instance.step()
+
+
+def test_libraries_that_are_none_or_old_are_refused(fake, tmp_path):
+    with pytest.raises(stepc.StepcError, match="cannot open the library"):
+        stepc.Library(tmp_path / "nothing.so")
+    source = tmp_path / "empty.c"
+    source.write_text("int empty;\n")
+    subprocess.run(["cc", "-shared", source, "-o", tmp_path / "empty.so"], check=True)
+    with pytest.raises(stepc.AbiError, match="expected the symbol stepc_library_table"):
+        stepc.Library(tmp_path / "empty.so")
+    with pytest.raises(stepc.AbiError, match="expected ABI version 1, found 99"):
+        stepc.Library(stepc.compile("old_abi {}", MANIFEST))
+
+
+def test_compile_caches_by_content(fake, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPC_CACHE", str(tmp_path / "cache"))
+    spec = tmp_path / "sgd.optim"
+    spec.write_text("rule {}\n")
+    first = stepc.compile(spec, MANIFEST)
+    assert first.library.name == "libsgd.so"
+    changed = first.library.stat().st_mtime_ns
+    assert stepc.compile(spec, MANIFEST).library.stat().st_mtime_ns == changed
+    spec.write_text("rule { }\n")
+    assert stepc.compile(spec, MANIFEST) != first
+    other = stepc.compile(spec, MANIFEST, target="cpu:znver3")
+    assert other.library.parent not in (first.library.parent,)
+    assert not list((tmp_path / "cache").glob(".compile-*"))
+
+
+def test_diagnostics_come_verbatim(fake, tmp_path):
+    spec = tmp_path / "bad.optim"
+    spec.write_text("error\n")
+    with pytest.raises(stepc.CompileError) as raised:
+        stepc.compile(spec, MANIFEST)
+    assert str(raised.value) == f"{spec}:1:1: error: expected a rule, found 'error'"
+    assert raised.value.exit_code == 1
+
+
+def test_a_missing_compiler_says_what_to_do(monkeypatch):
+    monkeypatch.setenv("STEPC", "/nowhere/stepc")
+    with pytest.raises(stepc.CompilerNotFound, match="STEPC=/nowhere/stepc"):
+        stepc.compile("rule {}", MANIFEST)

@@ -1,0 +1,383 @@
+"""The optimizer in one process, over the fake library: groups, binding, checks, checkpoints."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+import stepc
+from stepc.torch import Optimizer, export_manifest
+
+SPEC = "rule {}"
+
+
+class Model(nn.Module):
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        for name, shape in {"w": (4, 3), "v": (2, 5), "b": (4,), "s": ()}.items():
+            value = torch.randn(shape, generator=generator).to(dtype)
+            setattr(self, name, nn.Parameter(value))
+
+
+def set_gradients(model, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.dtype)
+
+
+def make(model, spec=SPEC, **options):
+    return Optimizer(model.named_parameters(), spec, **({"Plain": {"lr": 0.5}} | options))
+
+
+def bits(model):
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def test_groups_exist_before_anything_is_compiled(fake):
+    model = Model()
+    optimizer = make(model, Momentum={"lr": 0.25})
+    assert [group["route"] for group in optimizer.param_groups] == ["Momentum", "Plain"]
+    momentum, plain = optimizer.param_groups
+    assert momentum["param_names"] == ["w", "v"] and plain["param_names"] == ["b", "s"]
+    assert (momentum["lr"], momentum["momentum"], plain["lr"]) == (0.25, 0.9, 0.5)
+    assert len(optimizer.state) == 0 and optimizer._binding is None
+    assert optimizer.routes == {"w": "Momentum", "v": "Momentum", "b": "Plain", "s": "Plain"}
+
+
+def test_steps_match_torch_sgd(fake):
+    model, twin = Model(), Model()
+    optimizer = make(model)
+    reference = torch.optim.SGD(
+        [{"params": [twin.w, twin.v], "lr": 0.1, "momentum": 0.9},
+         {"params": [twin.b, twin.s], "lr": 0.5, "momentum": 0.0}], lr=0.1)  # fmt: skip
+    for step in range(4):
+        for one, other in ((model, optimizer), (twin, reference)):
+            set_gradients(one, step)
+            other.step()
+    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+    assert optimizer.state[model.w]["step"].item() == 4
+    assert optimizer.state[model.w]["step"].shape == ()
+    assert set(optimizer.state[model.b]) == {"step"}
+
+
+def test_callers_groups_are_split_by_route(fake):
+    model = Model()
+    optimizer = Optimizer(
+        [{"params": [("w", model.w), ("b", model.b)], "lr": 3.0},
+         {"params": [model.v, model.s], "param_names": ["v", "s"]}],
+        SPEC, Plain={"lr": 0.5}, Momentum={"momentum": 0.5},
+    )  # fmt: skip
+    found = [(g["route"], g["param_names"], g["lr"]) for g in optimizer.param_groups]
+    assert found == [("Momentum", ["w"], 3.0), ("Plain", ["b"], 3.0), ("Momentum", ["v"], 0.1),
+                     ("Plain", ["s"], 0.5)]  # fmt: skip
+    before = model.v.detach().clone()
+    optimizer.param_groups[2]["lr"] = torch.tensor(0.25)
+    set_gradients(model, 0)
+    optimizer.step()
+    assert torch.equal(model.v, before - 0.25 * model.v.grad)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"Plain": {"learning_rate": 1}}, "Plain=: 'learning_rate' is no hyperparameter of Plain"),
+        ({"Adam": {"lr": 1}}, "'Adam' is no rule or route of this definition: expected Momentum, Plain"),
+        ({"Plain": 0.1}, "Plain: expected a dict of options, found 0.1"),
+    ],
+)
+def test_unknown_options_are_refused(fake, options, message):
+    with pytest.raises(TypeError, match=message):
+        make(Model(), **options)
+
+
+def test_bad_constructions_are_refused(fake):
+    model = Model()
+    with pytest.raises(stepc.HyperparameterError, match="route Plain: lr has no default"):
+        Optimizer(model.named_parameters(), SPEC)
+    with pytest.raises(TypeError, match="pass model.named_parameters()"):
+        Optimizer(model.parameters(), SPEC)
+    with pytest.raises(TypeError, match="a definition or library="):
+        Optimizer(model.named_parameters())
+    with pytest.raises(TypeError, match="'beta' is no hyperparameter of Momentum, Plain"):
+        Optimizer([{"params": list(model.named_parameters()), "beta": 1}], SPEC, Plain={"lr": 1})
+    with pytest.raises(stepc.CompileError, match="expected a rule, found 'error'"):
+        make(model, "error {}")
+
+
+def test_schedulers_change_what_the_next_step_reads(fake):
+    model = Model()
+    optimizer = make(model)
+    schedulers = [
+        torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch),
+        torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=[1.0, 2.0], total_steps=10),
+    ]
+    assert optimizer.param_groups[0]["momentum"] == 0.95
+    for scheduler in schedulers:
+        set_gradients(model, 0)
+        before = model.b.detach().clone()
+        optimizer.step()
+        expected = before - torch.tensor(optimizer.param_groups[1]["lr"]) * model.b.grad
+        torch.testing.assert_close(model.b.detach(), expected)
+        scheduler.step()
+
+
+def test_hooks_closures_and_versions(fake):
+    model = Model()
+    optimizer = make(model)
+    calls = []
+    optimizer.register_step_pre_hook(lambda *a: calls.append("pre"))
+    optimizer.register_step_post_hook(lambda *a: calls.append("post"))
+    before = model.w._version
+
+    def closure():
+        assert torch.is_grad_enabled()
+        set_gradients(model, 0)
+        return 7.0
+
+    assert optimizer.step(closure) == 7.0
+    assert calls == ["pre", "post"] and model.w._version > before
+    with torch.profiler.profile() as profile:
+        optimizer.step()
+    assert any(event.key == "stepc.step" for event in profile.key_averages())
+    optimizer.zero_grad()
+    assert model.w.grad is None
+    loss = (model.w * model.w.detach().requires_grad_()).sum()
+    set_gradients(model, 0)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_absent_and_wrong_gradients_are_named(fake):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    model.v.grad = None
+    before = bits(model)
+    with pytest.raises(stepc.GradientError, match="parameter 'v': its gradient is absent"):
+        optimizer.step()
+    assert same(before, bits(model))
+    model.v.grad_dtype = None
+    model.v.grad = torch.zeros(2, 5, dtype=torch.float64)
+    with pytest.raises(stepc.GradientError, match="'v': gradient: expected torch.float32 on cpu"):
+        optimizer.step()
+    model.v.grad = torch.ones(5, 2).t()
+    with pytest.warns(UserWarning, match="parameter 'v': its gradient has the strides"):
+        optimizer.step()
+    torch.testing.assert_close(model.v.detach(), before[1] - 0.1)
+
+
+def test_moved_memory_is_bound_again(fake):
+    model, twin = Model(), Model()
+    optimizer, other = make(model), make(twin)
+    for step in range(3):
+        for one, its in ((model, optimizer), (twin, other)):
+            set_gradients(one, step)
+            its.step()
+        model.w.data = model.w.data.clone()
+        optimizer.state[model.w]["m"] = optimizer.state[model.w]["m"].clone()
+        optimizer.state[model.v]["step"] = torch.tensor(float(optimizer.state[model.v]["step"]))
+    assert same(bits(model), bits(twin))
+    assert optimizer.state[model.v]["step"].item() == 3
+
+
+def test_stale_tensors_are_refused_by_name(fake):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    state = optimizer.state[model.w]
+    good = state["m"]
+    state["m"] = good.to(torch.bfloat16)
+    with pytest.raises(stepc.StepcError, match="'w': state 'm': expected dtype, local shape"):
+        optimizer.step()
+    state["m"] = good.t().contiguous().t()
+    with pytest.raises(stepc.StepcError, match="'w': state 'm': expected a contiguous tensor"):
+        optimizer.step()
+    state["m"] = good
+    model.w.data = model.w.data.t().contiguous().t()
+    with pytest.raises(stepc.StepcError, match="'w': expected a contiguous tensor"):
+        optimizer.step()
+    model.w.data = model.w.data.contiguous()
+    optimizer.step()
+    model.v.data = model.w.data.view(-1)[:10].view(2, 5)
+    model.w.data = model.v.data.view(-1)[:10].view(5, 2)
+    with pytest.raises((stepc.StepcError, ValueError)):
+        optimizer.step()
+
+
+def test_parameters_may_share_no_memory(fake):
+    model = Model()
+    model.v.data = model.w.data.view(-1)[:10].view(2, 5)
+    set_gradients(model, 0)
+    with pytest.raises(stepc.StepcError, match="'w' and 'v' share their memory"):
+        make(model).step()
+
+
+def test_resume_is_bit_for_bit(fake):
+    straight = Model(torch.bfloat16)
+    optimizer = make(straight, "master {}")
+    for step in range(20):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
+        set_gradients(straight, step)
+        optimizer.step()
+    first, second = Model(torch.bfloat16), Model(torch.bfloat16)
+    optimizer = make(first, "master {}")
+    for step in range(10):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + step)
+        set_gradients(first, step)
+        optimizer.step()
+    saved = pickle.loads(pickle.dumps((first.state_dict(), optimizer.state_dict())))
+    assert saved[1]["state"][0]["m"].dtype == torch.float32
+    for order in ((0, 1), (1, 0)):
+        again = make(second, "master {}")
+        for item in order:
+            (second, again)[item].load_state_dict(copy.deepcopy(saved[item]))
+        assert again.param_groups[0]["lr"] == 0.1 / 10
+        for step in range(10, 20):
+            again.param_groups[0]["lr"] = 0.1 / (1 + step)
+            set_gradients(second, step)
+            again.step()
+        assert same(bits(straight), bits(second))
+        assert again.state[second.w]["step"].item() == 20
+
+
+def test_loading_matches_names_and_refuses_other_states(fake):
+    model, other = Model(), Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    saved = optimizer.state_dict()
+    turned = Optimizer(reversed(list(other.named_parameters())), SPEC, Plain={"lr": 1})
+    turned.load_state_dict(saved)
+    assert torch.equal(turned.state[other.w]["m"], optimizer.state[model.w]["m"])
+    assert turned.param_groups[1]["lr"] == 0.5
+    bad = copy.deepcopy(saved)
+    del bad["state"][0]["m"]
+    with pytest.raises(stepc.StepcError, match="'w': the state dict has no state 'm'"):
+        turned.load_state_dict(bad)
+    bad = copy.deepcopy(saved)
+    bad["state"][0]["v"] = torch.zeros(3)
+    with pytest.raises(stepc.StepcError, match="has a state 'v' that the definition has not"):
+        turned.load_state_dict(bad)
+    bad = copy.deepcopy(saved)
+    bad["state"][0]["m"] = bad["state"][0]["m"].bfloat16()
+    with pytest.raises(stepc.StepcError, match="expected torch.float32, found torch.bfloat16"):
+        turned.load_state_dict(bad)
+    bad = copy.deepcopy(saved)
+    bad["param_groups"][0]["param_names"][0] = "x"
+    with pytest.raises(stepc.StepcError, match="'w' is only in the optimizer"):
+        turned.load_state_dict(bad)
+
+
+def test_masters_follow_weights_that_were_written(fake):
+    model = Model(torch.bfloat16)
+    optimizer = make(model, "master {}")
+    set_gradients(model, 0)
+    optimizer.step()
+    kept = optimizer.state[model.w]["master"].clone()
+    assert torch.equal(kept.bfloat16(), model.w)
+    assert not torch.equal(kept, kept.bfloat16().float())
+    with torch.no_grad():
+        model.w[0, 0] = 3.0
+        for parameter in model.parameters():
+            parameter.grad.zero_()
+    optimizer.param_groups[0]["momentum"] = 0.0
+    optimizer.step()
+    master = optimizer.state[model.w]["master"]
+    assert model.w[0, 0] == 3.0 and master[0, 0] == 3.0
+    # What was not written keeps the bits below the parameter's precision.
+    assert torch.equal(master.view(-1)[1:], kept.view(-1)[1:])
+
+
+def test_added_swapped_and_unfrozen_parameters_keep_states(fake):
+    model = Model()
+    model.v.requires_grad_(False)
+    optimizer = make(model)
+    assert optimizer.routes["v"] == "Momentum"
+    set_gradients(model, 0)
+    model.v.grad = None
+    optimizer.step()
+    assert model.v not in optimizer.state
+    kept = optimizer.state[model.w]["m"].clone()
+    # Unfreeze one, swap another for a tensor of the same value, and add a third.
+    model.v.requires_grad_(True)
+    replacement = nn.Parameter(model.w.detach().clone())
+    group = optimizer.param_groups[0]
+    group["params"] = [replacement if p is model.w else p for p in group["params"]]
+    model.w = replacement
+    extra = nn.Parameter(torch.ones(2, 2))
+    optimizer.add_param_group({"params": [("extra", extra)], "lr": 1.0})
+    assert [g["route"] for g in optimizer.param_groups] == ["Momentum", "Plain", "Momentum"]
+    set_gradients(model, 1)
+    extra.grad = torch.ones(2, 2)
+    optimizer.step()
+    torch.testing.assert_close(optimizer.state[model.w]["m"], 0.9 * kept + model.w.grad)
+    assert optimizer.state[model.w]["step"] == 2 and optimizer.state[model.v]["step"] == 1
+    assert torch.equal(extra.detach(), torch.zeros(2, 2))
+
+
+def test_a_ready_library_needs_no_compiler(fake, tmp_path, monkeypatch):
+    model, twin = Model(), Model()
+    made = stepc.compile(SPEC, export_manifest(model.named_parameters()), output=tmp_path)
+    reference = make(twin)
+    set_gradients(twin, 0)
+    reference.step()
+    monkeypatch.setenv("STEPC", "/nowhere/stepc")
+    optimizer = Optimizer(model.named_parameters(), library=made.library, Plain={"lr": 0.5})
+    set_gradients(model, 0)
+    optimizer.step()
+    assert same(bits(model), bits(twin))
+    other = nn.ParameterDict({"w": nn.Parameter(torch.zeros(9, 9))})
+    with pytest.raises(stepc.PlanError, match="'w': library .* expects shape \\[4, 3\\], the model"):
+        Optimizer(other.named_parameters(), library=made.library).step()
+    other = nn.ParameterDict({"x": nn.Parameter(torch.zeros(9, 9))})
+    with pytest.raises(stepc.PlanError, match="'x': the library was not compiled for it"):
+        Optimizer(other.named_parameters(), library=made.library)
+
+
+def test_meta_tensors_and_copies_are_refused(fake):
+    with torch.device("meta"):
+        empty = nn.Linear(3, 3)
+    optimizer = Optimizer(empty.named_parameters(), SPEC, Plain={"lr": 1})
+    with pytest.raises(ValueError, match="'weight': expected a tensor with memory, found a meta"):
+        optimizer.step()
+    optimizer = make(Model())
+    with pytest.raises(TypeError, match="save its state_dict"):
+        copy.deepcopy(optimizer)
+    with pytest.raises(TypeError, match="save its state_dict"):
+        pickle.dumps(optimizer)
+    optimizer.grad_scale = torch.ones(1)
+    with pytest.raises(NotImplementedError, match="GradScaler's fused path"):
+        optimizer.step()
+
+
+def test_asking_for_state_prepares_instead_of_stepping(fake):
+    from torch.distributed.checkpoint import state_dict as dcp
+
+    model = Model()
+    before = bits(model)
+    optimizer = make(model)
+    saved = dcp.get_optimizer_state_dict(model, optimizer)
+    assert same(before, bits(model)) and saved["state"]["w"]["step"] == 0
+    set_gradients(model, 0)
+    optimizer.step()
+    other = Model()
+    again = make(other)
+    dcp.set_optimizer_state_dict(other, again, dcp.get_optimizer_state_dict(model, optimizer))
+    assert torch.equal(again.state[other.w]["m"], optimizer.state[model.w]["m"])
+    assert again.state[other.w]["step"] == 1
+    flat = dcp.StateDictOptions(flatten_optimizer_state_dict=True)
+    saved = dcp.get_optimizer_state_dict(model, optimizer, options=flat)
+    assert saved["param_groups.b.lr"] == 0.5
+    saved["param_groups.b.lr"] = 0.125
+    dcp.set_optimizer_state_dict(other, again, saved, options=flat)
+    assert again.param_groups[1]["lr"] == 0.125
