@@ -195,7 +195,9 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   instance.tables = plan::expand(lib.plan, instance.rank);
   describeShards(instance);
   prepareBindings(instance);
-  prepareExchanges(instance);
+  std::string wrong = prepareExchanges(instance);
+  if (!wrong.empty())
+    return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
   if (!instance.arena.allocate(lib.plan.arenaBytes))
     return fault(error, STEPC_ERROR_MEMORY,
@@ -250,7 +252,7 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
     transport->abort(transport->context, error.c_str());
     // A transport that cannot take messages back may still write here (see ~stepc_instance).
     if (!isInProcess(*transport) && !hellos.empty())
-      new std::vector<Hello>(std::move(hellos));
+      keepForever(new std::vector<Hello>(std::move(hellos)));
   }
   error = rankName(lib, rank) + ": " + error;
   // The transport stays the caller's.
@@ -293,6 +295,6 @@ stepc_instance::~stepc_instance() {
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
   if (leftInFlight && !stepc::runtime::isInProcess(transport)) {
     arena.leak();
-    new std::vector<uint8_t>(std::move(presence));
+    stepc::runtime::keepForever(new std::vector<uint8_t>(std::move(presence)));
   }
 }

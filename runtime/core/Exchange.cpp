@@ -3,6 +3,7 @@
 #include "runtime/core/Text.h"
 
 #include <cstring>
+#include <limits>
 #include <thread>
 
 namespace stepc::runtime {
@@ -68,10 +69,23 @@ struct OwnCopy {
 
 } // namespace
 
-void prepareExchanges(stepc_instance &instance) {
-  for (size_t order = 0; order < instance.library.plan.exchanges.size(); ++order)
+std::string prepareExchanges(stepc_instance &instance) {
+  const plan::Plan &plan = instance.library.plan;
+  for (size_t order = 0; order < plan.exchanges.size(); ++order) {
+    const std::vector<int64_t> &tables = plan.exchanges[order].tables;
+    if (int64_t(tables.size()) > kTagsPerExchange ||
+        int64_t(order) + 2 > std::numeric_limits<int32_t>::max() / kTagsPerExchange)
+      return exchangeName(instance.library, order) + " has no tags left for its messages";
+    for (int64_t table : tables)
+      for (const plan::Message &message : instance.tables.tables[table].messages)
+        if (message.peer == instance.rank && message.sendCount != message.receiveCount)
+          return exchangeName(instance.library, order) +
+                 format(" sends %lld elements from this rank to itself and receives %lld",
+                        (long long)message.sendCount, (long long)message.receiveCount);
     instance.exchanges.push_back(prepare(instance, order));
+  }
   countPlanned(instance);
+  return {};
 }
 
 std::string groupName(const Library &library, int64_t index) {

@@ -118,7 +118,7 @@ struct stepc_instance : stepc_context {
   /// Gives up the transport. Peers that wait learn the reason.
   void abortTransport(const std::string &reason);
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
-  /// the wait, `peers` who may be missing; `message` receives the failure.
+  /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);
   /// Starts messages; the handle is null where there are none.
   Status start(const std::vector<stepc_message> &messages, void **handle, const std::string &what,
@@ -139,11 +139,11 @@ inline stepc_instance &instanceOf(stepc_context *context) {
   return *static_cast<stepc_instance *>(context);
 }
 
-// The functions of stepc_library, by file.
+// The functions of stepc_library.
 int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
-               int64_t errorSize); // Create.cpp
+               int64_t errorSize);
 void destroy(stepc_instance *instance);
-int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes); // Bind.cpp
+int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
 int32_t bindGradient(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
 int32_t bindGradients(stepc_instance *, const void *const *data, int64_t count);
@@ -151,19 +151,18 @@ int32_t bindSteps(stepc_instance *, int64_t *steps);
 int32_t bindHyperparameters(stepc_instance *, const double *values, int64_t groupCount,
                             int64_t stride, const int32_t *groups);
 int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, double value);
-int32_t step(stepc_instance *); // Step.cpp
+int32_t step(stepc_instance *);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
-/// Lists of messages and planned counters, at create (Exchange.cpp, Presence.cpp).
-void prepareExchanges(stepc_instance &);
+/// Lists of messages and planned counters, at create. The text says what the plan gets wrong.
+std::string prepareExchanges(stepc_instance &);
 void countPlanned(stepc_instance &);
 void preparePresence(stepc_instance &);
-/// Checks all that a step reads, and fills the records (Check.cpp).
+/// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
-int32_t fillRecords(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips.
 int32_t agreeOnPresence(stepc_instance &);
 bool isPresent(const stepc_instance &, int64_t parameter);

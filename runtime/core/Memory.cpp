@@ -5,6 +5,13 @@
 #include <cstring>
 #include <sys/mman.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/lsan_interface.h>
+#define STEPC_LEAK_SANITIZER 1
+#endif
+#endif
+
 namespace stepc::runtime {
 
 Memory::~Memory() {
@@ -40,6 +47,17 @@ bool Memory::mapZeros(int64_t bytes) {
   base = pages;
   mapped = bytes;
   return true;
+}
+
+void Memory::leak() {
+  keepForever(base);
+  base = nullptr;
+}
+
+void keepForever(const void *object) {
+#if defined(STEPC_LEAK_SANITIZER)
+  __lsan_ignore_object(object);
+#endif
 }
 
 } // namespace stepc::runtime

@@ -17,8 +17,8 @@ public:
   bool allocate(int64_t bytes);
   /// Zeros to read: pages that cost no memory.
   bool mapZeros(int64_t bytes);
-  /// Lets go without freeing.
-  void leak() { base = nullptr; }
+  /// Lets go without freeing, for good.
+  void leak();
 
   void *data() const { return base; }
 
@@ -26,6 +26,9 @@ private:
   void *base = nullptr;
   int64_t mapped = 0; // 0: from the heap
 };
+
+/// Marks a deliberate leak, so that LeakSanitizer reports only the others.
+void keepForever(const void *object);
 
 } // namespace stepc::runtime
 

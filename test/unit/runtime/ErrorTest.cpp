@@ -1,0 +1,255 @@
+//===- ErrorTest.cpp - What is refused, and in which words -------------------===//
+#include "test/unit/runtime/Harness.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <cmath>
+#include <limits>
+
+using namespace stepc::test;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+Created create(const stepc_library *library, const stepc_options *options) {
+  stepc_instance *instance = nullptr;
+  char error[512] = "";
+  int32_t status = library->create(options, &instance, error, sizeof(error));
+  EXPECT_EQ(instance == nullptr, status != STEPC_OK);
+  if (instance)
+    library->destroy(instance);
+  return {status, error};
+}
+
+TEST(Create, RefusesNullAndOtherVersions) {
+  EXPECT_EQ(create(load(1), nullptr).status, STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(load(1)->create(nullptr, nullptr, nullptr, 0), STEPC_ERROR_ARGUMENT);
+  stepc_options options = defaultOptions();
+  options.abi_version = 7;
+  Created result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_ABI);
+  EXPECT_EQ(result.message, "options have ABI version 7, the library has 1");
+  // Messages are cut to the caller's buffer.
+  stepc_instance *instance;
+  char small[8];
+  load(1)->create(&options, &instance, small, sizeof(small));
+  EXPECT_STREQ(small, "options");
+}
+
+TEST(Create, RefusesIllFormedOptions) {
+  stepc_options options = defaultOptions();
+  options.timeout_seconds = -1;
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("timeout_seconds is negative"));
+  options = defaultOptions();
+  options.threads = -2;
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("threads is -2"));
+  stepc_transport transport{STEPC_TRANSPORT_VERSION, 0, 1, nullptr, nullptr, nullptr, nullptr,
+                            nullptr};
+  options = defaultOptions();
+  options.transport = &transport;
+  EXPECT_THAT(create(load(1), &options).message,
+              HasSubstr("lacks one of the functions start, test and abort"));
+  transport.version = 9;
+  EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_ABI);
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("transport has version 9"));
+}
+
+TEST(Create, RefusesAProgramOfAnotherAbi) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(1, "abi"), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_ABI);
+  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 1"));
+  EXPECT_EQ(load(1, "abi")->parameter_count(), 0);
+}
+
+TEST(Create, RefusesADamagedPlan) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(1, "plan"), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_PLAN);
+  EXPECT_THAT(result.message, HasSubstr("the library's plan cannot be read"));
+}
+
+TEST(Create, RefusesAnotherChip) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(1, "chip"), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_CHIP);
+  EXPECT_EQ(result.message,
+            "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'");
+}
+
+TEST(Create, RefusesAnotherWorld) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(4), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_WORLD);
+  EXPECT_THAT(result.message, HasSubstr("world of 4 ranks, and no transport was given"));
+  for (const Created &rank : createWorld({load(4), load(4)}, options)) {
+    EXPECT_NE(rank.status, STEPC_OK);
+    EXPECT_THAT(rank.message, HasSubstr("world of 4 ranks, the transport has 2"));
+  }
+}
+
+#if !defined(STEPC_SANITIZED)
+TEST(Create, SaysWhenTheWorkspaceIsTooLarge) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(1, "memory"), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_MEMORY);
+  EXPECT_THAT(result.message, HasSubstr("workspace of 562949953421312 bytes"));
+}
+#endif
+
+// All ranks return, and name the one that is not like the others.
+TEST(Create, RefusesRanksWithOtherLibraries) {
+  auto results = createWorld({load(4), load(4), load(4, "hash"), load(4)}, defaultOptions());
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(results[rank].status, STEPC_ERROR_PLAN);
+    EXPECT_THAT(results[rank].message,
+                AllOf(StartsWith("rank " + std::to_string(rank)),
+                      HasSubstr("rank 2 holds another library"), HasSubstr("3 of 4 ranks")));
+  }
+}
+
+// A rank that cannot start tells the others, which would wait for it otherwise.
+TEST(Create, OneRanksErrorReachesAll) {
+  auto results = createWorld({load(2), load(2, "chip")}, defaultOptions());
+  EXPECT_EQ(results[1].status, STEPC_ERROR_CHIP);
+  EXPECT_EQ(results[0].status, STEPC_ERROR_TRANSPORT);
+  EXPECT_THAT(results[0].message, AllOf(HasSubstr("rank 1 aborted"), HasSubstr("lacks 'avx99'")));
+}
+
+TEST(Create, NamesGlobalRanks) {
+  Options options;
+  options.fault = "sparse";
+  runWorld(2, options, [&](Trainer &trainer, int rank) {
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
+    EXPECT_THAT(trainer.error(),
+                StartsWith(rank ? "rank 1 (global rank 5): " : "rank 0 (global rank 3): "));
+  });
+}
+
+TEST(Bind, ChecksEveryPointer) {
+  runWorld(4, {}, [&](Trainer &trainer, int rank) {
+    const stepc_library *library = trainer.library;
+    std::string here = "rank " + std::to_string(rank) + ": ";
+    alignas(8) char memory[256];
+    EXPECT_EQ(library->bind_parameter(trainer.instance, 99, memory, 4), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), here + "parameter 99 does not exist, there are 9");
+    EXPECT_EQ(library->bind_parameter(trainer.instance, W0, memory, 40), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(),
+              here + "parameter 'w0': 40 bytes given, the local shard [2, 6] of f32 has 48");
+    EXPECT_EQ(library->bind_parameter(trainer.instance, W0, nullptr, 48), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("legal for an empty shard only"));
+    EXPECT_EQ(library->bind_parameter(trainer.instance, W0, memory + 2, 48), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("not aligned to 4 bytes"));
+    EXPECT_EQ(library->bind_state(trainer.instance, A, 3, memory, 4), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), here + "parameter 'a': state 3 does not exist, there are 1");
+    EXPECT_EQ(library->bind_state(trainer.instance, A, 0, memory, 4), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("state 'm' of parameter 'a': 4 bytes given"));
+    EXPECT_EQ(library->bind_gradient(trainer.instance, W0, memory, 24), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("gradient of parameter 'w0': 24 bytes given"));
+    const void *three[3] = {};
+    EXPECT_EQ(library->bind_gradients(trainer.instance, three, 3), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("3 gradients given, there are 9 parameters"));
+    EXPECT_EQ(library->bind_steps(trainer.instance, nullptr), STEPC_ERROR_ARGUMENT);
+    // Rank 3 holds nothing of 'short'.
+    EXPECT_EQ(library->bind_parameter(trainer.instance, Short, nullptr, 0),
+              rank == 3 ? STEPC_OK : STEPC_ERROR_ARGUMENT);
+  });
+}
+
+TEST(Bind, ChecksHyperparameters) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    EXPECT_EQ(library->set_hyperparameter(trainer.instance, 9, "lr", 1), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(library->set_hyperparameter(trainer.instance, Decay, "rl", 1), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: route 'Decay' has no hyperparameter 'rl'");
+    EXPECT_EQ(library->set_hyperparameter(trainer.instance, Decay, "lr", std::nan("")),
+              STEPC_ERROR_HYPERPARAMETER);
+    double values[2] = {1, 2};
+    std::vector<int32_t> groups(kParameters, 0);
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 1, groups.data()),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("parameter 'a' of route 'Decay' has 2 hyperparameters"));
+    groups[W2] = 4;
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data()),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("parameter 'w2' is in group 4"));
+  });
+}
+
+TEST(Step, NamesWhatIsNotBound) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
+    EXPECT_EQ(trainer.error(), "rank 0: the step counts were never bound");
+    library->bind_steps(trainer.instance, trainer.steps.data());
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
+    EXPECT_EQ(trainer.error(), "rank 0: parameter 'a' was never bound");
+    for (int64_t p = 0; p < kParameters; ++p)
+      library->bind_parameter(trainer.instance, p, trainer.parameters[p].data(),
+                              int64_t(trainer.parameters[p].size()) * 4);
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
+    EXPECT_EQ(trainer.error(), "rank 0: state 'm' of parameter 'a' was never bound");
+    trainer.bindAll();
+    library->bind_gradient(trainer.instance, B, nullptr, 0);
+    auto before = trainer.parameters;
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_GRADIENT);
+    EXPECT_EQ(trainer.error(), "rank 0: the gradient of parameter 'b' is null, and route 'Decay' "
+                               "says missing_grad = error");
+    // Nothing was written: repair, and go on.
+    EXPECT_EQ(trainer.parameters, before);
+    EXPECT_EQ(trainer.halfStepped(), std::vector<uint8_t>(kParameters, 0));
+    trainer.steps[W1] = -1;
+    trainer.bindGradients();
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(), HasSubstr("parameter 'w1' has taken -1 steps"));
+    trainer.steps[W1] = 0;
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    EXPECT_EQ(trainer.error(), "");
+  });
+}
+
+TEST(Step, AsksForRatesWithoutDefault) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    trainer.bindAll();
+    double values[2] = {1, std::nan("")};
+    std::vector<int32_t> groups(kParameters, 0);
+    trainer.library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data());
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
+    EXPECT_EQ(trainer.error(),
+              "rank 0: hyperparameter 'keep' of parameter 'a' (route 'Decay') is not a number");
+  });
+  stepc_options options = defaultOptions();
+  stepc_instance *instance = nullptr;
+  ASSERT_EQ(load(1)->create(&options, &instance, nullptr, 0), STEPC_OK);
+  Trainer trainer(load(1), instance);
+  trainer.bindAll();
+  load(1)->destroy(instance);
+  ASSERT_EQ(load(1)->create(&options, &instance, nullptr, 0), STEPC_OK);
+  trainer.instance = instance;
+  for (int64_t p = 0; p < kParameters; ++p) {
+    int64_t bytes = int64_t(trainer.parameters[p].size()) * 4;
+    load(1)->bind_parameter(instance, p, trainer.parameters[p].data(), bytes);
+    load(1)->bind_state(instance, p, 0, trainer.moments[p].data(), bytes);
+  }
+  trainer.bindGradients();
+  load(1)->bind_steps(instance, trainer.steps.data());
+  EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
+  EXPECT_EQ(trainer.error(), "rank 0: hyperparameter 'lr' of parameter 'ask' (route 'Decay.2') has "
+                             "no default and was never set");
+  load(1)->destroy(instance);
+}
+
+TEST(Null, InstancesAreRefused) {
+  const stepc_library *library = load(1);
+  EXPECT_EQ(library->step(nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->recover(nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->bind_steps(nullptr, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->counters(nullptr, nullptr, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->in_process_world(0, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_STREQ(library->last_error(nullptr), "");
+  library->destroy(nullptr);
+}
+
+} // namespace

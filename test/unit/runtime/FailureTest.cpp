@@ -1,0 +1,165 @@
+//===- FailureTest.cpp - Late ranks, aborts, and programs that stray ---------===//
+#include "test/unit/runtime/Harness.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+using namespace stepc::test;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+namespace {
+
+double seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+// The others return within the configured time and say whom they waited for; the late one learns
+// that it was given up; nobody claims that nothing happened.
+TEST(Failure, ALateRankTimesOut) {
+  Options options;
+  options.timeout = 0.5;
+  runWorld(4, options, [&](Trainer &trainer, int rank) {
+    trainer.bindAll();
+    trainer.fillGradients(1);
+    if (rank == 2)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    auto begin = std::chrono::steady_clock::now();
+    int32_t status = trainer.step();
+    EXPECT_LT(seconds(begin), 5);
+    if (rank == 2) {
+      EXPECT_EQ(status, STEPC_ERROR_TRANSPORT);
+      EXPECT_THAT(trainer.error(), HasSubstr("aborted: exchange 0"));
+    } else {
+      // The first whose time is up tells the rest.
+      EXPECT_THAT(status, AnyOf(STEPC_ERROR_TIMEOUT, STEPC_ERROR_TRANSPORT));
+      EXPECT_THAT(trainer.error(),
+                  AllOf(HasSubstr("exchange 0 of group 'g_double' ('w0', 'w1' and 1 more)"),
+                        HasSubstr("no answer within 0.5 seconds from"), HasSubstr("rank 2")));
+    }
+    EXPECT_THAT(trainer.error(), HasSubstr(rank == 3 ? "may be half stepped ('whole', 'zero', "
+                                           : "may be half stepped ('a', 'b', "));
+    // The pack stage of the w's has run; elsewhere such a stage writes their momentum.
+    EXPECT_EQ(trainer.halfStepped()[A], trainer.parameters[A].empty() ? 0 : 1);
+    EXPECT_EQ(trainer.halfStepped()[W0], 1);
+    EXPECT_EQ(trainer.steps, std::vector<int64_t>(kParameters, 0));
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
+    EXPECT_THAT(trainer.error(), HasSubstr("poisoned until recover()"));
+    EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_ERROR_TRANSPORT);
+    EXPECT_THAT(trainer.error(), HasSubstr("make a new instance"));
+  });
+}
+
+TEST(Failure, ALateRankTimesOutInCreate) {
+  std::vector<stepc_transport> transports(2);
+  ASSERT_EQ(load(2)->in_process_world(2, transports.data()), STEPC_OK);
+  stepc_options options = defaultOptions();
+  options.timeout_seconds = 0.2;
+  char error[512];
+  for (stepc_transport &transport : transports) {
+    options.transport = &transport;
+    stepc_instance *instance = nullptr;
+    int32_t status = load(2)->create(&options, &instance, error, sizeof(error));
+    EXPECT_EQ(status, transport.rank ? STEPC_ERROR_TRANSPORT : STEPC_ERROR_TIMEOUT);
+    EXPECT_THAT(error, transport.rank ? HasSubstr("rank 0 aborted: comparing libraries")
+                                      : HasSubstr("no answer within 0.2 seconds from rank 1"));
+    transport.destroy(transport.context);
+  }
+}
+
+TEST(Failure, ATrainersAbortReachesThePeers) {
+  runWorld(4, {}, [&](Trainer &trainer, int rank) {
+    trainer.bindAll();
+    if (rank == 3) {
+      trainer.library->bind_gradient(trainer.instance, A, nullptr, 0);
+      trainer.library->bind_gradient(trainer.instance, W2, nullptr, 0);
+      EXPECT_EQ(trainer.step(), STEPC_ERROR_GRADIENT);
+      EXPECT_EQ(trainer.library->abort(trainer.instance, "no gradient of w2"), STEPC_OK);
+      EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
+      return;
+    }
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_TRANSPORT);
+    EXPECT_LT(seconds(begin), 10);
+    EXPECT_THAT(trainer.error(), HasSubstr("rank 3 aborted: no gradient of w2"));
+  });
+}
+
+// A rank that is destroyed does not leave its peers to their timeout.
+TEST(Failure, ALeavingRankIsNoticed) {
+  runWorld(2, {}, [&](Trainer &trainer, int rank) {
+    trainer.bindAll();
+    if (rank == 1)
+      return;
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_TRANSPORT);
+    EXPECT_THAT(trainer.error(), HasSubstr("rank 1 has left the world"));
+  });
+}
+
+struct Stray {
+  const char *fault, *message;
+};
+class Strays : public testing::TestWithParam<Stray> {};
+INSTANTIATE_TEST_SUITE_P(
+    Programs, Strays,
+    testing::Values(
+        Stray{"launch-missing", "the step made 11 launches, planned are 12"},
+        Stray{"launch-extra", "the program launches chunks of table 11, the plan has only 10"},
+        Stray{"launch-other", "launch 7 of the program is blocks of table 8 (4 items per block), "
+                              "planned is blocks of table 8 (5)"},
+        Stray{"twice", "('w0', 'w1' and 1 more) was started twice in one step"},
+        Stray{"other-table", "exchange 1 of group 'g_double'"},
+        Stray{"nowait", "exchange 1 of group 'g_double' ('w0', 'w1' and 1 more) was never waited "
+                        "for"}),
+    [](const auto &info) {
+      std::string name = info.param.fault;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+// A program that does other than planned is stopped and said to have half stepped. On one rank
+// there is no transport to lose: recover, once the trainer has restored its tensors.
+TEST_P(Strays, AreRefused) {
+  Options options;
+  options.fault = GetParam().fault;
+  runWorld(1, options, [&](Trainer &trainer, int) {
+    trainer.bindAll();
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_COUNTS);
+    EXPECT_THAT(trainer.error(), HasSubstr(GetParam().message));
+    EXPECT_THAT(trainer.error(), HasSubstr("9 parameters or their states may be half stepped"));
+    EXPECT_EQ(trainer.halfStepped(), std::vector<uint8_t>(kParameters, 1));
+    EXPECT_EQ(trainer.steps, std::vector<int64_t>(kParameters, 0));
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
+    EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_OK);
+    EXPECT_EQ(trainer.halfStepped(), std::vector<uint8_t>(kParameters, 0));
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_COUNTS);
+  });
+}
+
+#if defined(STEPC_SANITIZED)
+// Every report ends the process, here and in the other tests.
+extern "C" const char *__tsan_default_options() { return "halt_on_error=1"; }
+
+// The sanitizers see into module and runtime: a planted fault is caught.
+TEST(SanitizerDeathTest, CatchesThePlantedFault) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_DEATH(
+      {
+        Options options;
+        options.fault = STEPC_SANITIZED;
+        options.threads = 4;
+        runWorld(1, options, [&](Trainer &trainer, int) {
+          trainer.bindAll();
+          for (int i = 0; i < 2000; ++i)
+            trainer.step();
+        });
+      },
+      "Sanitizer");
+}
+#endif
+
+} // namespace
