@@ -1,0 +1,72 @@
+//===- BalanceOwners.cpp - Longest processing time first -------------------===//
+
+#include "passes/decide/Passes.h"
+
+#include "dialects/optim/Optim.h"
+#include "passes/decide/GroupGeometry.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+namespace stepc::decide {
+#define GEN_PASS_DEF_BALANCEOWNERS
+#include "passes/decide/Passes.h.inc"
+} // namespace stepc::decide
+
+using namespace stepc::decide;
+
+namespace {
+
+struct Job {
+  int64_t cost;
+  size_t group;
+  int64_t block;
+};
+
+class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
+  void runOnOperation() override {
+    SmallVector<GroupOp> groups;
+    std::vector<GroupGeometry> geometries;
+    SmallVector<SmallVector<int64_t>> owners;
+    std::vector<Job> jobs;
+    // Load of each of the job's global ranks: meshes may overlap.
+    std::map<int64_t, int64_t> load;
+    for (auto group : getOperation().getOps<GroupOp>()) {
+      if (group.getStrategy() != Strategy::Owner || group.getOwners())
+        continue;
+      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+      const GroupGeometry &geometry = geometries.emplace_back(GroupGeometry(group));
+      int64_t rows = group.getRows(), cols = group.getCols();
+      // A byte on the wire costs as much as some tens of operations; exactness is not needed, order is.
+      int64_t cost = modelledFlops(rule, rows, cols) + 64 * rows * cols;
+      for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
+        jobs.push_back({cost, groups.size(), block});
+      owners.emplace_back(geometry.blockCount(), 0);
+      groups.push_back(group);
+    }
+    llvm::sort(jobs, [](const Job &a, const Job &b) {
+      return std::tuple(-a.cost, a.group, a.block) < std::tuple(-b.cost, b.group, b.block);
+    });
+    for (const Job &job : jobs) {
+      const GroupGeometry &geometry = geometries[job.group];
+      int64_t block = job.block % geometry.blocksPerParameter();
+      int64_t best = 0;
+      auto better = [&](int64_t a, int64_t b) { // is a a better owner than b
+        int64_t loadA = load[geometry.mesh.ranks[a]], loadB = load[geometry.mesh.ranks[b]];
+        if (loadA != loadB)
+          return loadA < loadB;
+        return geometry.held(a, block) > geometry.held(b, block);
+      };
+      for (int64_t position = 1, e = geometry.mesh.ranks.size(); position < e; ++position)
+        if (better(position, best))
+          best = position;
+      owners[job.group][job.block] = best;
+      load[geometry.mesh.ranks[best]] += job.cost;
+    }
+    for (auto [group, list] : llvm::zip(groups, owners))
+      group.setOwnersAttr(DenseI64ArrayAttr::get(&getContext(), list));
+  }
+};
+
+} // namespace

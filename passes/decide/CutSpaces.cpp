@@ -1,0 +1,253 @@
+//===- CutSpaces.cpp - Cut a rule between shard and matrix space -----------===//
+//
+// Three kinds of tensor operations: the core (needs whole blocks, or lies between
+// two that do), what leads to it (in or matrix), and what follows from it (matrix or
+// out). Each side is a minimum cut over bytes per element that cross. Scalars and
+// splats run anywhere and are not labelled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/decide/Passes.h"
+
+#include "dialects/optim/Optim.h"
+#include "passes/decide/MinimumCut.h"
+#include "passes/decide/Writes.h"
+
+using namespace mlir;
+using namespace stepc::optim;
+
+namespace stepc::decide {
+#define GEN_PASS_DEF_CUTSPACES
+#include "passes/decide/Passes.h.inc"
+} // namespace stepc::decide
+
+using namespace stepc::decide;
+
+namespace {
+
+/// What a value costs when it crosses, in bytes per element of the block; conditions never cross.
+int64_t crossingCost(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType().isInteger(1))
+    return MinimumCut::kNever;
+  // Row, column and one values are negligible beside full ones, but not free.
+  return kindOf(type) == ValueKind::Full ? 1024 * (type.getElementTypeBitWidth() / 8) : 1;
+}
+
+bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
+
+/// Operations that have a space: those with a tensor result, but splats.
+bool isLabelled(Operation *op) {
+  return op->getNumResults() == 1 && isTensor(op->getResult(0)) && !isa<SplatOp>(op);
+}
+
+bool needsBlocks(Operation *op) {
+  if (isa<OrthogonalizeOp, ReduceOp>(op))
+    return true;
+  auto isPart = [](Value value) {
+    return isTensor(value) && !value.getDefiningOp<SplatOp>() && kindOf(value.getType()) != ValueKind::Full;
+  };
+  return llvm::any_of(op->getOperands(), isPart) || isPart(op->getResult(0));
+}
+
+class Cutter {
+public:
+  explicit Cutter(RuleOp rule) : rule(rule), yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
+    for (Operation &op : rule.getBody().front())
+      if (isLabelled(&op))
+        ops.push_back(&op);
+  }
+
+  void run() {
+    findCore();
+    if (core.empty()) {
+      for (Operation *op : ops)
+        space[op] = Space::In;
+      return;
+    }
+    for (Operation *op : ops)
+      space[op] = core.contains(op) ? Space::Matrix : leads.contains(op) ? Space::In : Space::Out;
+    placeFree();
+    cutIn();
+    cutOut();
+  }
+
+  llvm::DenseMap<Operation *, Space> space;
+
+private:
+  void findCore() {
+    llvm::DenseSet<Operation *> required;
+    for (Operation *op : ops)
+      if (needsBlocks(op))
+        required.insert(op);
+    // Program order is topological: one sweep each way.
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp())
+          if (required.contains(from) || follows.contains(from))
+            follows.insert(op);
+    for (Operation *op : llvm::reverse(ops))
+      for (Operation *user : op->getUsers())
+        if (required.contains(user) || leads.contains(user))
+          leads.insert(op);
+    for (Operation *op : ops)
+      if (required.contains(op) || (follows.contains(op) && leads.contains(op)))
+        core.insert(op);
+    for (Operation *op : core) {
+      follows.erase(op);
+      leads.erase(op);
+    }
+  }
+
+  /// An operation that neither leads to the core nor follows from it runs where it is used: in `out`
+  /// when something there needs it, else in `in`.
+  void placeFree() {
+    for (Operation *op : llvm::reverse(ops)) {
+      if (core.contains(op) || leads.contains(op) || follows.contains(op))
+        continue;
+      bool usedOut = llvm::any_of(op->getUsers(), [&](Operation *user) {
+        auto it = space.find(user);
+        return (it != space.end() && it->second == Space::Out) ||
+               (user == yield && yield.getOperand(0) == op->getResult(0));
+      });
+      space[op] = usedOut ? Space::Out : Space::In;
+    }
+  }
+
+  /// Moves operations that lead to the core into matrix space where less crosses then.
+  void cutIn() {
+    MinimumCut cut;
+    llvm::DenseMap<Operation *, int> nodes;
+    for (Operation *op : ops)
+      if (leads.contains(op))
+        nodes[op] = cut.addNode();
+    auto payForUsers = [&](Value value, int producer) {
+      // Paid once when the producer stays (0) and any user is in matrix space (1).
+      int any = cut.addNode();
+      bool used = false;
+      for (Operation *user : value.getUsers()) {
+        if (core.contains(user)) {
+          cut.fixOne(any);
+          used = true;
+        } else if (auto it = nodes.find(user); it != nodes.end()) {
+          cut.pay(it->second, any, MinimumCut::kNever);
+          used = true;
+        }
+      }
+      if (!used)
+        return;
+      if (producer < 0)
+        cut.payIfOne(any, crossingCost(value));
+      else
+        cut.pay(any, producer, crossingCost(value));
+    };
+    for (BlockArgument argument : rule.getBody().getArguments())
+      if (isTensor(argument))
+        payForUsers(argument, -1);
+    for (auto &[op, node] : nodes) {
+      payForUsers(op->getResult(0), node);
+      bool usedElsewhere = false;
+      for (Operation *user : op->getUsers()) {
+        if (auto it = nodes.find(user); it != nodes.end())
+          cut.pay(node, it->second, MinimumCut::kNever); // spaces never decrease
+        else if (!core.contains(user))
+          usedElsewhere = true; // by `out` or the yield: it would have to travel back
+      }
+      if (usedElsewhere)
+        cut.payIfOne(node, crossingCost(op->getResult(0)));
+    }
+    std::vector<bool> one = cut.solve();
+    for (auto &[op, node] : nodes)
+      if (one[node])
+        space[op] = Space::Matrix;
+  }
+
+  /// Moves operations that follow from the core into matrix space where less crosses then.
+  void cutOut() {
+    MinimumCut cut;
+    llvm::DenseMap<Operation *, int> nodes;
+    for (Operation *op : ops)
+      if (follows.contains(op))
+        nodes[op] = cut.addNode();
+    for (Operation *op : ops) {
+      bool inMatrix = space[op] == Space::Matrix;
+      auto node = nodes.find(op);
+      if (!inMatrix && node == nodes.end())
+        continue;
+      // Paid once when the producer is in matrix space (1) and any user is not (0).
+      int all = cut.addNode();
+      for (Operation *user : op->getUsers()) {
+        if (auto it = nodes.find(user); it != nodes.end())
+          cut.pay(all, it->second, MinimumCut::kNever);
+        else if (space.lookup(user) != Space::Matrix || user == yield)
+          cut.fixZero(all);
+      }
+      int64_t cost = crossingCost(op->getResult(0));
+      if (inMatrix) {
+        int fixed = cut.addNode();
+        cut.fixOne(fixed);
+        cut.pay(fixed, all, cost);
+      } else {
+        cut.pay(node->second, all, cost);
+        for (Value operand : op->getOperands())
+          if (auto it = nodes.find(operand.getDefiningOp()); it != nodes.end())
+            cut.pay(node->second, it->second, MinimumCut::kNever); // spaces never decrease
+      }
+    }
+    // Shard values that matrix operations would need, unless they cross already.
+    auto payForShardValue = [&](Value value) {
+      bool crosses = false;
+      int any = cut.addNode();
+      for (Operation *user : value.getUsers()) {
+        if (auto it = nodes.find(user); it != nodes.end())
+          cut.pay(it->second, any, MinimumCut::kNever);
+        else if (isLabelled(user) && space.lookup(user) == Space::Matrix)
+          crosses = true;
+      }
+      cut.payIfOne(any, crosses ? 0 : crossingCost(value));
+    };
+    for (BlockArgument argument : rule.getBody().getArguments())
+      if (isTensor(argument))
+        payForShardValue(argument);
+    for (Operation *op : ops)
+      if (!nodes.contains(op) && space[op] != Space::Matrix)
+        payForShardValue(op->getResult(0));
+    std::vector<bool> one = cut.solve();
+    for (auto &[op, node] : nodes)
+      if (one[node])
+        space[op] = Space::Matrix;
+    // A free operation whose only users moved there would be an out value that enters matrix space.
+    for (Operation *op : ops)
+      if (space[op] == Space::Out && llvm::any_of(op->getUsers(), [&](Operation *user) {
+            return isLabelled(user) && space.lookup(user) == Space::Matrix;
+          }))
+        space[op] = Space::In;
+    for (Operation *op : llvm::reverse(ops))
+      if (space[op] == Space::Out && llvm::any_of(op->getUsers(), [&](Operation *user) {
+            return isLabelled(user) && space.lookup(user) == Space::In;
+          }))
+        space[op] = Space::In;
+  }
+
+  RuleOp rule;
+  YieldOp yield;
+  SmallVector<Operation *> ops;
+  llvm::SetVector<Operation *> core;
+  llvm::DenseSet<Operation *> leads, follows;
+};
+
+class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
+  void runOnOperation() override {
+    Builder builder(&getContext());
+    for (auto rule : getOperation().getOps<RuleOp>()) {
+      Cutter cutter(rule);
+      cutter.run();
+      for (auto &[op, space] : cutter.space)
+        op->setAttr(kSpaceAttr, builder.getI64IntegerAttr(int64_t(space)));
+      auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
+      yield->setAttr(kWritesAttr, builder.getDenseI64ArrayAttr(decideWrites(rule)));
+    }
+  }
+};
+
+} // namespace

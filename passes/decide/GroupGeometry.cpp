@@ -1,0 +1,65 @@
+//===- GroupGeometry.cpp - A group's geometry and modelled cost ------------===//
+
+#include "passes/decide/GroupGeometry.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::decide;
+using namespace stepc::optim;
+
+GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size()) {
+  ParameterOp p = op.getExemplar();
+  auto meshOp = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, p.getMeshAttr());
+  for (Attribute axis : meshOp.getAxes())
+    mesh.axes.push_back(cast<StringAttr>(axis).str());
+  mesh.sizes = meshOp.getSizes().vec();
+  mesh.ranks = meshOp.getRanks().vec();
+  group.shape = p.getShape().vec();
+  group.batchAxes = p.getBatch();
+  group.placements = toPlan(p.getPlacements());
+  group.parameters = {0};
+  int64_t blocks = group.blocksPerParameter();
+  for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {
+    std::vector<int64_t> &area = areas.emplace_back(blocks, 0);
+    for (const geometry::Rect &rect :
+         geometry::rectangles(group, mesh, position, plan::ValueKind::Full))
+      area[rect.block] += rect.rows * rect.cols;
+  }
+}
+
+int64_t GroupGeometry::firstHolder(int64_t block) const {
+  for (auto [position, area] : llvm::enumerate(areas))
+    if (area[block] > 0)
+      return position;
+  return 0;
+}
+
+bool decide::hasMatrixSpace(RuleOp rule) {
+  for (Operation &op : rule.getBody().front())
+    if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
+      if (attr.getInt() == int64_t(Space::Matrix))
+        return true;
+  auto writes = rule.getBody().front().getTerminator()->getAttrOfType<DenseI64ArrayAttr>(kWritesAttr);
+  return writes && llvm::is_contained(writes.asArrayRef(), int64_t(Space::Matrix));
+}
+
+int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
+  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
+  int64_t flops = 16 * r * c;
+  rule.walk([&](OrthogonalizeOp op) {
+    for (std::array<double, 3> step : op.getSteps())
+      flops += 3 * r * r * c + (step[2] == 0.0 ? 0 : r * r * r);
+  });
+  return flops;
+}
+
+int64_t decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
+  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
+  int64_t bytes = 8 * r * c;
+  bool product = false;
+  rule.walk([&](OrthogonalizeOp op) {
+    product = true;
+    bytes += (2 * r * c + 2 * r * r) * (op.getType().getElementTypeBitWidth() / 8);
+  });
+  return product ? bytes + 8 * r * c + 8 * r * r : bytes;
+}

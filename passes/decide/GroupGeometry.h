@@ -1,0 +1,40 @@
+//===- GroupGeometry.h - A group's geometry and modelled cost ---*- C++ -*-===//
+#ifndef STEPC_PASSES_DECIDE_GROUPGEOMETRY_H
+#define STEPC_PASSES_DECIDE_GROUPGEOMETRY_H
+
+#include "dialects/optim/Optim.h"
+#include "runtime/geometry/Geometry.h"
+
+namespace stepc::decide {
+
+/// A group as the geometry sees it: shape, placements, mesh; one parameter, no owners.
+struct GroupGeometry {
+  plan::Group group;
+  plan::Mesh mesh;
+  int64_t parameters = 0;
+
+  explicit GroupGeometry(optim::GroupOp op);
+
+  int64_t blocksPerParameter() const { return group.blocksPerParameter(); }
+  int64_t blockCount() const { return blocksPerParameter() * parameters; }
+  /// Elements of block `block` of a parameter that the rank at `position` holds.
+  int64_t held(int64_t position, int64_t block) const { return areas[position][block]; }
+  /// The first position that holds any of the block; 0 for an empty one.
+  int64_t firstHolder(int64_t block) const;
+
+private:
+  std::vector<std::vector<int64_t>> areas; // [position][block]
+};
+
+/// True when the rule has operations in matrix space.
+bool hasMatrixSpace(optim::RuleOp rule);
+
+/// Modelled floating-point operations of a block's matrix space: per Newton–Schulz step
+/// (symmetric products) r²c + r³ + 2r²c with r ≤ c, plus a few per element.
+int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
+/// Modelled workspace bytes of a block where it is computed, packing included.
+int64_t modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
+
+} // namespace stepc::decide
+
+#endif

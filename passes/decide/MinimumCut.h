@@ -1,0 +1,40 @@
+//===- MinimumCut.h - A minimum cut on a small graph ------------*- C++ -*-===//
+#ifndef STEPC_PASSES_DECIDE_MINIMUMCUT_H
+#define STEPC_PASSES_DECIDE_MINIMUMCUT_H
+
+#include <cstdint>
+#include <vector>
+
+namespace stepc::decide {
+
+/// Assigns 0 or 1 to nodes so that the sum of paid costs is least. Edmonds–Karp: rules have tens of
+/// operations. Of several optima it takes the one with the fewest ones.
+class MinimumCut {
+public:
+  static constexpr int64_t kNever = int64_t(1) << 40;
+
+  MinimumCut() { graph.resize(2); }
+  int addNode();
+  void fixOne(int node) { addEdge(kSource, node, kNever); }
+  void fixZero(int node) { addEdge(node, kSink, kNever); }
+  /// Pays `cost` when `one` is 1 and `zero` is 0; kNever forbids it.
+  void pay(int one, int zero, int64_t cost) { addEdge(one, zero, cost); }
+  /// Pays `cost` when the node is 1.
+  void payIfOne(int node, int64_t cost) { addEdge(node, kSink, cost); }
+  /// Solves; true for nodes that are 1.
+  std::vector<bool> solve();
+
+private:
+  static constexpr int kSource = 0, kSink = 1;
+  struct Edge {
+    int target;
+    int64_t capacity;
+    int reverse;
+  };
+  void addEdge(int from, int to, int64_t capacity);
+  std::vector<std::vector<Edge>> graph;
+};
+
+} // namespace stepc::decide
+
+#endif

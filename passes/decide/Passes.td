@@ -1,0 +1,124 @@
+//===- Passes.td - Passes from level 1 (optim) to level 2 (decided) *- tablegen -*-===//
+#ifndef STEPC_PASSES_DECIDE_PASSES_TD
+#define STEPC_PASSES_DECIDE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
+  let summary = "Give every parameter the one route that claims it";
+  let description = [{
+    A route claims a parameter when its name or an alias matches (see `optim.route`); `rest` claims what no other does.
+    It is an error when none or two routes claim a parameter, when a `for` pattern matches nothing, when a rule that needs a
+    matrix gets a parameter that is none, and when a `matrix` route meets three or more axes of which the manifest
+    declares no batch. An `except` pattern that matches nothing is a warning.
+
+    ```mlir
+    optim.parameter @w shape [8, 4] … aliases []
+    // becomes
+    optim.parameter @w shape [8, 4] … aliases [] route @Muon
+    ```
+  }];
+}
+
+def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
+  let summary = "Write lerp, momentum and decay out in arithmetic";
+  let description = [{
+    The expansions and their roundings are the ops' meaning.
+
+    ```mlir
+    %m1 = optim.momentum %m, %g, %mu : tensor<?x?xf32>
+    // becomes
+    %0 = arith.mulf %mu, %m : tensor<?x?xf32>
+    %m1 = arith.addf %0, %g : tensor<?x?xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
+  let summary = "Label each operation of a rule with the space that it runs in";
+  let description = [{
+    `optim.orthogonalize`, `optim.reduce` and whatever touches a rows, cols or one value need whole blocks (matrix).
+    All else may run on shards before (in) or after (out). The cut takes the cheapest edges: bytes per
+    element of the values that cross, found as a minimum cut; ties leave work on the shards. What `out` needs
+    of `in` is recomputed, so `optim.writes` stores a state in `in` only if `out` does not need its old value.
+
+    ```mlir
+    %c = arith.truncf %u : tensor<?x?xf32> to tensor<?x?xbf16>
+    %o = optim.orthogonalize %c …
+    // becomes
+    %c = arith.truncf %u {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+    %o = optim.orthogonalize %c … {optim.space = 1 : i64}
+    ```
+  }];
+}
+
+def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
+  let summary = "Collect parameters of equal rule, shape, types, mesh and placements";
+  let description = [{
+    Groups are numbered in the order in which their first parameter stands.
+
+    ```mlir
+    optim.parameter @a … route @Muon
+    optim.parameter @b … route @Muon
+    // becomes
+    optim.group @g0 rule @Muon parameters [@a, @b]
+    ```
+  }];
+}
+
+def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
+  let summary = "Choose each group's strategy";
+  let description = [{
+    `elementwise` when the rule has no matrix space; `local` when every block is whole on the ranks that hold it;
+    `owner` otherwise. `force` overrides where it is legal; a forced strategy that is not legal is an error.
+
+    ```mlir
+    optim.group @g0 rule @Muon parameters [@a, @b]
+    // becomes
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner reason "blocks span ranks"
+    ```
+  }];
+  let options = [
+    ListOption<"force", "force", "std::string",
+               "PATTERN=STRATEGY, the last match holds: local, owner or gather for the groups of the "
+               "parameters that match">,
+  ];
+}
+
+def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
+  let summary = "Give every block of the owner groups its owner";
+  let description = [{
+    Longest processing time first over all groups together: blocks in decreasing order of modelled cost,
+    max(R, C) · min(R, C)² per Newton–Schulz step plus bytes, each to the rank of its mesh with the least load so far; ties go to the
+    rank that holds most of the block, then to the lowest. Deterministic.
+
+    ```mlir
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner reason "…"
+    // becomes
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] reason "…"
+    ```
+  }];
+}
+
+def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
+  let summary = "Divide the blocks into waves that fit the workspace";
+  let description = [{
+    The number of waves is the least whose modelled workspace, three waves in flight, stays below the module's
+    `comm.workspace_limit`, or below `target-bytes` where there is none. Blocks of one owner are dealt to
+    the waves in turn, so waves are balanced.
+
+    ```mlir
+    optim.group @g0 … owners [0, 1, 0, 1] …
+    // becomes
+    optim.group @g0 … owners [0, 1, 0, 1] … {waves = array<i64: 0, 0, 1, 1>}
+    ```
+  }];
+  let options = [
+    Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"int64_t(1) << 30",
+           "modelled workspace per rank that one step may use without a limit">,
+    Option<"waves", "waves", "int64_t", /*default=*/"0", "force this number of waves">,
+  ];
+}
+
+#endif

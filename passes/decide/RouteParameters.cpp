@@ -1,0 +1,146 @@
+//===- RouteParameters.cpp - Give every parameter its route ----------------===//
+
+#include "passes/decide/Passes.h"
+
+#include "dialects/optim/Optim.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+namespace stepc::decide {
+#define GEN_PASS_DEF_ROUTEPARAMETERS
+#include "passes/decide/Passes.h.inc"
+} // namespace stepc::decide
+
+namespace {
+
+/// A pattern and whether any parameter matched it.
+struct Pattern {
+  StringRef text;
+  llvm::GlobPattern glob;
+  bool used = false;
+};
+
+struct Claim {
+  RouteOp route;
+  RuleOp rule;
+  SmallVector<Pattern> patterns, except;
+};
+
+/// Parses patterns; an ill-formed one is an error at the route.
+LogicalResult parsePatterns(RouteOp route, ArrayAttr texts, SmallVectorImpl<Pattern> &patterns) {
+  for (Attribute attr : texts) {
+    StringRef text = cast<StringAttr>(attr).getValue();
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(text);
+    if (!glob)
+      return route.emitError("expected a pattern, found \"")
+             << text << "\": " << llvm::toString(glob.takeError());
+    patterns.push_back({text, std::move(*glob)});
+  }
+  return success();
+}
+
+/// True when the name or an alias matches any pattern; marks all that do.
+bool matches(SmallVectorImpl<Pattern> &patterns, ParameterOp parameter) {
+  bool any = false;
+  for (Pattern &pattern : patterns) {
+    bool match = pattern.glob.match(parameter.getSymName());
+    for (Attribute alias : parameter.getAliases())
+      match |= pattern.glob.match(cast<StringAttr>(alias).getValue());
+    pattern.used |= match;
+    any |= match;
+  }
+  return any;
+}
+
+class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
+  void runOnOperation() override {
+    std::vector<Claim> claims;
+    for (auto route : getOperation().getOps<RouteOp>()) {
+      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
+      Claim &claim = claims.emplace_back(Claim{route, rule, {}, {}});
+      if (failed(parsePatterns(route, route.getPatterns(), claim.patterns)) ||
+          failed(parsePatterns(route, route.getExcept(), claim.except)))
+        return signalPassFailure();
+    }
+    bool failure = false;
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      if (!parameter.getRoute())
+        failure |= failed(claimParameter(parameter, claims));
+    for (Claim &claim : claims) {
+      for (Pattern &pattern : claim.patterns)
+        if (!pattern.used) {
+          claim.route.emitError("expected pattern \"")
+              << pattern.text << "\" of route " << claim.route.getSymName()
+              << " to match a parameter, found none";
+          failure = true;
+        }
+      for (Pattern &pattern : claim.except)
+        if (!pattern.used)
+          claim.route.emitWarning("except pattern \"")
+              << pattern.text << "\" of route " << claim.route.getSymName() << " matches no parameter";
+    }
+    if (failure)
+      signalPassFailure();
+  }
+
+  LogicalResult claimParameter(ParameterOp parameter, std::vector<Claim> &claims) {
+    SmallVector<Claim *> found;
+    for (Claim &claim : claims) {
+      if (claim.route.getRest())
+        continue;
+      // Both lists are always matched, so that each pattern's use is known.
+      bool named = claim.patterns.empty() || matches(claim.patterns, parameter);
+      bool excepted = matches(claim.except, parameter);
+      if (!named || excepted)
+        continue;
+      if (claim.route.getMatrix() && !parameter.isMatrix()) {
+        if (parameter.getShape().size() < 3)
+          continue;
+        auto diag = parameter.emitError("expected two axes, or declared batch axes, for parameter '")
+                    << parameter.getSymName() << "' of shape [" << parameter.getShape()
+                    << "] that a matrix route names, found " << parameter.getShape().size()
+                    << " axes that nothing declares";
+        diag.attachNote() << "if it is a stack of matrices, declare its leading axes as batch axes in the "
+                             "manifest";
+        diag.attachNote(claim.route.getLoc())
+            << "if it is not (a convolution, say), except it from route "
+            << claim.route.getSymName();
+        return failure();
+      }
+      found.push_back(&claim);
+    }
+    if (found.empty())
+      for (Claim &claim : claims)
+        if (claim.route.getRest() && !matches(claim.except, parameter))
+          found.push_back(&claim);
+    if (found.empty())
+      return parameter.emitError("expected a route for parameter '")
+             << parameter.getSymName() << "' of shape [" << parameter.getShape()
+             << "], found none that claims it";
+    if (found.size() > 1) {
+      auto diag = parameter.emitError("expected one route for parameter '")
+                  << parameter.getSymName() << "' of shape [" << parameter.getShape() << "], found "
+                  << found.size();
+      for (Claim *claim : found)
+        diag.attachNote(claim->route.getLoc())
+            << "route " << claim->route.getSymName() << " claims it";
+      return diag;
+    }
+    Claim &claim = *found.front();
+    if (claim.rule.getNeedsMatrix() && !parameter.isMatrix()) {
+      auto diag = parameter.emitError("expected a matrix for rule ")
+                  << claim.rule.getSymName() << ", found parameter '" << parameter.getSymName()
+                  << "' of shape [" << parameter.getShape() << "]";
+      diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
+      return diag;
+    }
+    parameter.setRouteAttr(FlatSymbolRefAttr::get(claim.route.getSymNameAttr()));
+    return success();
+  }
+};
+
+} // namespace

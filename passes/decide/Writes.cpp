@@ -1,0 +1,85 @@
+//===- Writes.cpp - Where a rule's results are stored ----------------------===//
+
+#include "passes/decide/Writes.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+static std::optional<Space> spaceOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  auto attr = op ? op->getAttrOfType<IntegerAttr>(kSpaceAttr) : IntegerAttr();
+  if (!attr)
+    return std::nullopt;
+  return symbolizeSpace(attr.getInt());
+}
+
+/// Collects the block arguments that `out` reads to compute `value`, a value of `in` or an argument.
+/// Values in `stored` are read back from their state.
+static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
+                         llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
+  if (!isa<RankedTensorType>(value.getType()) || stored.contains(value) || !seen.insert(value).second)
+    return;
+  if (isa<BlockArgument>(value)) {
+    reads.insert(value);
+    return;
+  }
+  for (Value operand : value.getDefiningOp()->getOperands())
+    collectReads(operand, stored, seen, reads);
+}
+
+SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
+  auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
+  unsigned count = yield.getNumOperands();
+  // Value i of the yield replaces this argument.
+  auto argument = [&](unsigned i) -> Value {
+    return i == 0 ? rule.getParameterArgument() : rule.getStateArgument(i - 1);
+  };
+  SmallVector<int64_t> writes(count, -1);
+  bool anyMatrix = false;
+  for (Operation &op : rule.getBody().front())
+    if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
+      anyMatrix |= attr.getInt() != int64_t(Space::In);
+  for (unsigned i = 0; i < count; ++i) {
+    Value value = yield.getOperand(i);
+    if (value == argument(i))
+      continue;
+    if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
+      writes[i] = int64_t(Space::Matrix);
+      continue;
+    }
+    std::optional<Space> space = spaceOf(value);
+    // A splat or another argument has no space: it is stored where the parameter is.
+    if (space)
+      writes[i] = *space == Space::In ? int64_t(Space::In) : int64_t(Space::Out);
+    else
+      writes[i] = anyMatrix ? int64_t(Space::Out) : int64_t(Space::In);
+  }
+  if (!anyMatrix)
+    return writes;
+  // Until nothing changes: a state stored in `in` whose old value `out` reads moves to `out`.
+  for (bool changed = true; changed;) {
+    changed = false;
+    llvm::DenseSet<Value> stored, seen;
+    for (unsigned i = 1; i < count; ++i)
+      if (writes[i] == int64_t(Space::In) && rule.getState(i - 1).getType().isF32())
+        stored.insert(yield.getOperand(i));
+    llvm::SetVector<Value> reads;
+    for (Operation &op : rule.getBody().front())
+      if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
+        if (attr.getInt() == int64_t(Space::Out))
+          for (Value operand : op.getOperands())
+            if (spaceOf(operand) != Space::Matrix && spaceOf(operand) != Space::Out)
+              collectReads(operand, stored, seen, reads);
+    for (unsigned i = 0; i < count; ++i)
+      if (writes[i] == int64_t(Space::Out) && spaceOf(yield.getOperand(i)) != Space::Matrix &&
+          spaceOf(yield.getOperand(i)) != Space::Out)
+        collectReads(yield.getOperand(i), stored, seen, reads);
+    for (unsigned i = 0; i < count; ++i)
+      if (writes[i] == int64_t(Space::In) && reads.contains(argument(i))) {
+        writes[i] = int64_t(Space::Out);
+        changed = true;
+      }
+  }
+  return writes;
+}

@@ -1,0 +1,133 @@
+//===- Distribute.cpp - One program for all ranks --------------------------===//
+
+#include "passes/distribute/Passes.h"
+
+#include "passes/distribute/GroupChain.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+using optim::Strategy;
+
+namespace stepc::distribute {
+#define GEN_PASS_DEF_DISTRIBUTE
+#include "passes/distribute/Passes.h.inc"
+} // namespace stepc::distribute
+
+using namespace stepc::distribute;
+
+namespace {
+
+/// A rule's cut, found once for all its groups.
+struct RuleInfo {
+  Crossings crossings;
+  ScalarColumns columns;
+};
+
+class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    OpBuilder builder(&getContext());
+    SmallVector<optim::GroupOp> groups(module.getOps<optim::GroupOp>());
+    int64_t waves = 1;
+    for (optim::GroupOp group : groups) {
+      if (!group.getStrategy() || (*group.getStrategy() == Strategy::Owner && !group.getOwners())) {
+        group.emitError("expected a decided group, found no ")
+            << (group.getStrategy() ? "owners" : "strategy");
+        return signalPassFailure();
+      }
+      if (auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves"))
+        for (int64_t wave : list.asArrayRef())
+          waves = std::max(waves, wave + 1);
+    }
+
+    builder.setInsertionPointToEnd(module.getBody());
+    auto step = func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
+    builder.setInsertionPointToStart(step.addEntryBlock());
+    Value world = WorldOp::create(builder, module.getLoc(), CommunicatorType::get(&getContext()));
+    std::map<std::string, RuleInfo> rules;
+    std::vector<std::unique_ptr<ScalarColumns>> columns;
+    std::vector<std::unique_ptr<GroupChain>> chains;
+    for (optim::GroupOp group : groups) {
+      auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+      auto [it, isNew] = rules.try_emplace(rule.getSymName().str());
+      if (isNew)
+        it->second = {findCrossings(rule), collectColumns(rule)};
+      ScalarColumns &table = *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
+      if (!table.values.empty())
+        table.table = createScalars(builder, group, rule, table);
+      chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings, table,
+                                                    world));
+    }
+    // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
+    for (int64_t wave = 0; wave < waves; ++wave)
+      for (auto [group, chain] : llvm::zip(groups, chains))
+        if (FlatSymbolRefAttr segment = createSegment(builder, group, wave, waves))
+          chain->build(segment);
+    func::ReturnOp::create(builder, module.getLoc());
+  }
+
+  /// The group's segment of a wave; null when it has no blocks there.
+  FlatSymbolRefAttr createSegment(OpBuilder &builder, optim::GroupOp group, int64_t wave,
+                                  int64_t waves) {
+    auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves");
+    bool all = !list || waves == 1;
+    if (all && wave > 0)
+      return {};
+    SmallVector<int64_t> blocks;
+    if (!all)
+      for (auto [block, assigned] : llvm::enumerate(list.asArrayRef()))
+        if (assigned == wave)
+          blocks.push_back(block);
+    if (!all && blocks.empty())
+      return {};
+    std::string name = (group.getSymName() + "_w" + Twine(wave)).str();
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(lastSymbol ? lastSymbol : lastGroup());
+    auto segment = SegmentOp::create(builder, group.getLoc(), builder.getStringAttr(name),
+                                     FlatSymbolRefAttr::get(group.getSymNameAttr()),
+                                     all ? builder.getUnitAttr() : UnitAttr(),
+                                     all ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(blocks));
+    segment->setAttr("wave", builder.getI64IntegerAttr(wave));
+    lastSymbol = segment;
+    return FlatSymbolRefAttr::get(segment.getSymNameAttr());
+  }
+
+  Operation *lastGroup() {
+    Operation *last = nullptr;
+    for (auto group : getOperation().getOps<optim::GroupOp>())
+      last = group;
+    return last;
+  }
+
+  Value createScalars(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
+                      const ScalarColumns &columns) {
+    Location loc = group.getLoc();
+    SmallVector<int64_t> shape = {int64_t(group.getParameters().size()),
+                                  int64_t(columns.values.size())};
+    Value init = tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type());
+    auto scalars = ScalarsOp::create(builder, loc, init.getType(),
+                                     FlatSymbolRefAttr::get(group.getSymNameAttr()), init);
+    OpBuilder::InsertionGuard guard(builder);
+    unsigned count = rule.getNumHyperparameters() + 4;
+    Block *body = builder.createBlock(&scalars.getBody(), {},
+                                      SmallVector<Type>(count, builder.getF64Type()),
+                                      SmallVector<Location>(count, loc));
+    IRMapping mapping;
+    for (unsigned i = 0; i < count; ++i)
+      mapping.map(rule.getBody().getArgument(rule.getFirstScalarArgument() + i), body->getArgument(i));
+    SmallVector<Value> yields;
+    for (Value value : columns.values)
+      yields.push_back(cloneScalar(builder, value, mapping));
+    comm::YieldOp::create(builder, loc, yields);
+    return scalars.getResult();
+  }
+
+  Operation *lastSymbol = nullptr;
+};
+
+} // namespace

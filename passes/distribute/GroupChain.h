@@ -1,0 +1,77 @@
+//===- GroupChain.h - The chain of one group in one wave --------*- C++ -*-===//
+#ifndef STEPC_PASSES_DISTRIBUTE_GROUPCHAIN_H
+#define STEPC_PASSES_DISTRIBUTE_GROUPCHAIN_H
+
+#include "passes/distribute/StageBuilder.h"
+
+namespace stepc::distribute {
+
+/// What crosses between the spaces of a decided rule.
+struct Crossings {
+  llvm::SetVector<mlir::Value> fullIn;      ///< full values made on shards, used by matrix operations
+  llvm::SetVector<unsigned> statesIn;       ///< rows, cols and one states that matrix operations read
+  llvm::SetVector<mlir::Value> fullOut;     ///< full values made in matrix space, used on shards
+  llvm::SmallVector<unsigned> statesOut;    ///< rows, cols and one states with new values
+  llvm::DenseMap<mlir::Value, unsigned> stored; ///< new f32 states stored in `in`: read back in `out`
+  bool hasMatrix = false;
+};
+Crossings findCrossings(optim::RuleOp rule);
+
+/// Where a yielded value of a rule is stored (optim.writes).
+int64_t writeOf(optim::RuleOp rule, unsigned index);
+
+/// Builds in → exchange → matrix → exchange → out of one segment.
+class GroupChain {
+public:
+  GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
+             const Crossings &crossings, const ScalarColumns &columns, mlir::Value world);
+  void build(mlir::FlatSymbolRefAttr segment);
+
+private:
+  // Shards of the group, made on first use.
+  mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type);
+  mlir::Value stateShards(unsigned state);
+  mlir::Value parameterSource(); // the master where there is one
+  bool hasMaster() const { return master >= 0; }
+  void addShardLeaves(llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
+  void addWrites(StageBuilder &stage, optim::Space space);
+
+  // Staging and batches.
+  mlir::Value extent(comm::Direction direction, optim::ValueKind kind, comm::Layout layout);
+  mlir::Value staging(comm::Direction direction, optim::ValueKind kind, comm::Layout layout,
+                      mlir::Type element);
+  mlir::Value batch(optim::ValueKind kind, mlir::Type element);
+  mlir::Value copy(comm::Direction direction, optim::ValueKind kind, comm::Layout from,
+                   comm::Layout to, mlir::Value source, mlir::Value target);
+  llvm::SmallVector<mlir::Value> exchange(comm::Direction direction, mlir::ValueRange sends,
+                                          llvm::ArrayRef<optim::ValueKind> kinds);
+
+  void buildIn();
+  void buildOut();
+
+  // MatrixSpace.cpp
+  void buildMatrix();
+  mlir::Value materialize(mlir::Value value, mlir::Type element);
+
+  mlir::OpBuilder &builder;
+  optim::GroupOp group;
+  optim::RuleOp rule;
+  const Crossings &crossings;
+  const ScalarColumns &columns;
+  mlir::Value world;
+  mlir::Location loc;
+  optim::Strategy strategy;
+  optim::ParameterOp exemplar;
+  int64_t rows, cols;
+  int master = -1; // index of the master state, if it exists for this group
+
+  mlir::FlatSymbolRefAttr segment;
+  std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
+  std::map<std::tuple<int, int, int>, mlir::Value> extents; // of this segment
+  llvm::DenseMap<mlir::Value, mlir::Value> matrix; // rule value → batch
+  llvm::DenseMap<mlir::Value, mlir::Value> back;   // rule value → what `out` reads
+};
+
+} // namespace stepc::distribute
+
+#endif

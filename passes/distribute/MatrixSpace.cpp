@@ -1,0 +1,60 @@
+//===- MatrixSpace.cpp - A rule's operations on whole blocks ---------------===//
+
+#include "passes/distribute/GroupChain.h"
+#include "passes/distribute/Passes.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+using namespace stepc::distribute;
+using optim::kindOf;
+using optim::Space;
+
+/// The batch that holds a rule value in that element type. Elementwise operations are fused into one stage
+/// from the nearest values that are in memory.
+Value GroupChain::materialize(Value value, Type element) {
+  if (Value done = matrix.lookup(value))
+    if (cast<ShapedType>(done.getType()).getElementType() == element)
+      return done;
+  StageBuilder stage(matrix, columns);
+  stage.yield(value, batch(*kindOf(value.getType()), element));
+  StageOp op = stage.create(builder, loc, segment, Iteration::Blocks, Direction::ToMatrix,
+                            Layout::Blocks);
+  Value result = op.getResult(0);
+  // A value stored in another type is a rounded copy: never read it in place of the value.
+  if (cast<ShapedType>(value.getType()).getElementType() == element)
+    matrix[value] = result;
+  return result;
+}
+
+void GroupChain::buildMatrix() {
+  for (Operation &op : rule.getBody().front()) {
+    auto space = op.getAttrOfType<IntegerAttr>(optim::kSpaceAttr);
+    if (!space || space.getInt() != int64_t(Space::Matrix))
+      continue;
+    if (auto orthogonalize = dyn_cast<optim::OrthogonalizeOp>(op)) {
+      Type element = orthogonalize.getSource().getType().getElementType();
+      Value source = materialize(orthogonalize.getSource(), element);
+      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), source.getType(), source,
+                                                    orthogonalize.getCoefficientsAttr(),
+                                                    orthogonalize.getEpsAttr());
+      created->setAttr("comm.segment", segment);
+      matrix[orthogonalize.getResult()] = created.getResult();
+    } else if (auto reduce = dyn_cast<optim::ReduceOp>(op)) {
+      Value source = materialize(reduce.getSource(), builder.getF32Type());
+      ValueKind kind = *kindOf(reduce.getResult().getType());
+      SmallVector<Value> outs = {batch(kind, builder.getF32Type())};
+      SmallVector<Type> types = {outs[0].getType()};
+      if (kind == ValueKind::One) { // row partials
+        outs.push_back(batch(ValueKind::Rows, builder.getF32Type()));
+        types.push_back(outs[1].getType());
+      }
+      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(), source,
+                                                  outs, segment.getValue());
+      matrix[reduce.getResult()] = created.getResults()[0];
+    }
+    // Elementwise operations are cloned into the stages that need them.
+  }
+}

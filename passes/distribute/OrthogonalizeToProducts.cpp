@@ -1,0 +1,175 @@
+//===- OrthogonalizeToProducts.cpp - Newton–Schulz as batched products -----===//
+
+#include "passes/distribute/Passes.h"
+
+#include "dialects/comm/Comm.h"
+#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/products/Products.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+using optim::ProductOp;
+
+namespace stepc::distribute {
+#define GEN_PASS_DEF_ORTHOGONALIZETOPRODUCTS
+#include "passes/distribute/Passes.h.inc"
+} // namespace stepc::distribute
+
+namespace {
+
+class Expansion {
+public:
+  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, const TargetShape &target)
+      : builder(op), op(op), segment(segment), target(target), loc(op.getLoc()) {
+    auto type = cast<RankedTensorType>(op.getSource().getType());
+    element = type.getElementType();
+    rows = type.getDimSize(1);
+    cols = type.getDimSize(2);
+    small = std::min(rows, cols);
+    count = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(), Direction::ToMatrix,
+                             optim::ValueKind::Full, Layout::Blocks);
+  }
+
+  Value run() {
+    Value x = normalize(op.getSource());
+    bool tall = rows > cols;
+    for (auto [a, b, c] : op.getSteps()) {
+      // Of a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
+      Value gram = product(x, x, Value(), 1.0, 0.0, small, small, true, tall, !tall);
+      Value poly = c == 0.0 ? scale(gram, b) : product(gram, gram, gram, c, b, small, small, true);
+      x = tall ? product(x, poly, x, 1.0, a, rows, cols) : product(poly, x, x, 1.0, a, rows, cols);
+    }
+    return x;
+  }
+
+private:
+  Value empty(int64_t r, int64_t c, Type type) {
+    return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c}, type,
+                                   ValueRange{count});
+  }
+
+  /// A stage over blocks of one full out.
+  Value stage(ValueRange ins, Value init,
+              llvm::function_ref<Value(OpBuilder &, ValueRange arguments)> body) {
+    SmallVector<Type> arguments;
+    for (Value in : ins)
+      arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
+    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(), Iteration::Blocks,
+                                   Direction::ToMatrix, Layout::Blocks, ins, ValueRange(),
+                                   ValueRange(init), Value());
+    OpBuilder::InsertionGuard guard(builder);
+    Block *block = builder.createBlock(&created.getBody(), {}, arguments,
+                                       SmallVector<Location>(arguments.size(), loc));
+    Value result = body(builder, block->getArguments());
+    if (!element.isF32())
+      result = arith::TruncFOp::create(builder, loc, element, result);
+    comm::YieldOp::create(builder, loc, result);
+    return created.getResult(0);
+  }
+
+  Value widen(Value value) {
+    if (value.getType().isF32())
+      return value;
+    return arith::ExtFOp::create(builder, loc, builder.getF32Type(), value);
+  }
+
+  Value constant(double value) {
+    return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
+  }
+
+  Value normalize(Value x) {
+    Type f32 = builder.getF32Type();
+    SmallVector<Value> outs = {empty(1, 1, f32), empty(rows, 1, f32)};
+    SmallVector<Type> types = {outs[0].getType(), outs[1].getType()};
+    auto norm = optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
+                                             segment.getValue());
+    Value init = empty(rows, cols, element);
+    return stage({x, norm.getResults()[0]}, init, [&](OpBuilder &, ValueRange arguments) {
+      Value floor = constant(op.getEps().convertToDouble());
+      Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
+      return Value(arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor));
+    });
+  }
+
+  Value scale(Value x, double factor) {
+    Value init = empty(small, small, element);
+    return stage(x, init, [&](OpBuilder &, ValueRange arguments) {
+      return Value(arith::MulFOp::create(builder, loc, widen(arguments[0]), constant(factor)));
+    });
+  }
+
+  Value product(Value lhs, Value rhs, Value addend, double alpha, double beta, int64_t m, int64_t n,
+                bool symmetric = false, bool transposeLhs = false, bool transposeRhs = false) {
+    SmallVector<Value> outs = {empty(m, n, element)};
+    SmallVector<Type> types = {outs[0].getType()};
+    auto lhsType = cast<RankedTensorType>(lhs.getType());
+    int64_t k = lhsType.getDimSize(transposeLhs ? 1 : 2);
+    int64_t scratch = kernels::productScratchElements(m, n, k, target);
+    if (scratch > 0) {
+      outs.push_back(tensor::EmptyOp::create(builder, loc,
+                                             ArrayRef<int64_t>{ShapedType::kDynamic, 1, scratch},
+                                             builder.getF32Type(), ValueRange{count}));
+      types.push_back(outs[1].getType());
+    }
+    auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
+    auto created = ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
+                                     builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
+                                     unit(transposeLhs), unit(transposeRhs), unit(symmetric), segment);
+    return created.getResults()[0];
+  }
+
+  OpBuilder builder;
+  optim::OrthogonalizeOp op;
+  FlatSymbolRefAttr segment;
+  const TargetShape &target;
+  Location loc;
+  Type element;
+  int64_t rows, cols, small;
+  Value count; // blocks that this rank computes
+};
+
+class OrthogonalizeToProducts
+    : public stepc::distribute::impl::OrthogonalizeToProductsBase<OrthogonalizeToProducts> {
+public:
+  using OrthogonalizeToProductsBase::OrthogonalizeToProductsBase;
+
+private:
+  void runOnOperation() override {
+    std::string name = chip;
+    if (auto attr = getOperation()->getAttrOfType<StringAttr>(kChipAttr); attr && name.empty())
+      name = attr.str();
+    if (name.empty()) {
+      llvm::Expected<std::string> host = chipOfTarget("cpu");
+      if (!host) {
+        getOperation().emitError(llvm::toString(host.takeError()));
+        return signalPassFailure();
+      }
+      name = *host;
+    }
+    llvm::Expected<TargetShape> target = shapeOfChip(name);
+    if (!target) {
+      getOperation().emitError(llvm::toString(target.takeError()));
+      return signalPassFailure();
+    }
+    SmallVector<optim::OrthogonalizeOp> ops;
+    for (auto step : getOperation().getOps<func::FuncOp>())
+      step.walk([&](optim::OrthogonalizeOp op) { ops.push_back(op); });
+    for (optim::OrthogonalizeOp op : ops) {
+      auto segment = op->getAttrOfType<FlatSymbolRefAttr>("comm.segment");
+      auto type = cast<RankedTensorType>(op.getSource().getType());
+      if (!segment || type.getRank() != 3) {
+        op.emitOpError("expected a batch of blocks with comm.segment, found ") << type;
+        return signalPassFailure();
+      }
+      op.getResult().replaceAllUsesWith(Expansion(op, segment, *target).run());
+      op.erase();
+    }
+  }
+};
+
+} // namespace

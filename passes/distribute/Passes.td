@@ -1,0 +1,54 @@
+//===- Passes.td - Passes from level 2 (decided) to level 3 (comm) *- tablegen -*-===//
+#ifndef STEPC_PASSES_DISTRIBUTE_PASSES_TD
+#define STEPC_PASSES_DISTRIBUTE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
+  let summary = "Write the decided step as one program for all ranks";
+  let description = [{
+    One chain of stages, exchanges and matrix operations per group and wave, over one `comm.segment` each. It decides
+    nothing: spaces, strategies, owners and waves are read from attributes.
+
+    ```mlir
+    optim.group @g0 rule @Muon parameters [@a] strategy owner owners [0] … {waves = array<i64: 0>}
+    // becomes
+    comm.segment @g0_w0 group @g0 blocks [0] {wave = 0 : i64}
+    func.func @step() {
+      …
+      %s = comm.stage @g0_w0 over shards to_matrix send …
+      %r = comm.exchange %w to_matrix sends [@g0_w0] …
+      %x = comm.copy @g0_w0 to_matrix full from receive to blocks …
+      %o = optim.orthogonalize %x … : tensor<?x8x16xbf16>
+      …
+    ```
+  }];
+  let dependentDialects = ["::stepc::comm::CommDialect", "::mlir::func::FuncDialect",
+                           "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
+}
+
+def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::ModuleOp"> {
+  let summary = "Expand Newton–Schulz into a norm, a scaling and batched products";
+  let description = [{
+    The sequence is the meaning of `optim.orthogonalize`. X Xᵀ and the polynomial in it are marked symmetric.
+    Each product gets the packing scratch that the target asks for.
+
+    ```mlir
+    %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 {comm.segment = @g0} : tensor<?x8x16xbf16>
+    // becomes
+    %n = optim.block_reduce norm @g0 %x …
+    %0 = comm.stage @g0 over blocks … // x / max(n, eps)
+    %a = optim.product @g0 %0, %0 … {alpha = 1.0, beta = 0.0, symmetric, transpose_rhs}
+    %b = optim.product @g0 %a, %a plus %a … {alpha = 2.0, beta = -4.0, symmetric}
+    %o = optim.product @g0 %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"\"\"",
+           "chip whose kernels size the scratch; empty: the module's stepc.chip, or this machine">,
+  ];
+  let dependentDialects = ["::stepc::comm::CommDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+#endif

@@ -1,0 +1,62 @@
+//===- StageBuilder.h - Fuse elementwise operations of a rule ---*- C++ -*-===//
+#ifndef STEPC_PASSES_DISTRIBUTE_STAGEBUILDER_H
+#define STEPC_PASSES_DISTRIBUTE_STAGEBUILDER_H
+
+#include "dialects/comm/Comm.h"
+#include "dialects/optim/Optim.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace stepc::distribute {
+
+/// The scalars of a rule that meet its tensors: one column of the table each.
+struct ScalarColumns {
+  llvm::SmallVector<mlir::Value> values; // f64 values of the rule, distinct
+  mlir::Value table;                     // of comm.scalars; null when there are none
+  /// The column of a value, or -1.
+  int64_t find(mlir::Value value) const;
+};
+
+/// Collects the non-constant f64 operands of the rule's splats.
+ScalarColumns collectColumns(optim::RuleOp rule);
+
+/// Clones the f64 operations that compute `value` into the builder's block.
+mlir::Value cloneScalar(mlir::OpBuilder &builder, mlir::Value value, mlir::IRMapping &mapping);
+
+/// Builds one comm.stage from values of a rule: what is a leaf becomes an input, what leads from leaves to the
+/// outputs is cloned into the region.
+class StageBuilder {
+public:
+  /// `leaves`: rule value → shards, staged tensor or batch that holds it.
+  StageBuilder(const llvm::DenseMap<mlir::Value, mlir::Value> &leaves, const ScalarColumns &columns)
+      : leaves(leaves), columns(columns) {}
+
+  /// Stores a rule value in shards, rounded to their element type.
+  void write(mlir::Value value, mlir::Value shards) { writes.push_back({value, shards}); }
+  /// Gives a rule value as a staged out of that tensor type.
+  void yield(mlir::Value value, mlir::Value init) { outs.push_back({value, init}); }
+  bool empty() const { return writes.empty() && outs.empty(); }
+
+  comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc, mlir::FlatSymbolRefAttr segment,
+                       comm::Iteration iteration, comm::Direction direction, comm::Layout layout);
+
+private:
+  struct Output {
+    mlir::Value value, place;
+  };
+  void collect(mlir::Value value);
+  mlir::Value scalarOf(mlir::OpBuilder &builder, mlir::Value value);
+
+  const llvm::DenseMap<mlir::Value, mlir::Value> &leaves;
+  const ScalarColumns &columns;
+  llvm::SmallVector<Output> writes, outs;
+  llvm::SetVector<mlir::Value> inputs; // rule values that are leaves
+  llvm::DenseSet<mlir::Value> visited;
+  bool usesColumns = false;
+  llvm::DenseMap<mlir::Value, mlir::Value> scalars; // rule value → region value
+  mlir::Block *body = nullptr;
+};
+
+} // namespace stepc::distribute
+
+#endif

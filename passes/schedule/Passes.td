@@ -1,0 +1,61 @@
+//===- Passes.td - Passes from level 3 (comm) to level 4 (scheduled) *- tablegen -*-===//
+#ifndef STEPC_PASSES_SCHEDULE_PASSES_TD
+#define STEPC_PASSES_SCHEDULE_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def BufferizeProgram : Pass<"comm-bufferize", "::mlir::ModuleOp"> {
+  let summary = "One-Shot bufferization of the program, without copies";
+  let description = [{
+    Destinations become `memref.alloc`; every operation then writes to its destination. A copy that bufferization would have to insert is
+    an error: past this level there is none.
+
+    ```mlir
+    %e = tensor.empty(%n) : tensor<?xbf16>
+    %s = comm.stage … outs(%e : tensor<?xbf16>) … -> tensor<?xbf16>
+    // becomes
+    %e = memref.alloc(%n) : memref<?xbf16>
+    comm.stage … outs(%e : memref<?xbf16>) …
+    ```
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect", "::mlir::memref::MemRefDialect"];
+}
+
+def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
+  let summary = "Merge the exchanges of a wave and overlap waves";
+  let description = [{
+    The exchanges of one wave and direction become one `comm.start` and its `comm.wait`. The order is: stages in of wave k+1 and the
+    start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
+    wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
+    starts.
+
+    ```mlir
+    comm.stage @g0_w0 …
+    comm.exchange %w to_matrix sends [@g0_w0] …
+    comm.stage @g1_w0 …
+    comm.exchange %w to_matrix sends [@g1_w0] …
+    // becomes
+    comm.stage @g0_w0 …
+    comm.stage @g1_w0 …
+    %t = comm.start %w to_matrix order 0 sends [@g0_w0, @g1_w0] …
+    comm.wait %t
+    ```
+  }];
+}
+
+def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
+  let summary = "Give every buffer its place in one static workspace";
+  let description = [{
+    A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
+    Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The workspace
+    must obey the module's `comm.workspace_limit`.
+
+    ```mlir
+    %b = memref.alloc(%n) : memref<?xbf16>
+    // becomes
+    %b = comm.buffer offset 0 bytes 4096 (%n) : memref<?xbf16>
+    ```
+  }];
+}
+
+#endif

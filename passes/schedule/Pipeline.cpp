@@ -1,0 +1,23 @@
+//===- Pipeline.cpp - comm → scheduled -------------------------------------===//
+
+#include "passes/schedule/Passes.h"
+
+#include "passes/verify/Passes.h"
+
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
+  // Once, on the way out of tensors; a copy is an error.
+  manager.addPass(createBufferizeProgram());
+  // Before places are given: the order decides what lives when.
+  manager.addPass(createPipelineWaves());
+  manager.addPass(createAssignArena());
+  // Nothing is emitted that is not proven.
+  manager.addPass(verify::createVerifyPlan());
+}
+
+void stepc::schedule::registerSchedulePipeline() {
+  PassPipelineRegistration<>("stepc-schedule", "comm → scheduled", buildSchedulePipeline);
+}

@@ -1,0 +1,216 @@
+//===- PipelineWaves.cpp - Merge exchanges and overlap waves ---------------===//
+//
+// The program comes as chains, one per group and wave: in, exchange, matrix, exchange,
+// out. Each operation gets a phase from its place in its chain; the phases are
+// then laid out anew. Operations without effects (extents, shards, allocations)
+// move to their first use.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/schedule/Passes.h"
+
+#include "dialects/comm/Comm.h"
+#include "dialects/optim/Optim.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+
+namespace stepc::schedule {
+#define GEN_PASS_DEF_PIPELINEWAVES
+#include "passes/schedule/Passes.h.inc"
+} // namespace stepc::schedule
+
+namespace {
+
+/// What one wave does, in order.
+struct Wave {
+  SmallVector<Operation *> in, matrix, out;         // of chains that exchange
+  SmallVector<CollectiveOpInterface> there, back;   // to matrix, to shards
+  SmallVector<Operation *> local;                   // chains without exchange, whole
+};
+
+/// The segment that an operation works on; null for collectives and scalars.
+FlatSymbolRefAttr segmentOf(Operation *op) {
+  return op->getAttrOfType<FlatSymbolRefAttr>("segment");
+}
+
+class Pipeliner {
+public:
+  explicit Pipeliner(func::FuncOp step) : step(step), builder(step.getContext()) {}
+
+  LogicalResult run() {
+    if (failed(collect()))
+      return failure();
+    layOut();
+    return success();
+  }
+
+private:
+  LogicalResult collect() {
+    auto module = step->getParentOfType<ModuleOp>();
+    llvm::StringMap<int64_t> waveOf;
+    for (auto segment : module.getOps<SegmentOp>()) {
+      auto wave = segment->getAttrOfType<IntegerAttr>("wave");
+      waveOf[segment.getSymName()] = wave ? wave.getInt() : 0;
+    }
+    // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way back.
+    llvm::StringMap<int> progress;
+    llvm::StringSet<> exchanging, elementwise;
+    step.walk([&](CollectiveOpInterface op) {
+      for (Attribute segment : op.getSendSegments())
+        exchanging.insert(cast<FlatSymbolRefAttr>(segment).getValue());
+    });
+    for (auto segment : module.getOps<SegmentOp>()) {
+      auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(segment, segment.getGroupAttr());
+      if (group.getStrategy() == optim::Strategy::Elementwise)
+        elementwise.insert(segment.getSymName());
+    }
+    for (Operation &op : step.getBody().front()) {
+      if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
+        continue; // placed at its first use
+      if (isa<ScalarsOp>(op)) {
+        scalars.push_back(&op);
+        continue;
+      }
+      if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
+        StringRef name = cast<FlatSymbolRefAttr>(collective.getSendSegments()[0]).getValue();
+        bool there = collective.getDirection() == Direction::ToMatrix;
+        Wave &wave = waveAt(waveOf.lookup(name));
+        (there ? wave.there : wave.back).push_back(collective);
+        progress[name] = there ? 1 : 2;
+        continue;
+      }
+      FlatSymbolRefAttr segment = segmentOf(&op);
+      if (!segment)
+        return op.emitOpError("expected an operation on a segment, found none: it has no place in a wave");
+      StringRef name = segment.getValue();
+      Wave &wave = waveAt(waveOf.lookup(name));
+      if (elementwise.contains(name))
+        fillers.push_back(&op);
+      else if (!exchanging.contains(name))
+        wave.local.push_back(&op);
+      else if (progress.lookup(name) == 0)
+        wave.in.push_back(&op);
+      else
+        (progress.lookup(name) == 1 ? wave.matrix : wave.out).push_back(&op);
+    }
+    return success();
+  }
+
+  Wave &waveAt(int64_t index) {
+    if (int64_t(waves.size()) <= index)
+      waves.resize(index + 1);
+    return waves[index];
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Laying out
+  //===--------------------------------------------------------------------===//
+
+  /// Moves an operation to the end, after what it needs.
+  void place(Operation *op) {
+    for (Value operand : op->getOperands())
+      if (Operation *from = operand.getDefiningOp(); from && !placed.contains(from))
+        place(from);
+    placed.insert(op);
+    op->moveBefore(terminator);
+  }
+  void placeAll(ArrayRef<Operation *> ops) {
+    for (Operation *op : ops)
+      place(op);
+  }
+
+  /// One start for all collectives of a wave and direction; null when there are none.
+  Value start(ArrayRef<CollectiveOpInterface> collectives) {
+    if (collectives.empty())
+      return {};
+    SmallVector<Value> sends, receives;
+    SmallVector<Attribute> from, to;
+    SmallVector<int64_t> kinds;
+    for (CollectiveOpInterface op : collectives) {
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !placed.contains(def))
+          place(def);
+      llvm::append_range(sends, op.getSends());
+      llvm::append_range(receives, op.getReceives());
+      llvm::append_range(from, op.getSendSegments());
+      llvm::append_range(to, op.getReceiveSegments());
+      llvm::append_range(kinds, op.getKinds());
+    }
+    CollectiveOpInterface first = collectives.front();
+    Value communicator = first->getOperand(0);
+    builder.setInsertionPoint(terminator);
+    auto started = StartOp::create(builder, first.getLoc(), TokenType::get(builder.getContext()),
+                                   communicator, first.getDirection(), order++, sends, receives,
+                                   builder.getArrayAttr(from), builder.getArrayAttr(to), kinds);
+    placed.insert(started);
+    for (CollectiveOpInterface op : collectives)
+      op.erase();
+    return started.getToken();
+  }
+
+  void wait(Value token) {
+    if (!token)
+      return;
+    builder.setInsertionPoint(terminator);
+    placed.insert(WaitOp::create(builder, token.getLoc(), token));
+  }
+
+  void begin(size_t wave) {
+    placeAll(waves[wave].in);
+    tokens[wave] = start(waves[wave].there);
+  }
+
+  void finish(size_t wave) {
+    wait(backTokens[wave]);
+    placeAll(waves[wave].out);
+  }
+
+  void layOut() {
+    terminator = step.getBody().front().getTerminator();
+    tokens.resize(waves.size());
+    backTokens.resize(waves.size());
+    placeAll(scalars);
+    if (!waves.empty())
+      begin(0);
+    placeAll(fillers);
+    for (size_t wave = 0; wave < waves.size(); ++wave) {
+      if (wave + 1 < waves.size())
+        begin(wave + 1);
+      placeAll(waves[wave].local);
+      wait(tokens[wave]);
+      placeAll(waves[wave].matrix);
+      backTokens[wave] = start(waves[wave].back);
+      if (wave > 0)
+        finish(wave - 1);
+    }
+    if (!waves.empty())
+      finish(waves.size() - 1);
+    // What nothing uses any more stands in front; it goes.
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
+      if (&op != terminator && !placed.contains(&op) && op.use_empty())
+        op.erase();
+  }
+
+  func::FuncOp step;
+  OpBuilder builder;
+  std::vector<Wave> waves;
+  SmallVector<Operation *> scalars, fillers;
+  SmallVector<Value> tokens, backTokens;
+  llvm::DenseSet<Operation *> placed;
+  Operation *terminator = nullptr;
+  int64_t order = 0;
+};
+
+class PipelineWaves : public schedule::impl::PipelineWavesBase<PipelineWaves> {
+  void runOnOperation() override {
+    for (auto step : getOperation().getOps<func::FuncOp>())
+      if (failed(Pipeliner(step).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
