@@ -1,0 +1,58 @@
+//===- ElementwiseBody.cpp - A scalar region on scalars and vectors --------===//
+//
+// The vector body and the tail are clones of one region, operation by
+// operation, so an element's bits do not depend on which of them computes it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/StageKernel.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+Operation *ElementwiseBody::illegal() {
+  for (Operation &op : body.without_terminator())
+    if (op.getNumRegions() || !(isa<arith::ConstantOp>(op) || OpTrait::hasElementwiseMappableTraits(&op)))
+      return &op;
+  return nullptr;
+}
+
+void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArguments) {
+  for (auto [index, value] : llvm::enumerate(uniformArguments))
+    uniform.map(body.getArgument(firstUniform + index), value);
+  for (Operation &op : body.without_terminator())
+    if (llvm::all_of(op.getOperands(), [&](Value v) { return uniform.contains(v); }))
+      builder.clone(op, uniform);
+}
+
+SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments, int64_t width) {
+  auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
+  IRMapping values;
+  for (auto [index, value] : llvm::enumerate(arguments))
+    values.map(body.getArgument(index), value);
+  auto lookup = [&](Value value) {
+    if (Value known = values.lookupOrNull(value))
+      return known;
+    Value same = uniform.lookup(value);
+    if (width)
+      same = vector::BroadcastOp::create(builder, builder.loc, typeOf(value.getType()), same);
+    values.map(value, same);
+    return same;
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (llvm::all_of(op.getResults(), [&](Value v) { return uniform.contains(v); }))
+      continue;
+    for (Value operand : op.getOperands())
+      lookup(operand);
+    Operation *copy = builder.clone(op, values);
+    for (OpResult result : copy->getResults())
+      result.setType(typeOf(result.getType()));
+  }
+  SmallVector<Value> yielded;
+  for (Value value : body.getTerminator()->getOperands())
+    yielded.push_back(lookup(value));
+  return yielded;
+}
+
+} // namespace stepc::kernels

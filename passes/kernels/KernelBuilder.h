@@ -1,0 +1,74 @@
+//===- KernelBuilder.h - Pointers, loops and functions ----------*- C++ -*-===//
+//
+// The little vocabulary in which kernels are written: scf loops over i64, loads and
+// stores through LLVM pointers, arith and vector in between.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_KERNELBUILDER_H
+#define STEPC_PASSES_KERNELS_KERNELBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace stepc::kernels {
+
+class KernelBuilder : public mlir::OpBuilder {
+public:
+  KernelBuilder(mlir::MLIRContext *context, mlir::Location loc)
+      : OpBuilder(context), loc(loc), pointer(mlir::LLVM::LLVMPointerType::get(context)) {}
+
+  const mlir::Location loc;
+  const mlir::LLVM::LLVMPointerType pointer;
+
+  mlir::Value constant(int64_t value) {
+    return mlir::arith::ConstantIntOp::create(*this, loc, value, 64);
+  }
+  mlir::Value add(mlir::Value a, mlir::Value b) { return mlir::arith::AddIOp::create(*this, loc, a, b); }
+  mlir::Value mul(mlir::Value a, mlir::Value b) { return mlir::arith::MulIOp::create(*this, loc, a, b); }
+
+  /// The address of element `index` of an array of `element` at `base`.
+  mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value index) {
+    return mlir::LLVM::GEPOp::create(*this, loc, pointer, element, base, mlir::ValueRange{index});
+  }
+  mlir::Value address(mlir::Value base, mlir::Type element, int64_t index) {
+    return mlir::LLVM::GEPOp::create(*this, loc, pointer, element, base,
+                                     mlir::ArrayRef<mlir::LLVM::GEPArg>{int32_t(index)});
+  }
+  mlir::Value load(mlir::Type type, mlir::Value from, unsigned alignment = 0) {
+    return mlir::LLVM::LoadOp::create(*this, loc, type, from, alignment);
+  }
+  void store(mlir::Value value, mlir::Value to, unsigned alignment = 0) {
+    mlir::LLVM::StoreOp::create(*this, loc, value, to, alignment);
+  }
+  /// arguments[index] of a kernel.
+  mlir::Value argument(mlir::Value arguments, int64_t index) {
+    return load(pointer, address(arguments, pointer, index));
+  }
+
+  /// for (i = first; i < last; i += step) body(i)
+  void loop(mlir::Value first, mlir::Value last, int64_t step,
+            llvm::function_ref<void(mlir::Value)> body) {
+    auto forOp = mlir::scf::ForOp::create(*this, loc, first, last, constant(step));
+    InsertionGuard guard(*this);
+    setInsertionPointToStart(forOp.getBody());
+    body(forOp.getInductionVar());
+  }
+};
+
+/// Begins `llvm.func internal @name(!llvm.ptr, i64, i64)` at the module's end, with its return;
+/// the builder stands before that.
+mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name, KernelBuilder &builder);
+
+/// The external function `name`, declared when it is not yet.
+mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,
+                               llvm::ArrayRef<mlir::Type> arguments);
+
+/// A region as text that is equal for equal computations: no locations, no SSA names.
+std::string fingerprint(mlir::Region &region);
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,50 @@
+//===- LowerToKernels.cpp - Operations to launches -------------------------===//
+
+#include "passes/kernels/HostStep.h"
+#include "passes/kernels/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_LOWERTOKERNELS
+#include "passes/kernels/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
+  using LowerToKernelsBase::LowerToKernelsBase;
+
+  LogicalResult run(ModuleOp module) {
+    llvm::Expected<std::string> chip = chipOfTarget(target);
+    if (!chip)
+      return module.emitError(llvm::toString(chip.takeError()));
+    llvm::Expected<TargetShape> shape = shapeOfChip(*chip);
+    if (!shape)
+      return module.emitError(llvm::toString(shape.takeError()));
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    if (!step || step.isExternal() || !step.getBody().hasOneBlock())
+      return module.emitError("expected a scheduled program, found no func.func @step of one block");
+    if (!step->hasAttr(comm::kArenaAttr))
+      return step.emitOpError("expected the attribute ") << comm::kArenaAttr << ", which scheduling sets";
+    FailureOr<ProgramPlan> program = planFromModule(module);
+    if (failed(program))
+      return failure();
+
+    HostStep host(module, *program, *shape);
+    if (failed(host.lower(step.getBody().front())))
+      return failure();
+    step.erase();
+    module->setAttr(kChipAttr, StringAttr::get(&getContext(), *chip));
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (failed(run(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace stepc::kernels

@@ -1,0 +1,33 @@
+//===- Passes.h - From the scheduled program to the LLVM dialect -*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_PASSES_H
+#define STEPC_PASSES_KERNELS_PASSES_H
+
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <string>
+
+namespace stepc::kernels {
+
+#define GEN_PASS_DECL
+#include "passes/kernels/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "passes/kernels/Passes.h.inc"
+
+struct KernelOptions {
+  /// cpu (this machine) or cpu:<llvm cpu>.
+  std::string target = "cpu";
+};
+
+/// Level 4 (scheduled) to level 5 (kernels).
+void buildKernelsPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
+/// Level 5 (kernels) to level 6 (llvm).
+void buildLlvmPipeline(mlir::OpPassManager &manager);
+
+/// The passes, and the pipelines as `stepc-kernels{target=…}` and `stepc-llvm`.
+void registerKernelPasses();
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,116 @@
+//===- Passes.td - From the scheduled program to the LLVM dialect -*- tablegen -*-===//
+#ifndef STEPC_PASSES_KERNELS_PASSES_TD
+#define STEPC_PASSES_KERNELS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
+  let summary = "Makes each operation of a scheduled program a launch of a kernel";
+  let description = [{
+    Every stage and scalar stage becomes a function of the kernel ABI (runtime/include/stepc/kernel_abi.h),
+    one per distinct computation; products and reductions get theirs from passes/kernels/products.
+    The step becomes straight-line calls of the runtime. The tables, exchanges and launches of the plan
+    are written on it; groups and segments stay as symbols.
+
+    Before:
+    ```mlir
+    func.func @step() attributes {comm.arena_bytes = 64 : i64} {
+      %t = comm.buffer offset 0 bytes 4 : memref<1x1xf32>
+      comm.scalars @g0 outs(%t : memref<1x1xf32>) { ... }
+      %p = comm.shards parameter @g0 : !comm.shards<@g0, f32>
+      comm.stage @g0 over shards to_matrix none ins(%p, ...) writes(%p) scalars(%t) { ... }
+      return
+    }
+    ```
+    After:
+    ```mlir
+    llvm.func internal @Sgd_elementwise_f32(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+      scf.for %item = %first to %last step %c1 { ... vector<16xf32> ... }
+      llvm.return
+    }
+    llvm.func @stepc_program_step(%context: !llvm.ptr)
+        attributes {stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ], ...} {
+      llvm.call @stepc_rt_launch_group(%context, ...)
+      llvm.call @stepc_rt_launch_chunks(%context, ...)
+      llvm.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"cpu\"",
+           "what the code is for: cpu (this machine) or cpu:<llvm cpu>">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
+  let summary = "Spells out the operations whose bits a chip or a library could decide";
+  let description = [{
+    Afterwards kernels hold only IEEE operations, integer operations and calls on single elements:
+    - bf16 ↔ f32 as integer operations (round to nearest, ties to even; NaN stays NaN, quiet); f16 ↔ f32 likewise
+      on chips without conversions in hardware;
+    - exp and log of f32 as one polynomial sequence, the same for vectors and scalars (≤ 2 ulp);
+    - rsqrt as 1 / sqrt: two roundings;
+    - a power of f32 with a constant whole exponent up to 4 as products (its inverse when negative), any other
+      as a call of libm's powf for each element.
+    f64 (scalar stages) keeps calling libm.
+
+    Before:
+    ```mlir
+    %r = math.rsqrt %x : vector<16xf32>
+    ```
+    After:
+    ```mlir
+    %one = arith.constant dense<1.0> : vector<16xf32>
+    %s = math.sqrt %x : vector<16xf32>
+    %r = arith.divf %one, %s : vector<16xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
+  let summary = "Turns the symbols of the plan into its bytes, and names the library";
+  let description = [{
+    Defines what kernel_abi.h expects of a program: `stepc_program_abi_version`, `stepc_program_plan` and
+    `stepc_program_plan_bytes`, and the library's entry `<name>_library`. The plan's program hash is that of the
+    kernels, locations left out. Symbols of optim and comm are gone afterwards.
+
+    Before:
+    ```mlir
+    optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+    llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.launches = [...], ...} { ... }
+    ```
+    After:
+    ```mlir
+    llvm.mlir.global constant hidden @stepc_program_plan("STEPCPLN...") : !llvm.array<1024 x i8>
+    llvm.func hidden @stepc_program_step(%context: !llvm.ptr) { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
+  let summary = "Refuses what may not survive a level, by name";
+  let description = [{
+    At level `kernels` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM
+    dialect. The IR does not change, but for the module's `stepc.level`.
+
+    Before:
+    ```mlir
+    module attributes {stepc.level = "scheduled"} { llvm.func @stepc_program_step(%c: !llvm.ptr) { ... } }
+    ```
+    After:
+    ```mlir
+    module attributes {stepc.level = "kernels"} { llvm.func @stepc_program_step(%c: !llvm.ptr) { ... } }
+    ```
+  }];
+  let options = [
+    Option<"level", "level", "std::string", "\"kernels\"", "kernels or llvm">,
+  ];
+}
+
+#endif

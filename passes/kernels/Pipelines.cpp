@@ -1,0 +1,71 @@
+//===- Pipelines.cpp - Levels 4 to 6 ---------------------------------------===//
+
+#include "passes/kernels/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+static std::unique_ptr<Pass> verifyLevel(const char *level) {
+  VerifyLevelOptions options;
+  options.level = level;
+  return createVerifyLevel(options);
+}
+
+void buildKernelsPipeline(OpPassManager &manager, const KernelOptions &options) {
+  LowerToKernelsOptions lower;
+  lower.target = options.target;
+  // The one pass that leaves the program of operations for calls.
+  manager.addPass(createLowerToKernels(lower));
+  // Here, so that level 5 shows every rounding.
+  manager.addPass(createExpandNumerics());
+  // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
+  // Nothing that computes may be left without a kernel.
+  manager.addPass(verifyLevel("kernels"));
+}
+
+void buildLlvmPipeline(OpPassManager &manager) {
+  // First, so that the conversions below meet no rule of the optim dialect.
+  manager.addPass(createEmbedPlan());
+  // Vectors of several axes (products' tiles) become loops and one-dimensional ones, then LLVM's.
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertVectorToSCFPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());
+  manager.addPass(createConvertVectorToLLVMPass());
+  // One pass per dialect that is left; their order is free.
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertMathToLLVMPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
+  manager.addPass(createConvertControlFlowToLLVMPass());
+  manager.addPass(createUBToLLVMConversionPass());
+  // The passes above leave casts between their types, which are equal here.
+  manager.addPass(createReconcileUnrealizedCastsPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
+  // Nothing else can be translated.
+  manager.addPass(verifyLevel("llvm"));
+}
+
+namespace {
+struct KernelsPipelineOptions : PassPipelineOptions<KernelsPipelineOptions> {
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cpu:<llvm cpu>"), llvm::cl::init("cpu")};
+};
+} // namespace
+
+void registerKernelPasses() {
+  registerKernelsPasses();
+  PassPipelineRegistration<KernelsPipelineOptions>(
+      "stepc-kernels", "Level 4 (scheduled) to level 5 (kernels)",
+      [](OpPassManager &manager, const KernelsPipelineOptions &options) {
+        buildKernelsPipeline(manager, {options.target});
+      });
+  PassPipelineRegistration<>("stepc-llvm", "Level 5 (kernels) to level 6 (llvm)",
+                             [](OpPassManager &manager) { buildLlvmPipeline(manager); });
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,70 @@
+//===- StageKernel.h - Kernels of stages and scalar stages ------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_STAGEKERNEL_H
+#define STEPC_PASSES_KERNELS_STAGEKERNEL_H
+
+#include "dialects/comm/Comm.h"
+#include "passes/kernels/KernelBuilder.h"
+
+#include "llvm/ADT/StringMap.h"
+
+namespace stepc::kernels {
+
+/// What stands in a slot of a kernel's arguments; the host fills it in this order.
+struct KernelArgument {
+  enum Kind {
+    Chunks,    ///< rows of the stage's table
+    Scalars,   ///< the scalar table, so that the plan's parameter indexes it
+    BlockRows, ///< the number R of a block's rows, as an integer
+    Operand,   ///< `value`: base of a buffer, or the pointer table of shards
+  };
+  Kind kind;
+  mlir::Value value;
+};
+
+struct StageKernel {
+  mlir::LLVM::LLVMFuncOp kernel;
+  llvm::SmallVector<KernelArgument> arguments;
+};
+
+/// Makes kernels, one per distinct computation, and names them by rule, stage and types.
+class KernelCache {
+public:
+  explicit KernelCache(mlir::ModuleOp module) : module(module) {}
+
+  mlir::FailureOr<StageKernel> stage(comm::StageOp op);
+  /// arguments: the record of the group's first parameter, the table.
+  mlir::FailureOr<mlir::LLVM::LLVMFuncOp> scalars(comm::ScalarsOp op);
+
+private:
+  /// The kernel of `key`, or a new function of that name (made unique) that `emit` fills.
+  mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+  get(const std::string &key, std::string name, mlir::Location loc,
+      llvm::function_ref<mlir::LogicalResult(KernelBuilder &, mlir::LLVM::LLVMFuncOp)> emit);
+
+  mlir::ModuleOp module;
+  llvm::StringMap<mlir::LLVM::LLVMFuncOp> kernels;
+};
+
+/// Clones an elementwise region in two parts: what depends on the element, and what is the same for
+/// all elements of a chunk.
+class ElementwiseBody {
+public:
+  /// `firstUniform`: from this argument on, arguments are the same for all elements.
+  ElementwiseBody(mlir::Block &body, unsigned firstUniform) : body(body), firstUniform(firstUniform) {}
+
+  /// An op that has no elementwise form on vectors, or null.
+  mlir::Operation *illegal();
+  /// Emits the uniform part once, where the builder stands.
+  void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
+  /// Emits the rest on vectors of `width` elements (0: on scalars); returns what is yielded.
+  llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments, int64_t width);
+
+private:
+  mlir::Block &body;
+  unsigned firstUniform;
+  mlir::IRMapping uniform;
+};
+
+} // namespace stepc::kernels
+
+#endif

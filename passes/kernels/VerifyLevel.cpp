@@ -1,0 +1,49 @@
+//===- VerifyLevel.cpp - What may not survive a level ----------------------===//
+
+#include "dialects/comm/Comm.h"
+#include "passes/kernels/Passes.h"
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_VERIFYLEVEL
+#include "passes/kernels/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+/// What stays as a symbol until the plan is bytes.
+bool isSymbolOfPlan(Operation *op) {
+  return isa<optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp, comm::SegmentOp>(op);
+}
+
+struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
+  using VerifyLevelBase::VerifyLevelBase;
+
+  bool isLegal(Operation *op) {
+    StringRef dialect = op->getName().getDialectNamespace();
+    if (level == "llvm")
+      return dialect == "llvm";
+    return llvm::is_contained({"llvm", "scf", "cf", "vector", "arith", "math", "ub"}, dialect);
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (level != "kernels" && level != "llvm") {
+      module.emitError("expected level kernels or llvm, found '") << level << "'";
+      return signalPassFailure();
+    }
+    WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (level == "kernels" && isSymbolOfPlan(op))
+        return WalkResult::skip();
+      if (isLegal(op))
+        return WalkResult::advance();
+      op->emitOpError("expected to be lowered before level ") << level << ", but is still here";
+      return WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      return signalPassFailure();
+    module->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), level));
+  }
+};
+
+} // namespace
+} // namespace stepc::kernels
