@@ -1,0 +1,310 @@
+//===- Mpi.cpp - Ranks that are processes of an MPI job ----------------------===//
+//
+// Two duplicates of the trainer's communicator: one for the messages of exchanges, one for
+// the notice of an abort, which a rank looks for whenever it has to wait. MPI keeps the
+// order of messages of one tag, as transport.h asks.
+//
+//===----------------------------------------------------------------------===//
+#define OMPI_SKIP_MPICXX 1
+#include "stepc/mpi.h"
+#include "runtime/core/Text.h"
+#include "stepc/stepc.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+// A count is an int in MPI 3: longer messages travel in parts.
+#if !defined(STEPC_MPI_PART_BYTES)
+#define STEPC_MPI_PART_BYTES (int64_t(1) << 30)
+#endif
+
+namespace {
+
+using stepc::runtime::copyText;
+using stepc::runtime::format;
+
+constexpr int kNoticeTag = 1;
+constexpr int kNoticeBytes = 512;
+
+/// What a request moves.
+struct Part {
+  int32_t peer;
+  bool isSend;
+  int64_t bytes, tag;
+};
+
+struct Handle {
+  std::vector<MPI_Request> requests;
+  std::vector<Part> parts;
+  std::vector<int> indices;
+  std::vector<MPI_Status> statuses;
+  int remaining = 0;
+  bool inUse = false;
+};
+
+struct World {
+  MPI_Comm data = MPI_COMM_NULL, control = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+  int64_t largestTag = 32767; // what MPI promises
+  std::vector<std::unique_ptr<Handle>> handles; // used again: steps do not allocate
+  std::string abortText;                        // not empty: given up
+  bool notified = false;
+  char notice[kNoticeBytes] = "";
+  std::vector<MPI_Request> notices;
+};
+
+std::string mpiError(int code) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  return std::string(text, length);
+}
+
+Handle &freeHandle(World &world) {
+  for (auto &handle : world.handles)
+    if (!handle->inUse)
+      return *handle;
+  return *world.handles.emplace_back(std::make_unique<Handle>());
+}
+
+/// Adopts the reason of a peer that has given up.
+void lookForNotice(World &world) {
+  int found = 0;
+  MPI_Status status;
+  if (!world.abortText.empty() ||
+      MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, world.control, &found, &status) || !found)
+    return;
+  char text[kNoticeBytes] = "";
+  if (!MPI_Recv(text, kNoticeBytes, MPI_CHAR, status.MPI_SOURCE, kNoticeTag, world.control,
+                MPI_STATUS_IGNORE))
+    text[kNoticeBytes - 1] = '\0';
+  world.abortText = format("rank %d aborted: %s", status.MPI_SOURCE, text);
+}
+
+int begin(World &world, Handle &handle, const stepc_message &message) {
+  for (int64_t at = 0; at < message.bytes; at += STEPC_MPI_PART_BYTES) {
+    int bytes = int(std::min<int64_t>(STEPC_MPI_PART_BYTES, message.bytes - at));
+    char *buffer = static_cast<char *>(message.buffer) + at;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = message.is_send ? MPI_Isend(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
+                                           world.data, &request)
+                               : MPI_Irecv(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
+                                           world.data, &request);
+    if (code)
+      return code;
+    handle.requests.push_back(request);
+    handle.parts.push_back({message.peer, message.is_send != 0, bytes, message.tag});
+    ++handle.remaining;
+  }
+  return MPI_SUCCESS;
+}
+
+int32_t start(void *context, const stepc_message *messages, int64_t count, void **out, char *error,
+              int64_t errorSize) try {
+  World &world = *static_cast<World *>(context);
+  lookForNotice(world);
+  if (!world.abortText.empty()) {
+    copyText(error, errorSize, world.abortText);
+    return STEPC_ERROR_TRANSPORT;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    if (messages[i].tag < 0 || messages[i].tag > world.largestTag) {
+      copyText(error, errorSize, format("tag %lld is beyond the %lld of this MPI",
+                                        (long long)messages[i].tag, (long long)world.largestTag));
+      return STEPC_ERROR_TRANSPORT;
+    }
+  Handle &handle = freeHandle(world);
+  handle.requests.clear();
+  handle.parts.clear();
+  handle.remaining = 0;
+  handle.inUse = true;
+  // Receives first: a message that finds its receive needs no copy on the way.
+  int code = MPI_SUCCESS;
+  for (bool sends : {false, true})
+    for (int64_t i = 0; i < count && !code; ++i)
+      if ((messages[i].is_send != 0) == sends)
+        code = begin(world, handle, messages[i]);
+  // What was begun stays with the handle, for `abort` to take back.
+  if (code) {
+    copyText(error, errorSize, mpiError(code));
+    return STEPC_ERROR_TRANSPORT;
+  }
+  handle.indices.resize(handle.requests.size());
+  handle.statuses.resize(handle.requests.size());
+  *out = &handle;
+  return STEPC_OK;
+} catch (const std::bad_alloc &) {
+  copyText(error, errorSize, "out of memory");
+  return STEPC_ERROR_TRANSPORT;
+}
+
+/// Advances a handle; the text says what went wrong.
+std::string progress(World &world, Handle &handle) {
+  int count = 0;
+  int code = MPI_Testsome(int(handle.requests.size()), handle.requests.data(), &count,
+                          handle.indices.data(), handle.statuses.data());
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
+    return mpiError(code);
+  if (count == MPI_UNDEFINED)
+    return {};
+  for (int i = 0; i < count; ++i) {
+    const Part &part = handle.parts[handle.indices[i]];
+    const MPI_Status &status = handle.statuses[i];
+    if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS &&
+        status.MPI_ERROR != MPI_ERR_PENDING)
+      return format("%s rank %d, %lld bytes with tag %lld: ", part.isSend ? "to" : "from",
+                    part.peer, (long long)part.bytes, (long long)part.tag) +
+             mpiError(status.MPI_ERROR);
+    if (!part.isSend) {
+      int bytes = 0;
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      if (bytes != part.bytes)
+        return format("rank %d sends %d bytes with tag %lld to rank %d, which expects %lld",
+                      part.peer, bytes, (long long)part.tag, world.rank, (long long)part.bytes);
+    }
+    --handle.remaining;
+  }
+  return {};
+}
+
+/// Names the peers that a handle waits for: "rank 1, rank 3".
+void listPending(const World &world, const Handle &handle, char *error, int64_t errorSize) {
+  int64_t at = 0;
+  if (!error || errorSize <= 0)
+    return;
+  *error = '\0';
+  for (int peer = 0; peer < world.size; ++peer)
+    for (size_t i = 0; i < handle.parts.size(); ++i)
+      if (handle.parts[i].peer == peer && handle.requests[i] != MPI_REQUEST_NULL) {
+        if (at + 16 <= errorSize)
+          at += std::snprintf(error + at, errorSize - at, "%srank %d", at ? ", " : "", peer);
+        break;
+      }
+}
+
+int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
+  World &world = *static_cast<World *>(context);
+  Handle &handle = *static_cast<Handle *>(opaque);
+  std::string failure = progress(world, handle);
+  // What is complete counts, even when a peer gave up since.
+  if (failure.empty() && handle.remaining == 0) {
+    handle.inUse = false;
+    return 1;
+  }
+  if (failure.empty()) {
+    lookForNotice(world);
+    failure = world.abortText;
+  }
+  if (failure.empty()) {
+    listPending(world, handle, error, errorSize);
+    return 0;
+  }
+  copyText(error, errorSize, failure);
+  return -STEPC_ERROR_TRANSPORT;
+} catch (const std::bad_alloc &) {
+  copyText(error, errorSize, "out of memory");
+  return -STEPC_ERROR_TRANSPORT;
+}
+
+void abort(void *context, const char *reason) {
+  World &world = *static_cast<World *>(context);
+  // A reason that came from a peer has reached the others as well, or will.
+  lookForNotice(world);
+  bool ours = world.abortText.empty();
+  if (ours)
+    world.abortText = format("rank %d aborted: %s", world.rank, reason ? reason : "");
+  for (auto &handle : world.handles)
+    for (size_t i = 0; handle->inUse && i < handle->requests.size(); ++i)
+      // Sends cannot be taken back in practice; the library keeps their memory.
+      if (handle->requests[i] != MPI_REQUEST_NULL && !handle->parts[i].isSend)
+        MPI_Cancel(&handle->requests[i]);
+  if (!ours || world.notified)
+    return;
+  world.notified = true;
+  copyText(world.notice, kNoticeBytes, reason ? reason : "");
+  for (int peer = 0; peer < world.size; ++peer) {
+    if (peer == world.rank)
+      continue;
+    // Small enough to be sent at once: nobody waits for a peer that is gone.
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (!MPI_Isend(world.notice, kNoticeBytes, MPI_CHAR, peer, kNoticeTag, world.control, &request))
+      world.notices.push_back(request);
+  }
+}
+
+void destroy(void *context) {
+  World *world = static_cast<World *>(context);
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (finalized)
+    return;
+  if (world->abortText.empty()) {
+    MPI_Comm_free(&world->data);
+    MPI_Comm_free(&world->control);
+    delete world;
+    return;
+  }
+  // Freeing is collective, and not every rank comes here after an abort. What MPI may still touch
+  // stays: the world with its notice, where something is under way.
+  int done = 1, all = 0;
+  MPI_Testall(int(world->notices.size()), world->notices.data(), &all, MPI_STATUSES_IGNORE);
+  done &= all;
+  for (auto &handle : world->handles) {
+    if (!handle->inUse)
+      continue;
+    MPI_Testall(int(handle->requests.size()), handle->requests.data(), &all, MPI_STATUSES_IGNORE);
+    done &= all;
+  }
+  if (done)
+    delete world;
+}
+
+int32_t refuse(char *error, int64_t errorSize, int32_t status, const std::string &text) {
+  copyText(error, errorSize, text);
+  return status;
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) int32_t
+stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t errorSize) try {
+  if (!out || comm == MPI_COMM_NULL)
+    return refuse(error, errorSize, STEPC_ERROR_ARGUMENT, "the communicator or the place for the "
+                                                          "transport is null");
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (!initialized || finalized)
+    return refuse(error, errorSize, STEPC_ERROR_TRANSPORT, "MPI is not initialized");
+  int inter = 0;
+  MPI_Comm_test_inter(comm, &inter);
+  if (inter)
+    return refuse(error, errorSize, STEPC_ERROR_ARGUMENT, "an intercommunicator is no world");
+  auto world = std::make_unique<World>();
+  int code = MPI_Comm_dup(comm, &world->data);
+  if (!code)
+    code = MPI_Comm_dup(comm, &world->control);
+  if (code)
+    return refuse(error, errorSize, STEPC_ERROR_TRANSPORT,
+                  "the communicator could not be duplicated: " + mpiError(code));
+  // Errors come back as codes: the default handler would end the job.
+  MPI_Comm_set_errhandler(world->data, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(world->control, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(world->data, &world->rank);
+  MPI_Comm_size(world->data, &world->size);
+  int *limit = nullptr, found = 0;
+  MPI_Comm_get_attr(world->data, MPI_TAG_UB, &limit, &found);
+  if (found)
+    world->largestTag = *limit;
+  *out = {STEPC_TRANSPORT_VERSION, world->rank, world->size, world.get(), start, test, abort,
+          destroy};
+  world.release();
+  return STEPC_OK;
+} catch (const std::bad_alloc &) {
+  return refuse(error, errorSize, STEPC_ERROR_MEMORY, "out of memory");
+}

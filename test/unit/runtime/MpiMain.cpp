@@ -1,0 +1,148 @@
+//===- MpiMain.cpp - The hand-written program on real MPI ranks --------------===//
+//
+// Run by test/run/mpi_runtime.sh under mpirun. Returns 0 when all held on this rank.
+//
+//===----------------------------------------------------------------------===//
+#define OMPI_SKIP_MPICXX 1
+#include "stepc/mpi.h"
+#include "test/unit/runtime/Harness.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+using namespace stepc::test;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+namespace {
+
+int rank, size;
+
+stepc_transport connect() {
+  stepc_transport transport;
+  char error[256] = "";
+  EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_OK)
+      << error;
+  EXPECT_EQ(transport.rank, rank);
+  EXPECT_EQ(transport.size, size);
+  return transport;
+}
+
+stepc_instance *create(const stepc_library *library, double timeout) {
+  stepc_transport transport = connect();
+  stepc_options options = defaultOptions();
+  options.timeout_seconds = timeout;
+  options.transport = &transport;
+  stepc_instance *instance = nullptr;
+  char error[512] = "";
+  EXPECT_EQ(library->create(&options, &instance, error, sizeof(error)), STEPC_OK) << error;
+  return instance;
+}
+
+void stepsLikeOneRank() {
+  const stepc_library *library = load(size);
+  stepc_instance *instance = create(library, 60);
+  Trainer trainer(library, instance);
+  trainer.place(rank, size);
+  trainer.bindAll();
+  for (int64_t step = 1; step <= 20; ++step) {
+    trainer.fillGradients(step);
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+  }
+  // Only this rank's part can differ.
+  std::vector<std::vector<float>> expected = expectedParameters(20), whole = expected;
+  trainer.collect(whole);
+  EXPECT_EQ(whole, expected);
+  stepc_counters done = trainer.executed(), planned = trainer.planned();
+  EXPECT_EQ(done.bytes_sent, planned.bytes_sent);
+  EXPECT_EQ(done.messages_received, planned.messages_received);
+  library->destroy(instance);
+}
+
+void refusesAnotherLibrary() {
+  const stepc_library *library = load(size, rank == 2 ? "hash" : "");
+  stepc_transport transport = connect();
+  stepc_options options = defaultOptions();
+  options.transport = &transport;
+  stepc_instance *instance = nullptr;
+  char error[512] = "";
+  EXPECT_EQ(library->create(&options, &instance, error, sizeof(error)), STEPC_ERROR_PLAN);
+  EXPECT_THAT(error, HasSubstr("rank 2 holds another library"));
+  transport.destroy(transport.context);
+}
+
+void aLateRankTimesOut() {
+  const stepc_library *library = load(size);
+  stepc_instance *instance = create(library, 1);
+  Trainer trainer(library, instance);
+  trainer.place(rank, size);
+  trainer.bindAll();
+  // As a rank that is stopped: it neither computes nor lets MPI progress.
+  if (rank == 2)
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+  auto begin = std::chrono::steady_clock::now();
+  int32_t status = trainer.step();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_THAT(status, AnyOf(STEPC_ERROR_TIMEOUT, STEPC_ERROR_TRANSPORT)) << trainer.error();
+  if (rank == 2)
+    EXPECT_EQ(status, STEPC_ERROR_TRANSPORT);
+  EXPECT_THAT(trainer.error(), AllOf(HasSubstr("no answer within 1 seconds from"),
+                                     HasSubstr("rank 2"), HasSubstr("half stepped")));
+  EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
+  EXPECT_EQ(library->recover(instance), STEPC_ERROR_TRANSPORT);
+  library->destroy(instance);
+}
+
+void anAbortReachesThePeers() {
+  const stepc_library *library = load(size);
+  stepc_instance *instance = create(library, 60);
+  Trainer trainer(library, instance);
+  trainer.place(rank, size);
+  trainer.bindAll();
+  if (rank == 1) {
+    EXPECT_EQ(library->abort(instance, "found no gradient"), STEPC_OK);
+  } else {
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_TRANSPORT);
+    EXPECT_THAT(trainer.error(), HasSubstr("rank 1 aborted: found no gradient"));
+  }
+  library->destroy(instance);
+}
+
+void run(const char *name, void (*body)()) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0)
+    std::printf("%s\n", name), std::fflush(stdout);
+  body();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  char error[128];
+  stepc_transport transport;
+  EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)),
+            STEPC_ERROR_TRANSPORT);
+  EXPECT_STREQ(error, "MPI is not initialized");
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  run("steps like one rank", stepsLikeOneRank);
+  run("refuses another library", refusesAnotherLibrary);
+  run("a late rank times out", aLateRankTimesOut);
+  run("an abort reaches the peers", anAbortReachesThePeers);
+  // A world after aborted ones is as good as new.
+  run("steps like one rank again", stepsLikeOneRank);
+  int failed = testing::UnitTest::GetInstance()->Failed(), anyFailed = 0;
+  MPI_Allreduce(&failed, &anyFailed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0)
+    std::printf("%s\n", anyFailed ? "FAILED" : "PASSED");
+  MPI_Finalize();
+  return anyFailed;
+}
