@@ -1,0 +1,154 @@
+//===- PackKernel.cpp - Operands into panels -------------------------------===//
+
+#include "passes/kernels/products/ProductKernels.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+/// One operand as the packing sees it: `extent` lines of the product (rows of the left operand,
+/// columns of the right one) by k, in panels of `used` lines that take `stride` numbers per step.
+struct Side {
+  Type type;
+  int64_t extent, k, used, stride, panels;
+  bool alongK; ///< numbers of one line are neighbours in memory, not those of one step
+
+  int64_t lineStride() const { return alongK ? k : 1; }
+  int64_t stepStride() const { return alongK ? 1 : extent; }
+  // An item is groupPanels panels by chunk steps. Where steps are rows of memory several panels of
+  // few steps make whole cache lines and pages; else one panel is a few long rows.
+  int64_t groupPanels() const { return alongK ? 1 : 8; }
+  int64_t chunk() const { return alongK ? 512 : 128; }
+  int64_t groups() const { return ceilDivide(panels, groupPanels()); }
+  int64_t items() const { return groups() * ceilDivide(k, chunk()); }
+};
+
+class Packer {
+public:
+  Packer(VectorBuilder &builder, int64_t lanes) : b(builder), lanes(lanes) {}
+
+  /// Item `item` (of one slot) of a side: from the slot's operand into its panels.
+  void pack(const Side &side, Value item, Value source, Value panels) {
+    Value group = b.remainder(item, side.groups()), chunk = b.quotient(item, side.groups());
+    Value k0 = b.mul(chunk, side.chunk()), k1 = b.smaller(b.add(k0, side.chunk()), side.k);
+    Value p0 = b.mul(group, side.groupPanels());
+    Value p1 = b.smaller(b.add(p0, side.groupPanels()), side.panels);
+    b.loop(p0, p1, 1, [&](Value panel) {
+      Value line = b.mul(panel, side.used);
+      Value to = b.address(panels, b.getF32Type(), b.mul(panel, side.k * side.stride));
+      if (side.alongK)
+        alongK(side, line, k0, k1, source, to);
+      else
+        alongLines(side, line, k0, k1, source, to);
+    });
+  }
+
+private:
+  void alongLines(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
+    Value whole = b.atMost(b.add(line, side.stride), b.constant(side.extent));
+    b.when(
+        whole,
+        [&] {
+          b.loop(k0, k1, 1, [&](Value step) {
+            Value from = b.element(source, side.type, b.add(b.mul(step, side.extent), line));
+            Value toStep = b.address(to, b.getF32Type(), b.mul(step, side.stride));
+            for (int64_t i = 0; i < side.stride; i += lanes)
+              b.write(b.getF32Type(), b.read(side.type, b.element(from, side.type, i), lanes),
+                      b.address(toStep, b.getF32Type(), i));
+          });
+        },
+        [&] { oneByOne(side, line, k0, k1, source, to); });
+  }
+
+  void alongK(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
+    b.when(
+        b.atMost(b.add(k0, lanes), k1),
+        [&] {
+          Value lastStep = b.add(k1, -lanes);
+          b.loop(k0, k1, lanes, [&](Value at) {
+            // The last square overlaps the one before: the same numbers again.
+            Value step = b.smaller(at, lastStep);
+            Value toStep = b.address(to, b.getF32Type(), b.mul(step, side.stride));
+            for (int64_t first = 0; first < side.used; first += lanes) {
+              SmallVector<Value> rows;
+              for (int64_t i = first; i < first + lanes; ++i) {
+                if (i >= side.used) { // lines that no tile reads
+                  rows.push_back(rows.back());
+                  continue;
+                }
+                // Lines past the end repeat the last one; their results are not stored.
+                Value row = b.smaller(b.add(line, i), side.extent - 1);
+                rows.push_back(b.read(side.type,
+                                      b.element(source, side.type, b.add(b.mul(row, side.k), step)),
+                                      lanes));
+              }
+              for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
+                b.write(b.getF32Type(), column,
+                        b.address(toStep, b.getF32Type(), int64_t(i) * side.stride + first));
+            }
+          });
+        },
+        [&] { oneByOne(side, line, k0, k1, source, to); });
+  }
+
+  void oneByOne(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
+    b.loop(k0, k1, 1, [&](Value step) {
+      b.loop(0, side.used, 1, [&](Value i) {
+        Value row = b.smaller(b.add(line, i), side.extent - 1);
+        Value from = b.element(source, side.type,
+                               b.add(b.mul(row, side.lineStride()), b.mul(step, side.stepStride())));
+        b.write(b.getF32Type(), b.read(side.type, from, 0),
+                b.address(to, b.getF32Type(), b.add(b.mul(step, side.stride), i)));
+      });
+    });
+  }
+
+  VectorBuilder &b;
+  int64_t lanes;
+};
+
+std::string typeName(Type type) { return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16"; }
+
+} // namespace
+
+Kernel packKernel(ModuleOp module, const ProductSpec &spec) {
+  const Tiling &tiling = spec.tiling;
+  Side left{spec.lhs, tiling.m, tiling.k, tiling.tileRows, tiling.rowStride, tiling.rowPanels,
+            !spec.transposeLhs};
+  Side right{spec.rhs, tiling.n, tiling.k, tiling.tileCols, tiling.tileCols, tiling.colPanels,
+             spec.transposeRhs};
+  int64_t items = left.items() + right.items();
+  std::string name = llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}_{6}{7}", tiling.chip(),
+                                   tiling.m, tiling.n, tiling.k, typeName(spec.lhs),
+                                   spec.transposeLhs ? "t" : "", typeName(spec.rhs),
+                                   spec.transposeRhs ? "t" : "");
+  if (auto known = findKernel(module, name))
+    return {known, items};
+  VectorBuilder b(module.getContext(), spec.loc);
+  auto kernel = startKernel(module, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
+  Value lhs = b.argument(kernel.getArgument(0), 0), rhs = b.argument(kernel.getArgument(0), 1);
+  Value scratch = b.argument(kernel.getArgument(0), 2);
+  Packer packer(b, tiling.lanes);
+  b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
+    Value slot = b.quotient(at, items), item = b.remainder(at, items);
+    Value panels = b.address(scratch, b.getF32Type(), b.mul(slot, tiling.scratchElements()));
+    Value isLeft = b.atMost(b.add(item, 1), b.constant(left.items()));
+    b.when(
+        isLeft,
+        [&] {
+          Value source = b.element(lhs, left.type, b.mul(slot, left.extent * left.k));
+          packer.pack(left, item, source, panels);
+        },
+        [&] {
+          Value source = b.element(rhs, right.type, b.mul(slot, right.extent * right.k));
+          packer.pack(right, b.add(item, -left.items()), source,
+                      b.address(panels, b.getF32Type(), b.constant(tiling.rightOffset())));
+        });
+  });
+  return {kernel, items};
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,35 @@
+//===- ProductKernels.h - The three functions of a product ------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTKERNELS_H
+#define STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTKERNELS_H
+
+#include "passes/kernels/products/Tiling.h"
+#include "passes/kernels/products/VectorBuilder.h"
+
+namespace stepc::kernels {
+
+/// What the code of one product depends on.
+struct ProductSpec {
+  Tiling tiling;
+  mlir::Type lhs, rhs, out, addend; ///< storage types; addend null without one
+  float alpha, beta;
+  bool transposeLhs, transposeRhs, symmetric;
+  mlir::Location loc;
+};
+
+struct Kernel {
+  mlir::LLVM::LLVMFuncOp function;
+  int64_t itemsPerBlock;
+};
+
+/// tile(left panel, right panel, k, tile): one tile over the whole k, into f32 [rowStride][tileCols].
+mlir::LLVM::LLVMFuncOp tileFunction(mlir::ModuleOp module, const ProductSpec &spec);
+
+/// (lhs, rhs, scratch): packs both operands of every slot, as exact f32.
+Kernel packKernel(mlir::ModuleOp module, const ProductSpec &spec);
+
+/// (scratch, out[, addend]): the tiles and their epilogue.
+Kernel tilesKernel(mlir::ModuleOp module, const ProductSpec &spec);
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,41 @@
+//===- Tiling.h - How a product is cut for a chip ---------------*- C++ -*-===//
+//
+// Both operands are packed into panels: rowPanels panels of the left one, each k × rowStride
+// with tileRows of them used, and colPanels panels of the right one, each k × tileCols. A
+// tile is tileRows × tileCols of the result, added up in registers over the whole k; an item of a
+// launch is itemRows × itemCols tiles. All of it decides speed alone: an element is one chain
+// of additions over k wherever it lands.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_PRODUCTS_TILING_H
+#define STEPC_PASSES_KERNELS_PRODUCTS_TILING_H
+
+#include "passes/kernels/TargetShape.h"
+
+#include <string>
+
+namespace stepc::kernels {
+
+struct Tiling {
+  Tiling(int64_t m, int64_t n, int64_t k, const TargetShape &target);
+
+  int64_t m, n, k;
+  bool fused;
+  int64_t lanes;     ///< f32 numbers in a register
+  int64_t tileRows, tileCols;
+  int64_t rowStride; ///< of a left panel's step in k; tileRows rounded up to lanes
+  int64_t rowPanels, colPanels;
+  int64_t itemRows, itemCols; ///< tiles of an item
+
+  // Multiples of 16 numbers: panels keep the alignment of the scratch.
+  int64_t rightOffset() const { return (rowPanels * k * rowStride + 15) / 16 * 16; }
+  int64_t scratchElements() const { return rightOffset() + (colPanels * k * tileCols + 15) / 16 * 16; }
+  /// "512f": names what the code depends on besides the shape.
+  std::string chip() const { return std::to_string(lanes * 32) + (fused ? "f" : ""); }
+};
+
+inline int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,209 @@
+//===- VectorBuilder.cpp - Vectors of the storage types --------------------===//
+
+#include "passes/kernels/products/VectorBuilder.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+Value VectorBuilder::quotient(Value a, int64_t b) {
+  return b == 1 ? a : Value(arith::DivUIOp::create(*this, loc, a, constant(b)));
+}
+Value VectorBuilder::remainder(Value a, int64_t b) {
+  return arith::RemUIOp::create(*this, loc, a, constant(b));
+}
+Value VectorBuilder::atMost(Value a, Value b) {
+  return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::sle, a, b);
+}
+
+void VectorBuilder::when(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
+  auto ifOp = scf::IfOp::create(*this, loc, condition, bool(otherwise));
+  InsertionGuard guard(*this);
+  setInsertionPointToStart(ifOp.thenBlock());
+  then();
+  if (!otherwise)
+    return;
+  setInsertionPointToStart(ifOp.elseBlock());
+  otherwise();
+}
+
+Value VectorBuilder::fold(Value first, Value last, int64_t step, Value start,
+                          function_ref<Value(Value, Value)> body) {
+  auto forOp = scf::ForOp::create(*this, loc, first, last, constant(step), ValueRange{start});
+  InsertionGuard guard(*this);
+  setInsertionPointToStart(forOp.getBody());
+  Value next = body(forOp.getInductionVar(), forOp.getRegionIterArgs()[0]);
+  scf::YieldOp::create(*this, loc, next);
+  return forOp.getResult(0);
+}
+
+Value VectorBuilder::number(Type type, float value) {
+  TypedAttr attr = getF32FloatAttr(value);
+  if (auto vectorType = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vectorType, attr);
+  return arith::ConstantOp::create(*this, loc, attr);
+}
+
+/// `type` itself for lanes = 0.
+static Type lanesOf(Type type, int64_t lanes) {
+  return lanes ? Type(VectorType::get({lanes}, type)) : type;
+}
+
+/// A splat of an integer constant, shaped like `type`.
+static Value integer(VectorBuilder &builder, Type type, int64_t value) {
+  TypedAttr attr = builder.getIntegerAttr(getElementTypeOrSelf(type), value);
+  if (auto vectorType = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vectorType, attr);
+  return arith::ConstantOp::create(builder, builder.loc, attr);
+}
+
+Value VectorBuilder::read(Type type, Value from, int64_t lanes, Value mask) {
+  Type memory = memoryType(type), stored = lanesOf(memory, lanes);
+  unsigned alignment = memory.getIntOrFloatBitWidth() / 8;
+  Value bits;
+  if (mask) {
+    Value zero = LLVM::ZeroOp::create(*this, loc, stored);
+    bits = LLVM::MaskedLoadOp::create(*this, loc, stored, from, mask, zero, alignment);
+  } else {
+    bits = load(stored, from, alignment);
+  }
+  Type wide = lanesOf(getF32Type(), lanes);
+  if (type.isF32())
+    return bits;
+  if (type.isF16()) {
+    Value half = arith::BitcastOp::create(*this, loc, lanesOf(type, lanes), bits);
+    return arith::ExtFOp::create(*this, loc, wide, half);
+  }
+  Type integers = lanesOf(getI32Type(), lanes);
+  Value high = arith::ShLIOp::create(*this, loc, arith::ExtUIOp::create(*this, loc, integers, bits),
+                                     integer(*this, integers, 16));
+  return arith::BitcastOp::create(*this, loc, wide, high);
+}
+
+/// The upper halves of f32 rounded to nearest even, NaN as 0x7fc0. Integer arithmetic, because some
+/// chips' own instruction flushes denormals.
+static Value roundToBF16(VectorBuilder &builder, Value value) {
+  Location loc = builder.loc;
+  Type type = value.getType();
+  int64_t lanes = isa<VectorType>(type) ? cast<VectorType>(type).getDimSize(0) : 0;
+  Type words = lanesOf(builder.getI32Type(), lanes), halves = lanesOf(builder.getI16Type(), lanes);
+  Value bits = arith::BitcastOp::create(builder, loc, words, value);
+  Value sixteen = integer(builder, words, 16);
+  Value odd = arith::AndIOp::create(builder, loc, arith::ShRUIOp::create(builder, loc, bits, sixteen),
+                                    integer(builder, words, 1));
+  Value up = arith::AddIOp::create(builder, loc, odd, integer(builder, words, 0x7fff));
+  Value rounded = arith::ShRUIOp::create(builder, loc, arith::AddIOp::create(builder, loc, bits, up),
+                                         sixteen);
+  Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
+  Value result = arith::SelectOp::create(builder, loc, isNaN, integer(builder, words, 0x7fc0), rounded);
+  return arith::TruncIOp::create(builder, loc, halves, result);
+}
+
+void VectorBuilder::write(Type type, Value value, Value to, Value mask) {
+  int64_t lanes = 0;
+  if (auto vectorType = dyn_cast<VectorType>(value.getType()))
+    lanes = vectorType.getDimSize(0);
+  if (type.isBF16()) {
+    value = roundToBF16(*this, value);
+  } else if (type.isF16()) {
+    value = arith::TruncFOp::create(*this, loc, lanesOf(type, lanes), value);
+    value = arith::BitcastOp::create(*this, loc, lanesOf(getI16Type(), lanes), value);
+  }
+  unsigned alignment = memoryType(type).getIntOrFloatBitWidth() / 8;
+  if (mask)
+    LLVM::MaskedStoreOp::create(*this, loc, value, to, mask, alignment);
+  else
+    store(value, to, alignment);
+}
+
+Value VectorBuilder::lanesBelow(Value first, Value last, int64_t lanes) {
+  // In i32, so that a mask is one comparison of a register; distances are clamped to the vector.
+  Value distance = smaller(sub(last, first), lanes);
+  distance = larger(distance, constant(0));
+  Type narrow = getI32Type(), type = VectorType::get({lanes}, narrow);
+  Value bound = vector::BroadcastOp::create(
+      *this, loc, type, arith::TruncIOp::create(*this, loc, narrow, distance));
+  auto steps = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
+  Value index = arith::ConstantOp::create(*this, loc, cast<TypedAttr>(getI32VectorAttr(steps)));
+  return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::slt, index, bound);
+}
+
+Value VectorBuilder::fusedOrNot(Value a, Value b, Value c, bool fused) {
+  if (fused)
+    return vector::FMAOp::create(*this, loc, a, b, c);
+  return arith::AddFOp::create(*this, loc, arith::MulFOp::create(*this, loc, a, b), c);
+}
+
+Value VectorBuilder::shuffle(Value a, Value b, function_ref<int64_t(int64_t)> lane) {
+  SmallVector<int64_t> lanes;
+  for (int64_t i = 0; i < cast<VectorType>(a.getType()).getDimSize(0); ++i)
+    lanes.push_back(lane(i));
+  return vector::ShuffleOp::create(*this, loc, a, b, lanes);
+}
+
+SmallVector<Value> VectorBuilder::transpose(ArrayRef<Value> rows) {
+  // Steps that are one x86 instruction each: unpack single numbers, then pairs, inside 128-bit
+  // quarters; then whole quarters.
+  int64_t lanes = rows.size();
+  SmallVector<Value> pairs, fours(lanes), result(lanes);
+  for (int64_t i = 0; i < lanes; i += 2)
+    for (int64_t high : {0, 1})
+      pairs.push_back(shuffle(rows[i], rows[i + 1], [&](int64_t l) {
+        return (l & ~3) + high * 2 + (l & 3) / 2 + (l & 1) * lanes;
+      }));
+  for (int64_t i = 0; i < lanes; i += 4)
+    for (int64_t c = 0; c < 4; ++c)
+      fours[i + c] = shuffle(pairs[i + c / 2], pairs[i + c / 2 + 2], [&](int64_t l) {
+        return (l & ~3) + (c & 1) * 2 + (l & 1) + (l & 2) / 2 * lanes;
+      });
+  // fours[4g + c] holds in quarter q column 4q + c of rows 4g … 4g + 3.
+  if (lanes == 4)
+    return fours;
+  if (lanes == 8) {
+    for (int64_t c = 0; c < 4; ++c)
+      for (int64_t q : {0, 1})
+        result[4 * q + c] = shuffle(fours[c], fours[4 + c], [&](int64_t l) {
+          return (l & 3) + 4 * q + l / 4 * lanes;
+        });
+    return result;
+  }
+  assert(lanes == 16 && "vectors of 128, 256 or 512 bits");
+  auto quarters = [&](Value a, Value b, int64_t odd) {
+    return shuffle(a, b, [&](int64_t l) {
+      return (l & 3) + 4 * (odd + 2 * (l / 4 & 1)) + l / 8 * lanes;
+    });
+  };
+  for (int64_t c = 0; c < 4; ++c)
+    for (int64_t odd : {0, 1}) {
+      Value low = quarters(fours[c], fours[4 + c], odd), high = quarters(fours[8 + c], fours[12 + c], odd);
+      for (int64_t half : {0, 1})
+        result[4 * (odd + 2 * half) + c] = quarters(low, high, half);
+    }
+  return result;
+}
+
+Value VectorBuilder::leading(Value vector, int64_t lanes) {
+  return vector::ShuffleOp::create(*this, loc, vector, vector,
+                                   llvm::to_vector(llvm::seq<int64_t>(0, lanes)));
+}
+
+Value VectorBuilder::stack(int64_t elements) {
+  return LLVM::AllocaOp::create(*this, loc, pointer, getF32Type(), constant(elements), 64);
+}
+
+LLVM::LLVMFuncOp findKernel(ModuleOp module, StringRef name) {
+  return module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+}
+
+LLVM::LLVMFuncOp startKernel(ModuleOp module, StringRef name, ArrayRef<Type> arguments,
+                             VectorBuilder &builder) {
+  builder.setInsertionPointToEnd(module.getBody());
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), arguments);
+  auto kernel =
+      LLVM::LLVMFuncOp::create(builder, builder.loc, name, type, LLVM::Linkage::Internal, true);
+  builder.setInsertionPointToStart(kernel.addEntryBlock(builder));
+  builder.setInsertionPoint(LLVM::ReturnOp::create(builder, builder.loc, ValueRange{}));
+  return kernel;
+}
+
+} // namespace stepc::kernels

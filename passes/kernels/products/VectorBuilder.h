@@ -1,0 +1,89 @@
+//===- VectorBuilder.h - Vectors of the storage types -----------*- C++ -*-===//
+//
+// What products and reductions add to the vocabulary of kernels: vectors that are f32 in
+// registers and bf16, f16 or f32 in memory, masks, and transposes in registers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_PRODUCTS_VECTORBUILDER_H
+#define STEPC_PASSES_KERNELS_PRODUCTS_VECTORBUILDER_H
+
+#include "passes/kernels/KernelBuilder.h"
+
+namespace stepc::kernels {
+
+class VectorBuilder : public KernelBuilder {
+public:
+  using Value = mlir::Value;
+  using KernelBuilder::KernelBuilder;
+
+  //===--- integers ---===//
+  Value sub(Value a, Value b) { return mlir::arith::SubIOp::create(*this, loc, a, b); }
+  /// Of values that are not negative, by a constant.
+  Value quotient(Value a, int64_t b);
+  Value remainder(Value a, int64_t b);
+  Value add(Value a, int64_t b) { return b == 0 ? a : KernelBuilder::add(a, constant(b)); }
+  Value mul(Value a, int64_t b) { return b == 1 ? a : KernelBuilder::mul(a, constant(b)); }
+  using KernelBuilder::add;
+  using KernelBuilder::mul;
+  Value smaller(Value a, Value b) { return mlir::arith::MinSIOp::create(*this, loc, a, b); }
+  Value smaller(Value a, int64_t b) { return smaller(a, constant(b)); }
+  Value larger(Value a, Value b) { return mlir::arith::MaxSIOp::create(*this, loc, a, b); }
+  Value atMost(Value a, Value b);
+  Value both(Value a, Value b) { return mlir::arith::AndIOp::create(*this, loc, a, b); }
+
+  //===--- control ---===//
+  void when(Value condition, llvm::function_ref<void()> then,
+            llvm::function_ref<void()> otherwise = nullptr);
+  /// A loop that carries one value; the body returns its next.
+  Value fold(Value first, Value last, int64_t step, Value start,
+             llvm::function_ref<Value(Value, Value)> body);
+  using KernelBuilder::loop;
+  void loop(int64_t first, int64_t last, int64_t step, llvm::function_ref<void(Value)> body) {
+    loop(constant(first), constant(last), step, body);
+  }
+
+  //===--- f32 in registers, `type` in memory ---===//
+  mlir::VectorType vector(int64_t lanes) { return mlir::VectorType::get({lanes}, getF32Type()); }
+  /// A constant of f32 or of a vector of it.
+  Value number(mlir::Type type, float value);
+  Value broadcast(Value scalar, int64_t lanes) {
+    return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
+  }
+  /// Element `index` of an array of `type`: bf16 is moved as i16, since not every chip has loads of it.
+  Value element(Value base, mlir::Type type, Value index) {
+    return address(base, memoryType(type), index);
+  }
+  Value element(Value base, mlir::Type type, int64_t index) {
+    return address(base, memoryType(type), index);
+  }
+  /// f32 (or a vector of `lanes` of it, lanes > 0) from memory of `type`. Lanes that the mask
+  /// leaves out are 0.
+  Value read(mlir::Type type, Value from, int64_t lanes, Value mask = {});
+  /// Rounds to nearest even and writes.
+  void write(mlir::Type type, Value value, Value to, Value mask = {});
+  /// Lane i of the result says whether first + i < last (signed).
+  Value lanesBelow(Value first, Value last, int64_t lanes);
+
+  Value fusedOrNot(Value a, Value b, Value c, bool fused);
+  /// lanes vectors of lanes numbers: result[i][j] = rows[j][i].
+  llvm::SmallVector<Value> transpose(llvm::ArrayRef<Value> rows);
+  /// The first `lanes` of a vector.
+  Value leading(Value vector, int64_t lanes);
+
+  /// f32 elements on the stack, aligned for vectors; the builder must stand in the entry block.
+  Value stack(int64_t elements);
+
+private:
+  mlir::Type memoryType(mlir::Type type) { return type.isF32() ? type : mlir::Type(getI16Type()); }
+  Value shuffle(Value a, Value b, llvm::function_ref<int64_t(int64_t)> lane);
+};
+
+/// The kernel `name` of the module when it is there already. Otherwise begins it: the builder then
+/// stands before its return.
+mlir::LLVM::LLVMFuncOp findKernel(mlir::ModuleOp module, llvm::StringRef name);
+mlir::LLVM::LLVMFuncOp startKernel(mlir::ModuleOp module, llvm::StringRef name,
+                                   llvm::ArrayRef<mlir::Type> arguments, VectorBuilder &builder);
+
+} // namespace stepc::kernels
+
+#endif

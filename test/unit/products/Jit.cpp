@@ -1,0 +1,182 @@
+//===- Jit.cpp - Kernels of one operation as functions in memory -----------===//
+
+#include "test/unit/products/Jit.h"
+
+#include "passes/kernels/products/Products.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/Passes.h"
+
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <cstdio>
+
+using namespace mlir;
+
+namespace stepc::test {
+namespace {
+
+struct Jit {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+std::pair<std::string, std::string> cpuOf(const TargetShape &target) {
+  if (target.vectorBits == 512)
+    return {"x86-64-v4", ""};
+  if (target.vectorBits == 256)
+    return {"x86-64-v3", target.fma ? "" : "-fma"};
+  return {"x86-64-v2", ""};
+}
+
+std::unique_ptr<llvm::TargetMachine> machineOf(const TargetShape &target) {
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  std::string error;
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  auto [cpu, features] = cpuOf(target);
+  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
+      triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive, /*JIT=*/true));
+}
+
+void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder passes(&machine);
+  passes.registerModuleAnalyses(modules);
+  passes.registerCGSCCAnalyses(graph);
+  passes.registerFunctionAnalyses(functions);
+  passes.registerLoopAnalyses(loops);
+  passes.crossRegisterProxies(loops, functions, graph, modules);
+  passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+}
+
+void print(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream os(text);
+  llvm::legacy::PassManager passes;
+  machine.addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  passes.run(module);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+} // namespace
+
+int64_t productScratch(int64_t m, int64_t n, int64_t k, const TargetShape &target) {
+  return kernels::productScratchElements(m, n, k, target);
+}
+
+std::string chipName(const TargetShape &target) {
+  auto features = llvm::sys::getHostCPUFeatures();
+  if (target.vectorBits == 512 && !features.lookup("avx512vl"))
+    return "";
+  if (target.vectorBits == 256 && !features.lookup("avx2"))
+    return "";
+  return cpuOf(target).first + cpuOf(target).second;
+}
+
+Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
+             const TargetShape &target, bool assembly) {
+  Code code;
+  DialectRegistry registry;
+  registry.insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+                  LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::string text = "func.func @f(";
+  for (size_t i = 0; i < argumentTypes.size(); ++i)
+    text += (i ? ", %" : "%") + std::to_string(i) + ": " + argumentTypes[i];
+  text += ") {\n  " + operation + "\n  return\n}\n";
+  auto fail = [&](const std::string &why) {
+    code.error = why + "\n" + text;
+    return code;
+  };
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return fail("expected a module that parses");
+  auto function = cast<func::FuncOp>(module->lookupSymbol("f"));
+  Operation &op = function.front().front();
+  auto launches = isa<optim::ProductOp>(op)
+                      ? kernels::emitProduct(*module, cast<optim::ProductOp>(op), target)
+                      : kernels::emitBlockReduce(*module, cast<optim::BlockReduceOp>(op), target);
+  if (failed(launches))
+    return fail("expected kernels");
+  std::vector<std::string> names;
+  for (kernels::KernelLaunch &launch : *launches) {
+    // Internal functions could not be looked up.
+    launch.kernel.setLinkage(LLVM::Linkage::External);
+    names.push_back(launch.kernel.getSymName().str());
+    CompiledLaunch compiled{nullptr, {}, launch.itemsPerBlock};
+    for (Value buffer : launch.buffers)
+      compiled.buffers.push_back(cast<BlockArgument>(buffer).getArgNumber());
+    code.launches.push_back(compiled);
+  }
+  function.erase();
+  PassManager passes(&context);
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  passes.addPass(createSCFToControlFlowPass());
+  passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createArithToLLVMConversionPass());
+  passes.addPass(createConvertControlFlowToLLVMPass());
+  passes.addPass(createReconcileUnrealizedCastsPass());
+  if (failed(passes.run(*module)))
+    return fail("expected kernels that lower");
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  auto llvmModule = translateModuleToLLVMIR(*module, *llvmContext);
+  if (!llvmModule)
+    return fail("expected kernels that translate");
+  auto machine = machineOf(target);
+  llvmModule->setDataLayout(machine->createDataLayout());
+  llvmModule->setTargetTriple(machine->getTargetTriple());
+  optimize(*llvmModule, *machine);
+  if (assembly)
+    print(*llvm::CloneModule(*llvmModule), *machine);
+  llvm::orc::JITTargetMachineBuilder builder(machine->getTargetTriple());
+  auto [cpu, features] = cpuOf(target);
+  builder.setCPU(cpu).setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  if (!features.empty())
+    builder.addFeatures({features});
+  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
+  if (!jit)
+    return fail(llvm::toString(jit.takeError()));
+  llvm::orc::ThreadSafeModule safe(std::move(llvmModule), std::move(llvmContext));
+  if (auto error = (*jit)->addIRModule(std::move(safe)))
+    return fail(llvm::toString(std::move(error)));
+  for (size_t i = 0; i < names.size(); ++i) {
+    auto address = (*jit)->lookup(names[i]);
+    if (!address)
+      return fail(llvm::toString(address.takeError()));
+    code.launches[i].kernel = address->toPtr<KernelFunction>();
+  }
+  auto holder = std::make_shared<Jit>();
+  holder->jit = std::move(*jit);
+  code.jit = holder;
+  return code;
+}
+
+} // namespace stepc::test

@@ -1,0 +1,47 @@
+//===- Jit.h - Kernels of one operation as functions in memory --*- C++ -*-===//
+//
+// Builds a module with one operation on memrefs, emits its kernels for a chip, lowers them with
+// upstream conversions and compiles them into this process.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_TEST_UNIT_PRODUCTS_JIT_H
+#define STEPC_TEST_UNIT_PRODUCTS_JIT_H
+
+#include "passes/kernels/TargetShape.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stepc::test {
+
+using KernelFunction = void (*)(void *const *, int64_t, int64_t);
+
+struct CompiledLaunch {
+  KernelFunction kernel;
+  std::vector<int> buffers; ///< indices of the operation's operands, in order
+  int64_t itemsPerBlock;
+};
+
+/// Keeps the code alive.
+struct Code {
+  std::shared_ptr<void> jit;
+  std::vector<CompiledLaunch> launches;
+  std::string error; ///< set when nothing was compiled
+};
+
+/// `operation` stands in a function whose arguments %0, %1, … have the given types; it ends with
+/// the operation alone, e.g. "optim.product @g %0, %1 outs(…) …". With `assembly` the text goes to stdout.
+Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
+             const TargetShape &target, bool assembly = false);
+
+/// kernels::productScratchElements, for sources that see no MLIR.
+int64_t productScratch(int64_t m, int64_t n, int64_t k, const TargetShape &target);
+
+/// The x86-64 level of a shape, for messages; empty when this machine cannot run it.
+std::string chipName(const TargetShape &target);
+
+} // namespace stepc::test
+
+#endif

@@ -1,0 +1,167 @@
+//===- ProductTest.cpp - Products, bit for bit -----------------------------===//
+
+#include "test/unit/products/Random.h"
+
+#include <gtest/gtest.h>
+
+using namespace stepc;
+using namespace stepc::test;
+
+namespace {
+
+struct Case {
+  ReferenceProduct product;
+  bool special;
+};
+
+std::string describe(const Case &c) {
+  const ReferenceProduct &p = c.product;
+  std::string text = "slots " + std::to_string(p.slots) + ", " + std::to_string(p.m) + " x " +
+                     std::to_string(p.n) + " x " + std::to_string(p.k) + ", " + nameOf(p.lhs) + " · " +
+                     nameOf(p.rhs) + " -> " + nameOf(p.out);
+  if (p.hasAddend)
+    text += std::string(" plus ") + nameOf(p.addend);
+  text += p.transposeLhs ? ", lhs transposed" : "";
+  text += p.transposeRhs ? ", rhs transposed" : "";
+  text += p.symmetric ? ", symmetric" : "";
+  return text + (c.special ? ", special values" : "");
+}
+
+Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
+  int64_t scratch = productScratch(p.m, p.n, p.k, target);
+  std::vector<std::string> types = {p.transposeLhs ? memref(p.lhs, p.k, p.m) : memref(p.lhs, p.m, p.k),
+                                    p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n),
+                                    memref(p.out, p.m, p.n), memref(Storage::F32, scratch, 1)};
+  if (p.hasAddend)
+    types.push_back(memref(p.addend, p.m, p.n));
+  char flags[160];
+  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha, p.beta,
+                p.transposeLhs ? ", transpose_lhs" : "", p.transposeRhs ? ", transpose_rhs" : "",
+                p.symmetric ? ", symmetric" : "");
+  return compile("optim.product @g %0, %1 " + std::string(p.hasAddend ? "plus %4 " : "") +
+                     "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " + types[0] +
+                     ", " + types[1] + (p.hasAddend ? ", " + types[4] : ""),
+                 types, target);
+}
+
+bool uses(Storage storage) { return storage == Storage::F16; }
+
+/// The product on every chip that this machine can be, against the reference.
+void check(Case c, Engine &engine) {
+  ReferenceProduct &p = c.product;
+  Buffer lhs(p.lhs, p.slots * p.m * p.k), rhs(p.rhs, p.slots * p.k * p.n);
+  Buffer addend(p.addend, p.slots * p.m * p.n);
+  lhs.fill(engine, c.special);
+  rhs.fill(engine, c.special);
+  addend.fill(engine, c.special);
+  // The symmetric product that Newton–Schulz asks for: X · Xᵀ.
+  bool same = p.symmetric && p.lhs == p.rhs && p.transposeLhs != p.transposeRhs;
+  const void *rhsData = same ? lhs.data() : rhs.data();
+  for (const TargetShape &target : targetsOfThisMachine()) {
+    SCOPED_TRACE(describe(c) + " for " + chipName(target));
+    if (!target.half && (uses(p.lhs) || uses(p.rhs) || uses(p.out) || (p.hasAddend && uses(p.addend))))
+      continue;
+    p.fused = target.fma;
+    Buffer expected(p.out, p.slots * p.m * p.n), actual(p.out, p.slots * p.m * p.n);
+    p.run(lhs.data(), rhsData, addend.data(), expected.data());
+    Code code = compileProduct(p, target);
+    ASSERT_EQ(code.error, "");
+    Buffer scratch(Storage::F32, p.slots * productScratch(p.m, p.n, p.k, target));
+    runInPieces(code,
+                {lhs.data(), const_cast<void *>(rhsData), actual.data(), scratch.data(), addend.data()},
+                p.slots, engine);
+    int64_t at = actual.firstDifference(expected);
+    ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), p.out, at) << ", found "
+                      << readNumber(actual.data(), p.out, at) << " in block " << at / (p.m * p.n)
+                      << " row " << at % (p.m * p.n) / p.n << " column " << at % p.n;
+    ASSERT_TRUE(actual.guardsIntact() && scratch.guardsIntact() && lhs.guardsIntact());
+  }
+}
+
+Storage drawStorage(Engine &engine) { return Storage(draw(engine, 0, 2)); }
+
+float drawFactor(Engine &engine) {
+  return draw(engine, 0, 1) ? 1.0f : std::normal_distribution<float>()(engine);
+}
+
+int64_t drawExtent(Engine &engine) {
+  switch (draw(engine, 0, 3)) {
+  case 0:
+    return draw(engine, 1, 8);
+  case 1:
+    return draw(engine, 9, 40);
+  case 2:
+    return draw(engine, 41, 160);
+  default:
+    return 16 * draw(engine, 1, 9);
+  }
+}
+
+TEST(Product, RandomShapesTypesAndFlags) {
+  uint32_t seed = testSeed();
+  Engine engine(seed);
+  SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
+  std::printf("STEPC_TEST_SEED=%u\n", seed);
+  int symmetric = 0, special = 0;
+  const int kCases = 40;
+  for (int i = 0; i < kCases && !HasFatalFailure(); ++i) {
+    Case c;
+    ReferenceProduct &p = c.product;
+    p.slots = draw(engine, 1, 3);
+    p.symmetric = draw(engine, 0, 1);
+    p.m = drawExtent(engine), p.n = p.symmetric ? p.m : drawExtent(engine), p.k = drawExtent(engine);
+    p.lhs = drawStorage(engine), p.rhs = drawStorage(engine);
+    p.out = drawStorage(engine), p.addend = drawStorage(engine);
+    p.hasAddend = draw(engine, 0, 1);
+    p.transposeLhs = draw(engine, 0, 1), p.transposeRhs = draw(engine, 0, 1);
+    p.alpha = drawFactor(engine), p.beta = drawFactor(engine);
+    c.special = draw(engine, 0, 2) == 0;
+    symmetric += p.symmetric, special += c.special;
+    check(c, engine);
+  }
+  std::printf("drew %d products: %d symmetric, %d with special values\n", kCases, symmetric, special);
+}
+
+ReferenceProduct plain(int64_t slots, int64_t m, int64_t n, int64_t k) {
+  return {slots, m,     n,     k,     Storage::F32, Storage::F32, Storage::F32, Storage::F32,
+          false, false, false, false, true,         1.0f,         1.0f};
+}
+
+TEST(Product, SmallAndEmptyBlocks) {
+  Engine engine(1);
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 300, 7}, {300, 1, 7}, {13, 7, 5},
+                         {64, 64, 64}, {0, 5, 3}, {5, 0, 3}, {5, 4, 0}, {14, 32, 16}, {28, 64, 17}})
+    check({plain(2, m, n, k), false}, engine);
+  check({plain(0, 5, 4, 3), false}, engine);
+}
+
+TEST(Product, AddendOfAnEmptySumIsKept) {
+  Engine engine(2);
+  ReferenceProduct p = plain(1, 20, 40, 0);
+  p.hasAddend = true, p.beta = -2.5f;
+  check({p, true}, engine);
+}
+
+/// Extents that need several items in both directions, and deep k.
+TEST(Product, ManyItems) {
+  Engine engine(3);
+  ReferenceProduct p = plain(1, 333, 333, 300);
+  p.symmetric = p.transposeRhs = p.hasAddend = true;
+  p.lhs = p.rhs = p.out = p.addend = Storage::BF16;
+  p.alpha = 2.0315f, p.beta = -4.775f;
+  check({p, false}, engine);
+  p.lhs = p.rhs = p.out = p.addend = Storage::F32;
+  check({p, false}, engine);
+  check({plain(1, 257, 391, 1100), false}, engine);
+}
+
+TEST(Product, ScratchIsChecked) {
+  TargetShape target{256, true};
+  std::string type = "memref<?x8x8xf32>";
+  Code code = compile("optim.product @g %0, %0 outs(%0, %0 : " + type + ", " + type +
+                          ") {alpha = 1.0 : f64, beta = 0.0 : f64} : " + type + ", " + type,
+                      {type}, target);
+  EXPECT_NE(code.error, "");
+}
+
+} // namespace

@@ -1,0 +1,85 @@
+//===- ReduceTest.cpp - Reductions, bit for bit ----------------------------===//
+
+#include "test/unit/products/Random.h"
+
+#include <gtest/gtest.h>
+
+using namespace stepc;
+using namespace stepc::test;
+
+namespace {
+
+constexpr const char *kKinds[] = {"sum", "mean", "rms", "norm", "max"};
+
+struct Case {
+  Kind kind;
+  Storage source;
+  int64_t slots, rows, cols;
+  bool overColumns, overRows, scratch, special;
+};
+
+std::string describe(const Case &c) {
+  return std::string(kKinds[int(c.kind)]) + " of " + std::to_string(c.slots) + " blocks of " +
+         std::to_string(c.rows) + " x " + std::to_string(c.cols) + " x " + nameOf(c.source) +
+         (c.overColumns ? " over columns" : "") + (c.overRows ? " over rows" : "") +
+         (c.scratch ? ", scratch" : "") + (c.special ? ", special values" : "");
+}
+
+void check(const Case &c, Engine &engine) {
+  Buffer source(c.source, c.slots * c.rows * c.cols);
+  source.fill(engine, c.special);
+  int64_t rows = c.overRows ? 1 : c.rows, cols = c.overColumns ? 1 : c.cols;
+  Buffer expected(Storage::F32, c.slots * rows * cols);
+  for (int64_t slot = 0; slot < c.slots; ++slot) {
+    auto *block = static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
+    std::vector<float> results =
+        referenceReduce(c.kind, block, c.source, c.rows, c.cols, c.overColumns, c.overRows);
+    for (size_t i = 0; i < results.size(); ++i)
+      writeNumber(expected.data(), Storage::F32, slot * rows * cols + i, results[i]);
+  }
+  for (const TargetShape &target : targetsOfThisMachine()) {
+    if (!target.half && c.source == Storage::F16)
+      continue;
+    SCOPED_TRACE(describe(c) + " for " + chipName(target));
+    std::string from = memref(c.source, c.rows, c.cols), to = memref(Storage::F32, rows, cols);
+    std::string partials = memref(Storage::F32, c.rows, 1);
+    Code code = compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " @g %0 outs(%1" +
+                            (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) + ") : " + from,
+                        {from, to, partials}, target);
+    ASSERT_EQ(code.error, "");
+    Buffer actual(Storage::F32, expected.elements), scratch(Storage::F32, c.slots * c.rows);
+    runInPieces(code, {source.data(), actual.data(), scratch.data()}, c.slots, engine);
+    int64_t at = actual.firstDifference(expected);
+    ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), Storage::F32, at) << ", found "
+                      << readNumber(actual.data(), Storage::F32, at);
+    ASSERT_TRUE(actual.guardsIntact() && scratch.guardsIntact());
+  }
+}
+
+TEST(BlockReduce, RandomShapesAndKinds) {
+  uint32_t seed = testSeed();
+  Engine engine(seed);
+  SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
+  std::printf("STEPC_TEST_SEED=%u\n", seed);
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    Case c;
+    c.kind = Kind(draw(engine, 0, 4));
+    c.source = Storage(draw(engine, 0, 2));
+    c.slots = draw(engine, 1, 4), c.rows = draw(engine, 1, 90), c.cols = draw(engine, 1, 200);
+    int64_t axes = draw(engine, 1, 3);
+    c.overColumns = axes & 1, c.overRows = axes & 2;
+    c.scratch = axes == 3 && draw(engine, 0, 1);
+    c.special = draw(engine, 0, 2) == 0;
+    check(c, engine);
+  }
+}
+
+TEST(BlockReduce, EdgesOfShape) {
+  Engine engine(1);
+  for (Kind kind : {Kind::Sum, Kind::Mean, Kind::Rms, Kind::Norm, Kind::Max})
+    for (auto [rows, cols] : {std::array<int64_t, 2>{1, 1}, {1, 40}, {40, 1}, {16, 16}, {0, 3}, {3, 0}})
+      for (int axes = 1; axes <= 3; ++axes)
+        check({kind, Storage::F32, 2, rows, cols, bool(axes & 1), bool(axes & 2), false, false}, engine);
+}
+
+} // namespace
