@@ -49,9 +49,12 @@ endfunction()
 
 function(stepc_executable name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
-  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  # Through an object library: executables compile as PIE, which the precompiled header is not.
+  add_library(${name}_objects OBJECT ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name}_objects PRIVATE stepc_mlir ${ARG_LINK})
+  stepc_use_pch(${name}_objects)
+  add_executable(${name} $<TARGET_OBJECTS:${name}_objects>)
   target_link_libraries(${name} PRIVATE stepc_mlir ${ARG_LINK})
-  stepc_use_pch(${name})
 endfunction()
 
 function(stepc_unit_test name)

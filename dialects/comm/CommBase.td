@@ -21,7 +21,6 @@ def Comm_Dialect : Dialect {
     - Layouts (`send`, `receive`, `blocks`, `shard`) are those of runtime/plan/Plan.h.
   }];
   let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
-  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
 }
 

@@ -96,7 +96,7 @@ def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
   let summary = "values of one element, or of one parameter";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
 def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,

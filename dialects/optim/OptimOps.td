@@ -83,7 +83,7 @@ def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"
   let summary = "the new parameter and states of a rule";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
 def Optim_RouteOp : Optim_Op<"route", [Symbol, HasParent<"::mlir::ModuleOp">]> {

@@ -64,7 +64,7 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     if (limit && arena > limit.getInt())
       return step.emitError("expected a workspace within the limit of ")
              << limit.getInt() << " bytes per rank, found that this schedule needs " << arena;
-    for (const Buffer &buffer : buffers) {
+    for (Buffer &buffer : buffers) {
       OpBuilder builder(buffer.alloc);
       auto placed = BufferOp::create(builder, buffer.alloc->getLoc(), buffer.alloc.getType(), buffer.offset,
                                      buffer.bytes, buffer.alloc.getDynamicSizes());
@@ -111,7 +111,9 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     for (Buffer &buffer : buffers)
       if (buffer.last >= 0)
         order.push_back(&buffer);
-    llvm::stable_sort(order, [](Buffer *a, Buffer *b) { return a->bytes > b->bytes; });
+    llvm::sort(order, [](Buffer *a, Buffer *b) {
+      return std::tuple(-a->bytes, a->first, a) < std::tuple(-b->bytes, b->first, b); // by size, then as written
+    });
     std::vector<Buffer *> placed; // by offset
     int64_t arena = 0;
     for (Buffer *buffer : order) {

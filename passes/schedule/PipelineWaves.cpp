@@ -13,6 +13,7 @@
 #include "dialects/optim/Optim.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -58,7 +59,7 @@ private:
     }
     // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way back.
     llvm::StringMap<int> progress;
-    llvm::StringSet<> exchanging, elementwise;
+    llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
       for (Attribute segment : op.getSendSegments())
         exchanging.insert(cast<FlatSymbolRefAttr>(segment).getValue());
@@ -66,7 +67,7 @@ private:
     for (auto segment : module.getOps<SegmentOp>()) {
       auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(segment, segment.getGroupAttr());
       if (group.getStrategy() == optim::Strategy::Elementwise)
-        elementwise.insert(segment.getSymName());
+        elementwiseSegments.insert(segment.getSymName());
     }
     for (Operation &op : step.getBody().front()) {
       if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
@@ -88,7 +89,7 @@ private:
         return op.emitOpError("expected an operation on a segment, found none: it has no place in a wave");
       StringRef name = segment.getValue();
       Wave &wave = waveAt(waveOf.lookup(name));
-      if (elementwise.contains(name))
+      if (elementwiseSegments.contains(name))
         fillers.push_back(&op);
       else if (!exchanging.contains(name))
         wave.local.push_back(&op);

@@ -1,0 +1,40 @@
+//===- stepc-opt.cpp - Runs passes on text of any level --------------------===//
+//
+// mlir-opt for stepc: the dialects of the ladder and all passes of the house.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/comm/Comm.h"
+#include "dialects/optim/Optim.h"
+#include "passes/decide/Passes.h"
+#include "passes/distribute/Passes.h"
+#include "passes/schedule/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "mlir/Transforms/Passes.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
+                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect>();
+  stepc::schedule::registerBufferizationModels(registry);
+  stepc::decide::registerDecidePasses();
+  stepc::decide::registerDecidePipeline();
+  stepc::distribute::registerDistributePasses();
+  stepc::distribute::registerDistributePipeline();
+  stepc::schedule::registerSchedulePasses();
+  stepc::schedule::registerSchedulePipeline();
+  mlir::registerTransformsPasses();
+  return mlir::failed(mlir::MlirOptMain(argc, argv, "stepc optimizer\n", registry));
+}
