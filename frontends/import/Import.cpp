@@ -1,0 +1,255 @@
+//===- Import.cpp - A specification and a manifest as level 1 --------------===//
+
+#include "frontends/import/Import.h"
+
+#include "frontends/import/ManifestLines.h"
+#include "frontends/language/Emit.h"
+#include "frontends/manifest/Names.h"
+
+#include "dialects/comm/Comm.h"
+#include "passes/kernels/TargetShape.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::frontends;
+
+static constexpr llvm::StringLiteral kRuleSuffix = ".rule";
+
+std::string frontends::libraryName(StringRef path) {
+  std::string name = llvm::sys::path::stem(path).str();
+  for (char &c : name)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (name.empty() || llvm::isDigit(name[0]))
+    name.insert(name.begin(), '_');
+  return name;
+}
+
+StringRef frontends::ruleName(StringRef symbol) {
+  symbol.consume_back(kRuleSuffix);
+  return symbol;
+}
+
+namespace {
+
+class Importer {
+public:
+  Importer(MLIRContext &context, const lang::File &file, const ManifestFile &manifest)
+      : context(context), file(file), manifest(manifest.manifest), path(manifest.path),
+        text(manifest.text), builder(&context) {}
+
+  OwningOpRef<ModuleOp> run(const ImportOptions &options) {
+    lang::loadDialects(context);
+    context.loadDialect<comm::CommDialect>();
+    // At the file's first character: every diagnostic of the product has a place.
+    OwningOpRef<ModuleOp> module = ModuleOp::create(
+        FileLineColLoc::get(&context, file.source->name(), 1, 1), options.name);
+    (*module)->setAttr(comm::kLevelAttr, builder.getStringAttr("optim"));
+    (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
+    (*module)->setAttr(kChipAttr, builder.getStringAttr(options.chip));
+    if (options.workspaceLimit > 0)
+      (*module)->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));
+    builder.setInsertionPointToEnd(module->getBody());
+    if (failed(nameParameters()))
+      return nullptr;
+    importMeshes();
+    if (failed(importRules(*module)))
+      return nullptr;
+    if (failed(importRoutes()))
+      return nullptr;
+    importParameters();
+    return module;
+  }
+
+private:
+  Location locate(ArrayRef<LinePosition> positions, size_t index) {
+    LinePosition at = index < positions.size() ? positions[index] : LinePosition();
+    return FileLineColLoc::get(&context, path, at.line, at.column);
+  }
+
+  Location locate(lang::SourceRange range) {
+    lang::LineColumn at = file.source->lineColumn(range.begin);
+    return FileLineColLoc::get(&context, file.source->name(), at.line, at.column);
+  }
+
+  /// Canonical names of the parameters that are stepped. Frozen ones are left out, but their
+  /// names stay taken: a route's pattern must not find them under another's.
+  LogicalResult nameParameters() {
+    positions = namePositions(text, "parameters");
+    llvm::StringMap<size_t> seen;
+    for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
+      std::string name = manifest::canonicalName(parameter.name);
+      auto [it, isNew] = seen.try_emplace(name, index);
+      if (!isNew) {
+        auto diag = emitError(locate(positions, index), "expected parameters of different names, found '")
+                    << parameter.name << "', which is '" << name << "' without wrappers' prefixes";
+        diag.attachNote(locate(positions, it->second)) << "the other is here";
+        return diag;
+      }
+      names.push_back(std::move(name));
+      if (parameter.requiresGrad)
+        taken.insert(names.back());
+    }
+    if (taken.empty())
+      return emitError(FileLineColLoc::get(&context, path, 1, 1),
+                       "expected a parameter that requires a gradient, found none");
+    return success();
+  }
+
+  /// A symbol that no parameter and nothing before has.
+  std::string unique(StringRef name) {
+    std::string symbol = name.str();
+    while (!taken.insert(symbol).second)
+      symbol += '_';
+    return symbol;
+  }
+
+  void importMeshes() {
+    llvm::StringSet<> used;
+    for (const manifest::Parameter &parameter : manifest.parameters)
+      if (parameter.requiresGrad)
+        used.insert(parameter.mesh);
+    std::vector<LinePosition> lines = namePositions(text, "meshes");
+    for (auto [index, mesh] : llvm::enumerate(manifest.meshes)) {
+      if (!used.contains(mesh.name))
+        continue;
+      SmallVector<StringRef> axes;
+      SmallVector<int64_t> sizes;
+      for (const manifest::MeshAxis &axis : mesh.axes) {
+        axes.push_back(axis.name);
+        sizes.push_back(axis.size);
+      }
+      std::string symbol = unique(mesh.name);
+      optim::MeshOp::create(builder, locate(lines, index), symbol, builder.getStrArrayAttr(axes),
+                            sizes, mesh.ranks);
+      meshes[mesh.name] = FlatSymbolRefAttr::get(&context, symbol);
+    }
+  }
+
+  LogicalResult importRules(ModuleOp module) {
+    for (const auto &rule : file.rules) {
+      optim::RuleOp op = lang::emitRule(*rule, *file.source, module);
+      std::string symbol = rule->name.text + kRuleSuffix.str();
+      if (!taken.insert(symbol).second)
+        return op.emitError("expected names of parameters and optimizers that differ, found a parameter '")
+               << symbol << "'";
+      op.setSymName(symbol);
+    }
+    builder.setInsertionPointToEnd(module.getBody());
+    return success();
+  }
+
+  ArrayAttr strings(const std::vector<lang::StringLiteral> &literals) {
+    SmallVector<StringRef> values;
+    for (const lang::StringLiteral &literal : literals)
+      values.push_back(literal.value);
+    return builder.getStrArrayAttr(values);
+  }
+
+  LogicalResult importRoutes() {
+    llvm::StringMap<unsigned> claims, index;
+    for (const lang::Claim &claim : file.route()->claims)
+      ++claims[claim.rule->name.text];
+    for (const lang::Claim &claim : file.route()->claims) {
+      std::string name = claim.rule->name.text;
+      if (claims[name] > 1)
+        name += "." + std::to_string(++index[claim.rule->name.text]);
+      if (!taken.insert(name).second)
+        return emitError(locate(claim.range),
+                         "expected names of parameters and routes that differ, found a parameter '")
+               << name << "'";
+      optim::RouteOp::create(
+          builder, locate(claim.range), name, claim.rule->name.text + kRuleSuffix.str(),
+          claim.isMatrix, claim.isRest, strings(claim.globs), strings(claim.except), claim.values,
+          optim::MissingGrad(claim.missingGrad));
+    }
+    return success();
+  }
+
+  void importParameters() {
+    for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
+      if (!parameter.requiresGrad)
+        continue;
+      SmallVector<Attribute> placements;
+      for (const manifest::Placement &placement : parameter.placements)
+        placements.push_back(optim::toAttribute(&context, lower(placement)));
+      // Patterns match a name as written, too.
+      SmallVector<StringRef> aliases;
+      if (parameter.name != names[index])
+        aliases.push_back(parameter.name);
+      SmallVector<std::string> canonical;
+      for (const std::string &alias : parameter.aliases)
+        canonical.push_back(manifest::canonicalName(alias));
+      for (auto [written, name] : llvm::zip(parameter.aliases, canonical)) {
+        aliases.push_back(written);
+        if (written != name)
+          aliases.push_back(name);
+      }
+      optim::ParameterOp::create(
+          builder, locate(positions, index), builder.getStringAttr(names[index]),
+          builder.getDenseI64ArrayAttr(parameter.shape), builder.getI64IntegerAttr(parameter.batchAxes),
+          TypeAttr::get(lower(parameter.dtype)), TypeAttr::get(lower(parameter.gradDType)),
+          meshes.at(parameter.mesh), builder.getArrayAttr(placements),
+          builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
+    }
+  }
+
+  static plan::Placement lower(const manifest::Placement &placement) {
+    switch (placement.kind) {
+    case manifest::Placement::Kind::Replicate:
+      return {plan::PlacementKind::Replicate, 0, 1};
+    case manifest::Placement::Kind::Shard:
+      return {plan::PlacementKind::Shard, placement.dim, 1};
+    case manifest::Placement::Kind::StridedShard:
+      return {plan::PlacementKind::StridedShard, placement.dim, placement.splitFactor};
+    }
+    llvm_unreachable("unknown placement");
+  }
+
+  Type lower(manifest::DType dtype) {
+    switch (dtype) {
+    case manifest::DType::F32:
+      return builder.getF32Type();
+    case manifest::DType::BF16:
+      return builder.getBF16Type();
+    case manifest::DType::F16:
+      return builder.getF16Type();
+    }
+    llvm_unreachable("unknown dtype");
+  }
+
+  MLIRContext &context;
+  const lang::File &file;
+  const manifest::Manifest &manifest;
+  StringRef path, text;
+  OpBuilder builder;
+  std::vector<LinePosition> positions;
+  std::vector<std::string> names; // canonical, per parameter of the manifest
+  llvm::StringSet<> taken;
+  std::map<std::string, FlatSymbolRefAttr> meshes;
+};
+
+} // namespace
+
+static_assert(int64_t(lang::MissingGrad::Skip) == int64_t(optim::MissingGrad::Skip) &&
+              int64_t(lang::MissingGrad::Zero) == int64_t(optim::MissingGrad::Zero));
+
+OwningOpRef<ModuleOp> frontends::importModule(MLIRContext &context, const lang::File &file,
+                                              const ManifestFile &manifest,
+                                              const ImportOptions &options) {
+  return Importer(context, file, manifest).run(options);
+}
+
+OwningOpRef<ModuleOp> frontends::importRules(MLIRContext &context, const lang::File &file,
+                                             StringRef name) {
+  lang::loadDialects(context);
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 1, 1), name);
+  for (const auto &rule : file.rules)
+    lang::emitRule(*rule, *file.source, *module);
+  return module;
+}

@@ -1,0 +1,62 @@
+//===- Import.h - A specification and a manifest as level 1 -----*- C++ -*-===//
+//
+// The one way into the ladder from files that people write: an analyzed .optim
+// file and a checked manifest become one module at level "optim".
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_FRONTENDS_IMPORT_IMPORT_H
+#define STEPC_FRONTENDS_IMPORT_IMPORT_H
+
+#include "frontends/language/AST.h"
+#include "frontends/manifest/Manifest.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace stepc::frontends {
+
+/// Set on the module: "exact".
+inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
+
+struct ImportOptions {
+  std::string name;            ///< The library's: a C identifier, see libraryName.
+  std::string chip;            ///< See passes/kernels/TargetShape.h.
+  std::string numerics = "exact";
+  int64_t workspaceLimit = 0;  ///< Bytes per rank; 0: none.
+};
+
+/// The library name of a specification file: its stem, with `_` for every character
+/// that a C identifier cannot have.
+std::string libraryName(llvm::StringRef path);
+
+/// A manifest, and the text that it was read from: parameters are located in it.
+struct ManifestFile {
+  const manifest::Manifest &manifest;
+  llvm::StringRef path, text;
+};
+
+/// Meshes that hold a parameter, rules, routes and parameters that require a
+/// gradient, in that order, so that look-ups of the few find them first.
+///
+/// A parameter's symbol is its canonical name (wrappers' prefixes dropped), which is what
+/// the library calls it; the name as written becomes an alias if it differs. Routes are called after
+/// their rule, and `<rule>.1`, `<rule>.2`, … where a rule has several; trainers know them by these
+/// names. As all symbols share one table, a rule's symbol is `<rule>.rule`, and a mesh gets `_` at
+/// its end where its name is taken.
+///
+/// The file must have passed `lang::analyze` with `requireRoute`. Returns null
+/// after an error, which was emitted to the context.
+mlir::OwningOpRef<mlir::ModuleOp> importModule(mlir::MLIRContext &context, const lang::File &file,
+                                               const ManifestFile &manifest,
+                                               const ImportOptions &options);
+
+/// The rules of an analyzed file alone, as a module: to check and to look at them without a manifest.
+mlir::OwningOpRef<mlir::ModuleOp> importRules(mlir::MLIRContext &context, const lang::File &file,
+                                              llvm::StringRef name);
+
+/// A rule's name as its author wrote it: its symbol without the suffix.
+llvm::StringRef ruleName(llvm::StringRef symbol);
+
+} // namespace stepc::frontends
+
+#endif

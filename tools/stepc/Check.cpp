@@ -1,0 +1,118 @@
+//===- Check.cpp - stepc check: errors, and who takes which route ----------===//
+
+#include "tools/stepc/Input.h"
+
+#include "dialects/optim/Optim.h"
+#include "frontends/import/Import.h"
+#include "passes/decide/Passes.h"
+#include "tools/stepc/Pipeline.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/JSON.h"
+
+#include <cmath>
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+
+namespace {
+
+void printJson(mlir::ModuleOp module) {
+  llvm::json::OStream json(llvm::outs(), /*IndentSize=*/1);
+  llvm::StringMap<StringRef> ruleOf;
+  for (auto route : module.getOps<optim::RouteOp>())
+    ruleOf[route.getSymName()] = frontends::ruleName(route.getRule());
+  json.object([&] {
+    json.attributeArray("parameters", [&] {
+      for (auto parameter : module.getOps<optim::ParameterOp>())
+        json.object([&] {
+          json.attribute("name", parameter.getSymName());
+          json.attribute("route", *parameter.getRoute());
+          json.attribute("rule", ruleOf.lookup(*parameter.getRoute()));
+        });
+    });
+    json.attributeArray("routes", [&] {
+      for (auto route : module.getOps<optim::RouteOp>()) {
+        auto rule = mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
+        json.object([&] {
+          json.attribute("name", route.getSymName());
+          json.attribute("rule", ruleOf.lookup(route.getSymName()));
+          json.attributeObject("defaults", [&] {
+            for (auto [name, value] : llvm::zip(rule.getHyperparameters(), route.getDefaults())) {
+              StringRef key = llvm::cast<mlir::StringAttr>(name).getValue();
+              // JSON has no NaN: the trainer must give this value.
+              if (std::isnan(value))
+                json.attribute(key, nullptr);
+              else
+                json.attribute(key, value);
+            }
+          });
+        });
+      }
+    });
+  });
+  llvm::outs() << '\n';
+}
+
+void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module) {
+  llvm::outs() << path << ": " << file.rules.size()
+               << (file.rules.size() == 1 ? " optimizer" : " optimizers");
+  if (module) {
+    llvm::MapVector<StringRef, int64_t> counts;
+    int64_t total = 0;
+    for (auto route : module.getOps<optim::RouteOp>())
+      counts[route.getSymName()] = 0;
+    for (auto parameter : module.getOps<optim::ParameterOp>()) {
+      ++counts[*parameter.getRoute()];
+      ++total;
+    }
+    llvm::outs() << ", " << total << (total == 1 ? " parameter" : " parameters");
+    StringRef separator = ": ";
+    for (auto [name, count] : counts) {
+      llvm::outs() << separator << count << " by " << name;
+      separator = ", ";
+    }
+  }
+  llvm::outs() << "; no errors\n";
+}
+
+} // namespace
+
+int driver::runCheck(const CheckCommand &command) {
+  Input input;
+  if (command.json && command.manifest.empty()) {
+    input.report.error("expected --manifest beside --json, found none");
+    return kUsageError;
+  }
+  bool hasManifest = !command.manifest.empty();
+  bool good = input.loadSpecification(command.spec, /*requireRoute=*/hasManifest);
+  if (hasManifest)
+    good &= input.loadManifest(command.manifest);
+  if (!good)
+    return kInputError;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  if (!hasManifest) {
+    module = frontends::importRules(input.context(), *input.spec.file, "check");
+    if (failed(mlir::verify(*module)))
+      return kInternalError;
+    printSummary(command.spec, *input.spec.file, nullptr);
+    return kSuccess;
+  }
+  CompileOptions options;
+  options.input = command.spec;
+  module = input.import(options);
+  if (!module)
+    return kInputError;
+  mlir::PassManager manager(&input.context());
+  manager.addPass(decide::createRouteParameters());
+  if (failed(manager.run(*module)))
+    return kInputError;
+  if (command.json)
+    printJson(*module);
+  else
+    printSummary(command.spec, *input.spec.file, *module);
+  return kSuccess;
+}

@@ -1,0 +1,122 @@
+//===- Files.cpp - Output files that appear whole or not at all ------------===//
+
+#include "tools/stepc/Files.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc::driver;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+using llvm::StringRef;
+
+TemporaryFolder::~TemporaryFolder() {
+  if (!path.empty())
+    fs::remove_directories(path);
+}
+
+bool TemporaryFolder::create(Report &report) {
+  if (std::error_code code = fs::createUniqueDirectory("stepc", path)) {
+    path.clear();
+    report.error("cannot make a temporary folder: " + code.message());
+    return false;
+  }
+  return true;
+}
+
+std::string TemporaryFolder::file(StringRef name) const {
+  llvm::SmallString<128> result = path;
+  path::append(result, name);
+  return result.str().str();
+}
+
+OutputFiles::~OutputFiles() {
+  for (const Pending &file : pending) {
+    fs::remove(file.temporary);
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  }
+  // Only those that are empty go.
+  for (const std::string &made : llvm::reverse(folders))
+    fs::remove(made);
+}
+
+std::string OutputFiles::add(StringRef name) {
+  if (pending.empty()) {
+    // Remember which folders are new: a failure leaves none behind.
+    for (StringRef part = folder; !part.empty() && !fs::exists(part); part = path::parent_path(part))
+      folders.insert(folders.begin(), part.str());
+    if (std::error_code code = fs::create_directories(folder)) {
+      report.error(folder, "expected a folder for the output, which cannot be made: " + code.message());
+      return "";
+    }
+  }
+  llvm::SmallString<128> target(folder), temporary;
+  path::append(target, name);
+  int descriptor;
+  // The mode of an ordinary file, as umask allows, not mkstemp's 0600.
+  std::error_code code = fs::createUniqueFile(target + ".tmp-%%%%%%", descriptor, temporary,
+                                              fs::OF_None, fs::all_read | fs::all_write);
+  if (code) {
+    report.error(target, "cannot write the file: " + code.message());
+    return "";
+  }
+  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true).flush();
+  llvm::sys::RemoveFileOnSignal(temporary);
+  pending.push_back({temporary.str().str(), target.str().str()});
+  return pending.back().temporary;
+}
+
+bool OutputFiles::addText(StringRef name, StringRef text) {
+  std::string temporary = add(name);
+  if (temporary.empty())
+    return false;
+  std::error_code code;
+  llvm::raw_fd_ostream os(temporary, code);
+  if (!code) {
+    os << text;
+    os.close();
+    code = os.error();
+    os.clear_error();
+  }
+  if (code) {
+    report.error(pending.back().target, "cannot write the file: " + code.message());
+    return false;
+  }
+  return true;
+}
+
+bool OutputFiles::commit() {
+  // A target that cannot be replaced is found before the first is.
+  for (const Pending &file : pending)
+    if (fs::is_directory(file.target)) {
+      report.error(file.target, "expected a place for a file, found a directory");
+      return false;
+    }
+  for (const Pending &file : pending)
+    if (std::error_code code = fs::rename(file.temporary, file.target)) {
+      report.error(file.target, "cannot write the file: " + code.message());
+      return false;
+    }
+  for (const Pending &file : pending)
+    llvm::sys::DontRemoveFileOnSignal(file.temporary);
+  pending.clear();
+  folders.clear();
+  return true;
+}
+
+bool stepc::driver::writeFile(Report &report, StringRef file, StringRef text) {
+  if (file == "-") {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    if (!llvm::outs().has_error())
+      return true;
+    llvm::outs().clear_error();
+    report.error("cannot write standard output");
+    return false;
+  }
+  StringRef parent = path::parent_path(file);
+  OutputFiles files(report, parent.empty() ? "." : parent);
+  return files.addText(path::filename(file), text) && files.commit();
+}

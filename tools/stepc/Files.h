@@ -1,0 +1,55 @@
+//===- Files.h - Output files that appear whole or not at all ---*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_FILES_H
+#define STEPC_TOOLS_STEPC_FILES_H
+
+#include "tools/stepc/Report.h"
+
+#include "llvm/ADT/SmallString.h"
+
+namespace stepc::driver {
+
+/// A folder in the system's place for temporary files, gone with the object.
+class TemporaryFolder {
+public:
+  TemporaryFolder() = default;
+  TemporaryFolder(const TemporaryFolder &) = delete;
+  ~TemporaryFolder();
+  /// False after an error.
+  bool create(Report &report);
+  std::string file(llvm::StringRef name) const;
+
+private:
+  llvm::SmallString<128> path;
+};
+
+/// Files that replace their targets together: written under other names in the same folder,
+/// renamed by `commit`, removed by the destructor if that never happens or fails.
+class OutputFiles {
+public:
+  OutputFiles(Report &report, llvm::StringRef folder) : report(report), folder(folder.str()) {}
+  OutputFiles(const OutputFiles &) = delete;
+  ~OutputFiles();
+
+  /// The name to write `name` under; empty after an error.
+  std::string add(llvm::StringRef name);
+  /// Adds a file with that text; false after an error.
+  bool addText(llvm::StringRef name, llvm::StringRef text);
+  /// False after an error, and then no file has changed its name.
+  bool commit();
+
+private:
+  struct Pending {
+    std::string temporary, target;
+  };
+  Report &report;
+  std::string folder;
+  std::vector<Pending> pending;
+  std::vector<std::string> folders; // that this object made
+};
+
+/// One file, atomically; "-" is standard output.
+bool writeFile(Report &report, llvm::StringRef path, llvm::StringRef text);
+
+} // namespace stepc::driver
+
+#endif

@@ -1,0 +1,55 @@
+//===- Format.cpp - stepc fmt ----------------------------------------------===//
+
+#include "frontends/language/Language.h"
+#include "tools/stepc/Files.h"
+#include "tools/stepc/Options.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+
+/// Formats one file; false after an error. `changed` tells whether it differs from its layout.
+static bool formatFile(Report &report, const std::string &path, bool check, bool &changed) {
+  std::string text;
+  if (path == "-") {
+    auto buffer = llvm::MemoryBuffer::getSTDIN();
+    if (!buffer) {
+      report.error("cannot read standard input: " + buffer.getError().message());
+      return false;
+    }
+    text = (*buffer)->getBuffer().str();
+  } else if (std::optional<llvm::StringRef> read = report.read(path, "a specification")) {
+    text = read->str();
+  } else {
+    return false;
+  }
+  lang::Source source(path == "-" ? "<stdin>" : path, text);
+  lang::Diagnostics diagnostics;
+  std::optional<std::string> formatted = lang::format(source, diagnostics);
+  report.diagnostics(diagnostics, source);
+  if (!formatted)
+    return false;
+  changed = *formatted != text;
+  if (check) {
+    if (changed)
+      llvm::outs() << source.name() << '\n';
+    return true;
+  }
+  // A file that is neat already keeps its time stamp.
+  return path != "-" && !changed ? true : writeFile(report, path, *formatted);
+}
+
+int driver::runFormat(const FormatCommand &command) {
+  Report report;
+  bool good = true, anyChanged = false;
+  for (const std::string &path : command.files) {
+    bool changed = false;
+    good &= formatFile(report, path, command.check, changed);
+    anyChanged |= changed;
+  }
+  if (!good)
+    return kInputError;
+  return command.check && anyChanged ? kInputError : kSuccess;
+}

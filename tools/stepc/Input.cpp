@@ -1,0 +1,115 @@
+//===- Input.cpp - Specifications, manifests and IR as modules -------------===//
+
+#include "tools/stepc/Input.h"
+
+#include "frontends/import/Import.h"
+#include "passes/kernels/TargetShape.h"
+#include "tools/stepc/Pipeline.h"
+
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+
+bool driver::isModulePath(StringRef path) {
+  return path.ends_with(".mlir") || path.ends_with(".mlirbc");
+}
+
+Input::Input() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlirContext = std::make_unique<mlir::MLIRContext>(registry);
+  // A user reads the message, not the operation that a pass was looking at.
+  mlirContext->printOpOnDiagnostic(false);
+  handler = report.attach(*mlirContext);
+}
+
+Input::~Input() = default;
+
+bool Input::loadSpecification(const std::string &path, bool requireRoute) {
+  std::optional<StringRef> text = report.read(path, "a specification");
+  if (!text)
+    return false;
+  spec.source = std::make_unique<lang::Source>(path, text->str());
+  lang::Diagnostics diagnostics;
+  spec.file = lang::parse(*spec.source, diagnostics);
+  lang::AnalysisOptions options;
+  options.requireRoute = requireRoute;
+  bool good = lang::analyze(*spec.file, diagnostics, options);
+  report.diagnostics(diagnostics, *spec.source);
+  return good;
+}
+
+bool Input::loadManifest(const std::string &path) {
+  std::optional<StringRef> text = report.read(path, "a manifest");
+  if (!text)
+    return false;
+  manifestPath = path;
+  manifestText = *text;
+  manifest::ErrorList errors;
+  manifest = manifest::readManifest(*text, path, errors);
+  report.errors(errors);
+  return manifest.has_value();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
+  frontends::ImportOptions import;
+  import.name = frontends::libraryName(options.input);
+  llvm::Expected<std::string> chip = chipOfTarget(options.target.empty() ? "cpu" : options.target);
+  if (!chip) {
+    report.error("--target", llvm::toString(chip.takeError()));
+    return nullptr;
+  }
+  import.chip = *chip;
+  import.numerics = options.numerics;
+  import.workspaceLimit = options.workspaceLimit;
+  auto module = frontends::importModule(context(), *spec.file,
+                                        {*manifest, manifestPath, manifestText}, import);
+  // The verifier finds what the manifest's own checks leave to the dialect.
+  if (module && failed(mlir::verify(*module)))
+    return nullptr;
+  return module;
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
+  std::optional<StringRef> text = report.read(path, "IR");
+  if (!text)
+    return nullptr;
+  // Source managers want a null terminator; the copy that the report keeps has one.
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(*text, path), llvm::SMLoc());
+  return mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context()));
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int &exitCode) {
+  exitCode = kInputError;
+  auto usage = [&](const llvm::Twine &message) {
+    report.error(message);
+    exitCode = kUsageError;
+    return nullptr;
+  };
+  if (isModulePath(options.input)) {
+    if (!options.manifest.empty())
+      return usage("expected no --manifest beside '" + options.input +
+                   "', which names its parameters itself");
+    auto module = parseModule(options.input);
+    if (!module || !levelOf(*module))
+      return nullptr;
+    if (!module->getSymName()) {
+      module->emitError("expected a module with a name, which becomes the library's, found none");
+      return nullptr;
+    }
+    return module;
+  }
+  if (options.manifest.empty())
+    return usage("expected --manifest with the parameters of '" + options.input + "', found none");
+  // Both are read before giving up: one run shows what is wrong with either.
+  bool good = loadSpecification(options.input, /*requireRoute=*/true);
+  good &= loadManifest(options.manifest);
+  if (!good)
+    return nullptr;
+  return import(options);
+}

@@ -1,0 +1,55 @@
+//===- Input.h - Specifications, manifests and IR as modules ----*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_INPUT_H
+#define STEPC_TOOLS_STEPC_INPUT_H
+
+#include "frontends/language/Language.h"
+#include "frontends/manifest/Manifest.h"
+#include "tools/stepc/Options.h"
+#include "tools/stepc/Report.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace stepc::driver {
+
+/// A parsed and analyzed specification.
+struct Specification {
+  std::unique_ptr<lang::Source> source;
+  std::unique_ptr<lang::File> file;
+};
+
+/// All that one command reads, and the context that its IR lives in.
+class Input {
+public:
+  Input();
+  ~Input();
+
+  Report report;
+  mlir::MLIRContext &context() { return *mlirContext; }
+
+  /// False after errors, which were printed.
+  bool loadSpecification(const std::string &path, bool requireRoute);
+  bool loadManifest(const std::string &path);
+  /// Level 1 from the loaded files; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
+  /// Specification and manifest, or any level's text, whichever `options.input` names.
+  /// Null after an error; `exitCode` then says of what kind.
+  mlir::OwningOpRef<mlir::ModuleOp> load(const CompileOptions &options, int &exitCode);
+
+  Specification spec;
+  std::optional<manifest::Manifest> manifest;
+
+private:
+  mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
+  std::string manifestPath;
+  llvm::StringRef manifestText;
+  std::unique_ptr<mlir::MLIRContext> mlirContext;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
+};
+
+/// True for a file that holds IR, by its name's end.
+bool isModulePath(llvm::StringRef path);
+
+} // namespace stepc::driver
+
+#endif

@@ -1,0 +1,30 @@
+//===- MakeManifest.cpp - stepc manifest -----------------------------------===//
+
+#include "frontends/manifest/MakeManifest.h"
+#include "tools/stepc/Files.h"
+#include "tools/stepc/Options.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+
+int driver::runManifest(const ManifestCommand &command) {
+  Report report;
+  manifest::ErrorList errors;
+  auto finish = [&](int code) {
+    report.errors(errors);
+    return code;
+  };
+  auto file = manifest::SafetensorsFile::open(command.tensors, errors);
+  if (!file)
+    return finish(kInputError);
+  manifest::MakeManifestOptions options;
+  options.mesh = command.mesh;
+  options.place = command.place;
+  options.batch = command.batch;
+  if (!command.gradDType.empty())
+    options.gradDType = manifest::parseDType(command.gradDType);
+  auto made = manifest::makeManifest(*file, options, errors);
+  if (!made)
+    return finish(kInputError);
+  return writeFile(report, command.output, manifest::writeManifest(*made)) ? kSuccess : kInternalError;
+}

@@ -1,0 +1,323 @@
+//===- Options.cpp - The command line, by CLI11 ----------------------------===//
+//
+// The one source with exceptions: CLI11 reports by throwing. Nothing of MLIR
+// is included here.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/stepc/Options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <iostream>
+
+using namespace stepc::driver;
+
+#ifndef STEPC_VERSION
+#error "STEPC_VERSION comes from the build"
+#endif
+
+int64_t stepc::driver::parseBytes(const std::string &text) {
+  char *end = nullptr;
+  double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(number >= 0))
+    return -1;
+  std::string unit = end;
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
+  static const std::pair<const char *, double> units[] = {
+      {"", 1}, {"B", 1}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
+  for (auto [name, factor] : units)
+    if (unit == name) {
+      double bytes = number * factor;
+      return bytes == std::floor(bytes) && bytes < 9e18 ? int64_t(bytes) : -1;
+    }
+  return -1;
+}
+
+namespace {
+
+std::string checkTarget(const std::string &text) {
+  if (text == "cpu" || (text.rfind("cpu:", 0) == 0 && text.size() > 4))
+    return "";
+  if (text.rfind("cuda", 0) == 0)
+    return "expected cpu or cpu:<llvm cpu>, found '" + text + "', which is not supported yet";
+  return "expected cpu or cpu:<llvm cpu>, found '" + text + "'";
+}
+
+std::string checkStrategy(const std::string &text) {
+  size_t at = text.rfind('=');
+  std::string name = at == std::string::npos ? "" : text.substr(at + 1);
+  if (at == 0 || (name != "local" && name != "owner" && name != "gather"))
+    return "expected PATTERN=local, PATTERN=owner or PATTERN=gather, found '" + text + "'";
+  return "";
+}
+
+std::string checkNumerics(const std::string &text) {
+  if (text == "exact")
+    return "";
+  if (text == "fast")
+    return "expected exact, found 'fast', which is not supported yet";
+  return "expected exact, found '" + text + "'";
+}
+
+std::string checkOneOf(const std::string &text, std::initializer_list<const char *> names) {
+  std::string list;
+  for (const char *name : names) {
+    if (text == name)
+      return "";
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  return "expected one of " + list + ", found '" + text + "'";
+}
+
+std::string checkPositive(const std::string &text) {
+  char *end = nullptr;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || value < 1 || value > 1000000000)
+    return "expected a whole number from 1, found '" + text + "'";
+  return "";
+}
+
+void addCompileOptions(CLI::App &app, CompileOptions &options, const char *inputHelp) {
+  app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
+  app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
+      ->type_name("M");
+  app.add_option("--target", options.target,
+                 "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3")
+      ->check(checkTarget)
+      ->type_name("T");
+  app.add_option("--strategy", options.strategies,
+                 "Force local, owner or gather for the parameters that match; the last match holds")
+      ->check(checkStrategy)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("'PATTERN=NAME'");
+  app.add_option_function<std::string>(
+         "--workspace-limit",
+         [&options](const std::string &text) { options.workspaceLimit = parseBytes(text); },
+         "Bytes of workspace per rank, with KiB, MiB or GiB; waves are added until it holds")
+      ->check([](const std::string &text) -> std::string {
+        return parseBytes(text) > 0 ? ""
+                                    : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
+      })
+      ->type_name("BYTES");
+  app.add_option("--waves", options.waves, "Force this number of waves")
+      ->check(checkPositive)
+      ->type_name("N");
+  app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
+      ->check(checkNumerics)
+      ->type_name("N");
+  app.add_option_function<std::string>(
+         "--sanitize", [&options](const std::string &) { options.sanitizeAddress = true; },
+         "address: instrument the generated code with AddressSanitizer")
+      ->check([](const std::string &text) { return checkOneOf(text, {"address"}); })
+      ->type_name("S");
+  app.add_flag("--print-ir-after-all", options.printIrAfterAll,
+               "Print the IR after every pass on standard error")
+      ->group("Debugging");
+  app.add_flag("--timing", options.timing, "Print the time of every pass on standard error")
+      ->group("Debugging");
+}
+
+constexpr const char *kExitCodes = "Exit status:\n"
+                                   "  0  success\n"
+                                   "  1  an input file is wrong; the messages say where\n"
+                                   "  2  the command line is wrong\n"
+                                   "  3  stepc or a tool that it calls failed\n";
+
+void defineCompile(CLI::App &root, CompileCommand &command) {
+  CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
+  addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from");
+  app->add_option("--emit", command.emit, "Stop at a level and write DIR/<name>.mlir")
+      ->check([](const std::string &text) {
+        return checkOneOf(text, {"optim", "decided", "comm", "scheduled", "kernels", "llvm"});
+      })
+      ->type_name("LEVEL");
+  app->add_option("-o,--output", command.output,
+                  "Folder for lib<name>.so, <name>.h and <name>.json (default: here); with --emit, "
+                  "- is standard output")
+      ->type_name("DIR");
+  app->footer("Examples:\n"
+              "  stepc compile muon.optim --manifest model.json -o build\n"
+              "  stepc compile muon.optim --manifest model.json --emit decided -o -\n"
+              "  stepc compile build/muon.mlir -o build\n"
+              "  stepc compile muon.optim -m model.json --strategy '*.attn.*=gather' "
+              "--workspace-limit 256MiB\n\n" +
+              std::string(kExitCodes));
+}
+
+void defineCheck(CLI::App &root, CheckCommand &command) {
+  CLI::App *app = root.add_subcommand("check", "Check a specification, and routes with a manifest");
+  app->add_option("spec", command.spec, "A specification (.optim)")->required()->type_name("SPEC");
+  app->add_option("-m,--manifest", command.manifest, "Also give every parameter its route")
+      ->type_name("M");
+  app->add_flag("--json", command.json, "Print parameters and routes as JSON (needs --manifest)");
+  app->footer("Examples:\n"
+              "  stepc check muon.optim\n"
+              "  stepc check muon.optim --manifest model.json --json\n\n" +
+              std::string(kExitCodes));
+}
+
+void defineExplain(CLI::App &root, ExplainCommand &command) {
+  CLI::App *app =
+      root.add_subcommand("explain", "Show groups, strategies, their costs and the alternatives");
+  addCompileOptions(*app, command, "A specification (.optim), or a level's .mlir up to scheduled");
+  app->add_flag("--json", command.json, "Print the table as JSON");
+  app->footer("Examples:\n"
+              "  stepc explain muon.optim --manifest model.json\n"
+              "  stepc explain muon.optim --manifest model.json --strategy '*=gather' --json\n\n" +
+              std::string(kExitCodes));
+}
+
+void defineFormat(CLI::App &root, FormatCommand &command) {
+  CLI::App *app = root.add_subcommand("fmt", "Format specifications, in place; comments stay");
+  app->add_option("files", command.files, "Specifications; - reads standard input and writes standard output")
+      ->required()
+      ->type_name("FILE");
+  app->add_flag("--check", command.check, "Change nothing; exit status 1 if a file would change");
+  app->footer("Examples:\n"
+              "  stepc fmt muon.optim\n"
+              "  stepc fmt --check examples/*.optim\n"
+              "  stepc fmt - < muon.optim\n\n" +
+              std::string(kExitCodes));
+}
+
+std::pair<std::string, double> parseHyperparameter(const std::string &text) {
+  size_t at = text.rfind('=');
+  char *end = nullptr;
+  double value = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + 1, &end);
+  if (!end || end == text.c_str() + at + 1 || *end || text.rfind('.', at) == std::string::npos)
+    return {"", 0};
+  return {text.substr(0, at), value};
+}
+
+void defineRun(CLI::App &root, RunCommand &command) {
+  CLI::App *app = root.add_subcommand(
+      "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
+  addCompileOptions(*app, command, "A specification (.optim)");
+  app->add_option("--tensors", command.tensors,
+                  "Tensors param:NAME, grad:NAME or grad:NAME@STEP, and state:NAME:STATE")
+      ->required()
+      ->type_name("IN.safetensors");
+  app->add_option("--steps", command.steps, "How many steps (default 1)")
+      ->check(checkPositive)
+      ->type_name("N");
+  app->add_option("-o,--output", command.output, "Where parameters and states go, whole")
+      ->required()
+      ->type_name("OUT.safetensors");
+  app->add_flag("--reference", command.reference,
+                "Interpret level 1 in float64, unsharded, and write float64");
+  app->add_option("--threads", command.threads, "Workers of each rank (default 1)")
+      ->check(checkPositive)
+      ->type_name("T");
+  app->add_option("--library", command.library, "Step a library that is compiled already")
+      ->type_name("LIB.so");
+  app->add_option_function<std::vector<std::string>>(
+         "--hyper",
+         [&command](const std::vector<std::string> &list) {
+           for (const std::string &text : list)
+             command.hyperparameters.push_back(parseHyperparameter(text));
+         },
+         "Set a hyperparameter of a route")
+      ->check([](const std::string &text) -> std::string {
+        return parseHyperparameter(text).first.empty()
+                   ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
+                   : "";
+      })
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("'ROUTE.NAME=VALUE'");
+  app->footer("Examples:\n"
+              "  stepc run muon.optim --manifest m.json --tensors in.safetensors --steps 3 "
+              "-o out.safetensors\n"
+              "  stepc run muon.optim --manifest m.json --tensors in.safetensors --reference "
+              "--hyper Muon.lr=0.1 -o ref.safetensors\n\n" +
+              std::string(kExitCodes));
+}
+
+void defineManifest(CLI::App &root, ManifestCommand &command) {
+  CLI::App *app = root.add_subcommand("manifest", "Write a manifest from a safetensors header");
+  app->add_option("tensors", command.tensors, "A safetensors file")
+      ->required()
+      ->type_name("IN.safetensors");
+  app->add_option("--mesh", command.mesh, "Axes and sizes, outermost first")
+      ->required()
+      ->type_name("dp=2,tp=2");
+  app->add_option("--place", command.place, "Placements, one per mesh axis; the last match holds")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("'PATTERN=S(0),R'");
+  app->add_option("--batch", command.batch,
+                  "Of matching parameters with three or more axes the leading ones are batch axes")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("PATTERN");
+  app->add_option("--grad-dtype", command.gradDType, "The gradients' type: f32, bf16 or f16")
+      ->check([](const std::string &text) { return checkOneOf(text, {"f32", "bf16", "f16"}); })
+      ->type_name("DTYPE");
+  app->add_option("-o,--output", command.output, "The manifest; - is standard output")
+      ->required()
+      ->type_name("M");
+  app->footer("Examples:\n"
+              "  stepc manifest model.safetensors --mesh dp=2,tp=2 --place '*=S(0),R' "
+              "--place '*.down.*=S(0),S(1)' -o model.json\n"
+              "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
+              "--batch '*.experts.*' -o moe.json\n\n" +
+              std::string(kExitCodes));
+}
+
+/// CLI11's text in the product's voice: lower case, no full stop.
+std::string tidy(std::string message) {
+  while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
+    message.pop_back();
+  if (message.size() > 1 && std::isupper(static_cast<unsigned char>(message[0])) &&
+      std::islower(static_cast<unsigned char>(message[1])))
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+  return message;
+}
+
+} // namespace
+
+bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode) {
+  CLI::App app("stepc " STEPC_VERSION ": a compiler for optimizer steps", "stepc");
+  app.set_version_flag("--version", "stepc " STEPC_VERSION " (" STEPC_VERSION_DETAILS ")");
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App *, const CLI::Error &) { return std::string(); });
+  app.footer("`stepc COMMAND --help` explains a command and shows examples.\n\n" +
+             std::string(kExitCodes));
+  defineCompile(app, line.compile);
+  defineCheck(app, line.check);
+  defineExplain(app, line.explain);
+  defineFormat(app, line.format);
+  defineRun(app, line.run);
+  defineManifest(app, line.manifest);
+
+  exitCode = kSuccess;
+  std::string name = "stepc";
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success &request) { // help or version
+    app.exit(request, std::cout, std::cerr);
+    return false;
+  } catch (const CLI::ParseError &error) {
+    for (const CLI::App *sub : app.get_subcommands())
+      name += " " + sub->get_name();
+    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: `" << name
+              << " --help` shows how it is used\n";
+    exitCode = kUsageError;
+    return false;
+  }
+  using Command = CommandLine::Command;
+  static const std::pair<const char *, Command> commands[] = {
+      {"compile", Command::Compile}, {"check", Command::Check}, {"explain", Command::Explain},
+      {"fmt", Command::Format},      {"run", Command::Run},     {"manifest", Command::Manifest}};
+  for (auto [subcommand, command] : commands)
+    if (app.got_subcommand(subcommand))
+      line.command = command;
+  return true;
+}

@@ -1,0 +1,98 @@
+//===- Options.h - What the command line asks for ---------------*- C++ -*-===//
+//
+// Plain data: CLI11, which needs exceptions, stays in Options.cpp.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_TOOLS_STEPC_OPTIONS_H
+#define STEPC_TOOLS_STEPC_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepc::driver {
+
+/// What scripts can tell from the exit status.
+enum ExitCode : int {
+  kSuccess = 0,
+  kInputError = 1,    ///< The files say something wrong.
+  kUsageError = 2,    ///< The command line does.
+  kInternalError = 3, ///< stepc, or a tool that it calls, failed.
+};
+
+/// What shapes the compiled library. `compile`, `explain` and `run` share it.
+struct CompileOptions {
+  std::string input;    ///< A specification, or any level's .mlir.
+  std::string manifest;
+  std::string target;   ///< Empty: the host, or what the .mlir says.
+  std::string numerics = "exact";
+  std::vector<std::string> strategies;
+  int64_t workspaceLimit = 0; ///< 0: none.
+  int64_t waves = 0;          ///< 0: as many as the workspace asks for.
+  bool sanitizeAddress = false;
+  bool printIrAfterAll = false;
+  bool timing = false;
+};
+
+struct CompileCommand : CompileOptions {
+  std::string emit; ///< A level; empty: the library.
+  std::string output = ".";
+};
+
+struct CheckCommand {
+  std::string spec, manifest;
+  bool json = false;
+};
+
+struct ExplainCommand : CompileOptions {
+  bool json = false;
+};
+
+struct FormatCommand {
+  std::vector<std::string> files; ///< "-": standard input to standard output.
+  bool check = false;
+};
+
+struct RunCommand : CompileOptions {
+  std::string tensors, output, library;
+  int64_t steps = 1;
+  int threads = 1;
+  bool reference = false;
+  /// "Muon.1.lr" and its value.
+  std::vector<std::pair<std::string, double>> hyperparameters;
+};
+
+struct ManifestCommand {
+  std::string tensors, mesh, output, gradDType;
+  std::vector<std::string> place, batch;
+};
+
+struct CommandLine {
+  enum class Command { None, Compile, Check, Explain, Format, Run, Manifest };
+  Command command = Command::None;
+  CompileCommand compile;
+  CheckCommand check;
+  ExplainCommand explain;
+  FormatCommand format;
+  RunCommand run;
+  ManifestCommand manifest;
+};
+
+/// Fills `line`. Returns true to go on; otherwise help, version or an error was
+/// printed and `exitCode` is set.
+bool parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode);
+
+/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes; -1 if it is none.
+int64_t parseBytes(const std::string &text);
+
+int runCompile(const CompileCommand &command);
+int runCheck(const CheckCommand &command);
+int runExplain(const ExplainCommand &command);
+int runFormat(const FormatCommand &command);
+int runRun(const RunCommand &command);
+int runManifest(const ManifestCommand &command);
+
+} // namespace stepc::driver
+
+#endif

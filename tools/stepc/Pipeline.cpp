@@ -1,0 +1,128 @@
+//===- Pipeline.cpp - Down the ladder, from any level to any ---------------===//
+
+#include "tools/stepc/Pipeline.h"
+
+#include "dialects/comm/Comm.h"
+#include "passes/decide/Passes.h"
+
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/DLTI/DLTI.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+using llvm::Twine;
+
+static constexpr llvm::StringLiteral kLevels[] = {"optim",     "decided", "comm",
+                                                  "scheduled", "kernels", "llvm"};
+
+StringRef driver::name(Level level) { return kLevels[unsigned(level)]; }
+
+std::optional<Level> driver::parseLevel(StringRef name) {
+  for (auto [index, level] : llvm::enumerate(kLevels))
+    if (level == name)
+      return Level(index);
+  return std::nullopt;
+}
+
+void driver::registerDialects(mlir::DialectRegistry &registry) {
+  registry.insert<optim::OptimDialect, comm::CommDialect, mlir::arith::ArithDialect,
+                  mlir::math::MathDialect, mlir::tensor::TensorDialect, mlir::memref::MemRefDialect,
+                  mlir::func::FuncDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect,
+                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
+                  mlir::index::IndexDialect, mlir::ub::UBDialect, mlir::DLTIDialect,
+                  mlir::LLVM::LLVMDialect>();
+}
+
+std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
+  auto attribute = module->getAttrOfType<mlir::StringAttr>(comm::kLevelAttr);
+  if (!attribute) {
+    module.emitError("expected the attribute ") << comm::kLevelAttr << " with the module's level, found none";
+    return std::nullopt;
+  }
+  std::optional<Level> level = parseLevel(attribute.getValue());
+  if (!level)
+    module.emitError("expected ") << comm::kLevelAttr << " to be one of " << llvm::join(llvm::ArrayRef(kLevels), ", ")
+                                  << ", found " << attribute;
+  return level;
+}
+
+namespace {
+
+/// One step of the ladder.
+struct Rung {
+  Level to;
+  StringRef doing;
+  void (*build)(mlir::OpPassManager &, const CompileOptions &);
+};
+
+const Rung kRungs[] = {
+    {Level::Decided, "deciding strategies and owners",
+     [](mlir::OpPassManager &manager, const CompileOptions &options) {
+       decide::buildDecidePipeline(manager, {options.strategies, options.waves});
+     }},
+};
+
+/// Options that a level has answered for good: asking again would be ignored silently.
+bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &options, Report &report) {
+  auto refuse = [&](StringRef option, Level last) {
+    report.error("expected " + option + " with a specification or a module at level " + name(last) +
+                 " or before, found one at level " + name(level));
+    return false;
+  };
+  if (level > Level::Optim && !options.strategies.empty())
+    return refuse("--strategy", Level::Optim);
+  if (level > Level::Optim && options.waves)
+    return refuse("--waves", Level::Optim);
+  if (level > Level::Optim && options.workspaceLimit)
+    return refuse("--workspace-limit", Level::Optim);
+  if (level > Level::Optim && !options.target.empty())
+    return refuse("--target", Level::Optim);
+  return true;
+}
+
+} // namespace
+
+int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options, Report &report) {
+  std::optional<Level> level = levelOf(module);
+  if (!level)
+    return kInputError;
+  if (!checkOptions(module, *level, options, report))
+    return kUsageError;
+  if (*level > target) {
+    report.error("expected a module at level " + name(target) + " or before to emit it, found one at level " +
+                 name(*level));
+    return kUsageError;
+  }
+  mlir::MLIRContext *context = module.getContext();
+  Progress progress("stepc");
+  for (const Rung &rung : kRungs) {
+    if (rung.to <= *level || rung.to > target)
+      continue;
+    progress.stage(rung.doing);
+    mlir::PassManager manager(context);
+    if (options.printIrAfterAll) {
+      context->disableMultithreading();
+      manager.enableIRPrinting(/*shouldPrintBeforePass=*/nullptr,
+                               [](mlir::Pass *, mlir::Operation *) { return true; },
+                               /*printModuleScope=*/false, /*printAfterOnlyOnChange=*/false);
+    }
+    if (options.timing)
+      manager.enableTiming();
+    rung.build(manager, options);
+    bool hadErrors = report.hasErrors();
+    if (mlir::failed(manager.run(module))) {
+      if (hadErrors || report.hasErrors())
+        return kInputError;
+      // A pass that fails without a word is a fault of stepc, never of the input.
+      report.error("internal error: the passes to level " + name(rung.to) + " failed without a message");
+      return kInternalError;
+    }
+    module->setAttr(comm::kLevelAttr, mlir::StringAttr::get(context, name(rung.to)));
+  }
+  return kSuccess;
+}

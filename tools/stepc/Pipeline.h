@@ -1,0 +1,43 @@
+//===- Pipeline.h - Down the ladder, from any level to any ------*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_PIPELINE_H
+#define STEPC_TOOLS_STEPC_PIPELINE_H
+
+#include "tools/stepc/Options.h"
+#include "tools/stepc/Report.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace stepc::driver {
+
+/// The ladder of docs/architecture.md.
+enum class Level { Optim, Decided, Comm, Scheduled, Kernels, Llvm };
+llvm::StringRef name(Level level);
+std::optional<Level> parseLevel(llvm::StringRef name);
+
+/// The dialects of all levels.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// The level that the module says it is at; an error if it says none.
+std::optional<Level> levelOf(mlir::ModuleOp module);
+
+/// Lowers the module from its level to `target`, one pipeline per level. Options that an
+/// earlier level already answered are refused. Returns an exit code; on failure an error was printed.
+int lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options, Report &report);
+
+/// Tells on standard error what is going on, once it takes long: at once on a
+/// terminal, else after two seconds.
+class Progress {
+public:
+  explicit Progress(llvm::StringRef what);
+  ~Progress();
+  void stage(llvm::StringRef name);
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace stepc::driver
+
+#endif

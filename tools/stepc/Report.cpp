@@ -1,0 +1,177 @@
+//===- Report.cpp - Every message of the driver, in one form ---------------===//
+
+#include "tools/stepc/Report.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::raw_ostream;
+using llvm::StringRef;
+using llvm::Twine;
+
+static raw_ostream &err() { return llvm::errs(); }
+
+static void paint(raw_ostream::Colors color, const Twine &text) {
+  raw_ostream &os = err();
+  bool colors = os.is_displayed() && os.has_colors();
+  if (colors) {
+    os.enable_colors(true);
+    os.changeColor(color, /*Bold=*/true);
+  }
+  os << text;
+  if (colors)
+    os.resetColor();
+}
+
+std::optional<StringRef> Report::read(const std::string &path, StringRef what) {
+  if (llvm::sys::fs::is_directory(path)) {
+    error(path, "expected " + what + ", found a directory");
+    return std::nullopt;
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer) {
+    std::string reason = buffer.getError().message();
+    reason[0] = llvm::toLower(reason[0]);
+    error(path, "expected " + what + ", but the file cannot be read: " + reason);
+    return std::nullopt;
+  }
+  if ((*buffer)->getBuffer().trim().empty()) {
+    error(path, "expected " + what + ", found an empty file");
+    return std::nullopt;
+  }
+  std::string &text = texts[path];
+  text = (*buffer)->getBuffer().str();
+  return text;
+}
+
+void Report::addText(const std::string &path, StringRef text) { texts[path] = text.str(); }
+
+void Report::error(const Twine &message) { error("stepc", message); }
+
+void Report::error(StringRef file, const Twine &message) {
+  ++errorCount;
+  paint(raw_ostream::SAVEDCOLOR, file + ": ");
+  paint(raw_ostream::RED, "error: ");
+  err() << message << '\n';
+}
+
+void Report::hint(const Twine &message) {
+  paint(raw_ostream::GREEN, "hint: ");
+  err() << message << '\n';
+}
+
+void Report::errors(const manifest::ErrorList &list) {
+  constexpr size_t shown = 50;
+  for (const manifest::InputError &item : llvm::ArrayRef(list.get()).take_front(shown)) {
+    manifest::InputError rest = item;
+    std::string place = item.file;
+    if (item.line)
+      place += ":" + std::to_string(item.line) + ":" + std::to_string(item.column);
+    rest.file.clear();
+    rest.line = 0;
+    std::string message = rest.str(); // ": MESSAGE"
+    error(place, StringRef(message).substr(2));
+    if (item.line)
+      excerpt(item.file, item.line, item.column);
+  }
+  if (list.size() > shown)
+    error("too many errors, " + Twine(shown) + " of " + Twine(list.size()) + " shown");
+}
+
+void Report::diagnostics(const lang::Diagnostics &list, const lang::Source &source) {
+  errorCount += list.errorCount();
+  list.print(err(), source);
+}
+
+//===----------------------------------------------------------------------===//
+// MLIR
+//===----------------------------------------------------------------------===//
+
+/// The place in a file that a location stands for, or nothing.
+static mlir::FileLineColLoc placeOf(mlir::Location location) {
+  if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(location))
+    return file;
+  if (auto name = llvm::dyn_cast<mlir::NameLoc>(location))
+    return placeOf(name.getChildLoc());
+  if (auto call = llvm::dyn_cast<mlir::CallSiteLoc>(location))
+    return placeOf(call.getCallee());
+  if (auto fused = llvm::dyn_cast<mlir::FusedLoc>(location))
+    for (mlir::Location part : fused.getLocations())
+      if (mlir::FileLineColLoc file = placeOf(part))
+        return file;
+  return nullptr;
+}
+
+void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
+                    const std::string &message, bool withExcerpt) {
+  mlir::FileLineColLoc place = placeOf(location);
+  if (place)
+    paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
+                                       Twine(place.getColumn()) + ": ");
+  else
+    paint(raw_ostream::SAVEDCOLOR, "stepc: ");
+  switch (severity) {
+  case mlir::DiagnosticSeverity::Error:
+    paint(raw_ostream::RED, "error: ");
+    break;
+  case mlir::DiagnosticSeverity::Warning:
+    paint(raw_ostream::MAGENTA, "warning: ");
+    break;
+  case mlir::DiagnosticSeverity::Note:
+    paint(raw_ostream::CYAN, "note: ");
+    break;
+  case mlir::DiagnosticSeverity::Remark:
+    paint(raw_ostream::BLUE, "remark: ");
+    break;
+  }
+  err() << message << '\n';
+  if (place && withExcerpt)
+    excerpt(place.getFilename().getValue(), place.getLine(), place.getColumn());
+}
+
+void Report::print(mlir::Diagnostic &diagnostic) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+    ++errorCount;
+  header(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str(), true);
+  for (mlir::Diagnostic &note : diagnostic.getNotes())
+    header(note.getLocation(), note.getSeverity(), note.str(),
+           note.getLocation() != diagnostic.getLocation());
+}
+
+std::unique_ptr<mlir::ScopedDiagnosticHandler> Report::attach(mlir::MLIRContext &context) {
+  return std::make_unique<mlir::ScopedDiagnosticHandler>(&context, [this](mlir::Diagnostic &diagnostic) {
+    print(diagnostic);
+    return mlir::success();
+  });
+}
+
+void Report::excerpt(StringRef file, unsigned line, unsigned column) {
+  constexpr size_t widest = 160, before = 60;
+  auto it = texts.find(file.str());
+  if (it == texts.end() || line == 0)
+    return;
+  StringRef rest = it->second;
+  for (unsigned i = 1; i < line; ++i)
+    rest = rest.split('\n').second;
+  StringRef quoted = rest.split('\n').first.rtrim('\r');
+  size_t at = std::min<size_t>(column ? column - 1 : 0, quoted.size());
+  size_t from = quoted.size() > widest && at > before ? at - before : 0;
+  quoted = quoted.substr(from, widest);
+  raw_ostream &os = err();
+  os << "  ";
+  for (char c : quoted)
+    os << (static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c);
+  os << "\n  ";
+  // One column per UTF-8 character; tabs are copied so that the caret lines up.
+  for (char c : quoted.take_front(at - from))
+    if ((c & 0xC0) != 0x80)
+      os << (c == '\t' ? '\t' : ' ');
+  paint(raw_ostream::GREEN, "^");
+  os << '\n';
+}
