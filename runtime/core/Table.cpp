@@ -3,7 +3,6 @@
 #include "runtime/core/Text.h"
 #include "runtime/transports/InProcess.h"
 
-#include <cmath>
 #include <limits>
 #include <new>
 
@@ -107,6 +106,19 @@ int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
   return STEPC_OK;
 }
 
+/// No exception crosses the C interface. What can be thrown is std::bad_alloc, where a message is
+/// put together.
+template <auto Function> struct Guard;
+template <typename... Arguments, int32_t (*Function)(Arguments...)> struct Guard<Function> {
+  static int32_t call(Arguments... arguments) noexcept {
+    try {
+      return Function(arguments...);
+    } catch (...) {
+      return STEPC_ERROR_MEMORY;
+    }
+  }
+};
+
 stepc_library makeTable() {
   const Library &lib = library();
   stepc_library table{};
@@ -134,19 +146,19 @@ stepc_library makeTable() {
   table.hyperparameter_count = hyperparameterCount;
   table.hyperparameter_name = hyperparameterName;
   table.hyperparameter_default = hyperparameterDefault;
-  table.bind_parameter = bindParameter;
-  table.bind_state = bindState;
-  table.bind_gradient = bindGradient;
-  table.bind_gradients = bindGradients;
-  table.bind_steps = bindSteps;
-  table.bind_hyperparameters = bindHyperparameters;
-  table.set_hyperparameter = setHyperparameter;
-  table.step = step;
+  table.bind_parameter = Guard<bindParameter>::call;
+  table.bind_state = Guard<bindState>::call;
+  table.bind_gradient = Guard<bindGradient>::call;
+  table.bind_gradients = Guard<bindGradients>::call;
+  table.bind_steps = Guard<bindSteps>::call;
+  table.bind_hyperparameters = Guard<bindHyperparameters>::call;
+  table.set_hyperparameter = Guard<setHyperparameter>::call;
+  table.step = Guard<step>::call;
   table.half_stepped = halfStepped;
-  table.recover = recover;
+  table.recover = Guard<recover>::call;
   table.counters = counters;
   table.in_process_world = inProcessWorldTable;
-  table.abort = abortInstance;
+  table.abort = Guard<abortInstance>::call;
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <thread>
 
@@ -72,8 +73,10 @@ TEST(Failure, ALateRankTimesOutInCreate) {
 }
 
 TEST(Failure, ATrainersAbortReachesThePeers) {
+  std::barrier created(4); // else a peer may hear of it in create
   runWorld(4, {}, [&](Trainer &trainer, int rank) {
     trainer.bindAll();
+    created.arrive_and_wait();
     if (rank == 3) {
       trainer.library->bind_gradient(trainer.instance, A, nullptr, 0);
       trainer.library->bind_gradient(trainer.instance, W2, nullptr, 0);

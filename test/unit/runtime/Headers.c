@@ -1,0 +1,17 @@
+/* The headers are C, and their layouts are what other languages were told. */
+#include "stepc/kernel_abi.h"
+#include "stepc/stepc.h"
+#include <stddef.h>
+
+_Static_assert(sizeof(stepc_chunk) == 12 * 8, "stepc_chunk");
+_Static_assert(sizeof(stepc_parameter_record) == 8 * 8, "stepc_parameter_record");
+_Static_assert(offsetof(stepc_parameter_record, hyperparameters) == 32, "hyperparameters");
+_Static_assert(sizeof(stepc_message) == 32, "stepc_message");
+_Static_assert(sizeof(stepc_transport) == 56, "stepc_transport");
+_Static_assert(sizeof(stepc_options) == 48, "stepc_options");
+_Static_assert(sizeof(stepc_parameter_info) == 80, "stepc_parameter_info");
+_Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");
+_Static_assert(offsetof(stepc_library, world_size) == 48, "world_size");
+_Static_assert(offsetof(stepc_library, abort) == sizeof(stepc_library) - 8, "abort is last");
+
+int stepc_headers_compile_as_c(void) { return STEPC_ABI_VERSION; }
