@@ -9,6 +9,7 @@ one that contains ``master`` gives bf16 parameters a master.
 import argparse
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,9 @@ def main():
         ]
         print(json.dumps({"parameters": parameters, "routes": routes}))
         return 0
+    if os.environ.get("STEPC_FAKE_FAIL"):
+        print("error: the fake was told to fail", file=sys.stderr)
+        return 1
     output = Path(arguments.output)
     (output / "fake_plan.h").write_text(plan_header(spec, manifest))
     name = Path(arguments.spec).stem

@@ -205,8 +205,13 @@ class Optimizer(torch.optim.Optimizer):
                 verify(library, manifest, world)
         except StepcError as error:
             problem = error
-        agree(problem, self._process_group)
-        transport = TorchTransport(world, self._timeout) if len(world) > 1 else None
+        transport = None
+        if len(group_ranks(self._process_group)) > 1:
+            nonce = agree(problem, self._process_group, world)
+            if len(world) > 1:
+                transport = TorchTransport(world, self._timeout, nonce)
+        elif problem is not None:
+            raise problem
         try:
             threads = self._threads if self._threads is not None else torch.get_num_threads()
             instance = Instance(library, transport, threads=threads, timeout=self._timeout)

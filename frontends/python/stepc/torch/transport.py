@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import ctypes as c
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -62,18 +63,20 @@ class _Exchange:
 class TorchTransport:
     """The transport table over a gloo process group of the world's ranks.
 
-    Creating one is collective over ``ranks``. ``timeout`` is the library's own deadline; waits of
-    the process group last longer, so that the library is the one that decides.
+    Creating one is collective over ``ranks``; ``nonce`` is the same on all of them and new every
+    time (a group that meets the addresses of an earlier one in the store would call the dead).
+    ``timeout`` is the library's own deadline; waits of the process group last longer, so that the
+    library is the one that decides.
     """
 
-    def __init__(self, ranks: Sequence[int], timeout: float) -> None:
-        self._group = dist.new_group(
-            list(ranks), backend="gloo", use_local_synchronization=True,
-            timeout=timedelta(seconds=max(2 * timeout, 60.0)),
-        )  # fmt: skip
-        self.rank = dist.get_rank(self._group)
+    def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
+        self.rank = list(ranks).index(dist.get_rank())
         self.size = len(ranks)
         self._timeout = timedelta(seconds=2 * timeout + 60)
+        # Not new_group: that one is collective over the whole job, or names groups by their ranks.
+        default_store = dist.distributed_c10d._get_default_store()
+        self._store = dist.PrefixStore(f"stepc/{nonce}", default_store)
+        self._group = dist.ProcessGroupGloo(self._store, self.rank, self.size, self._timeout)
         self._handles: dict[int, _Exchange] = {}
         self._next = 1
         self._aborted: str | None = None
@@ -153,7 +156,7 @@ class TorchTransport:
             if self._aborted is not None:
                 return
             self._aborted = reason or "no reason given"
-        _within(lambda: self._store().set("stepc/abort", f"rank {self.rank} gave up: {reason}"))
+        _within(lambda: self._store.set("abort", f"rank {self.rank} gave up: {reason}"))
         if self.size > 1:
             work = self._group.recv([torch.empty(1, dtype=torch.uint8)],
                                     (self.rank + 1) % self.size, _BREAK_TAG)  # fmt: skip
@@ -170,19 +173,14 @@ class TorchTransport:
         _open.discard(self)
         if self._handles:
             self.abort("the library instance was destroyed")
-        group, self._group = self._group, None
-        if group is not None and dist.is_initialized():
-            dist.destroy_process_group(group)
-
-    def _store(self) -> dist.Store:
-        return self._group.get_group_store()
+        self._group = None
 
     def _reason_of_peers(self) -> str | None:
         """What the rank that gave up first left in the group's store."""
 
         def read() -> str | None:
-            store = self._store()
-            return store.get("stepc/abort").decode() if store.check(["stepc/abort"]) else None
+            store = self._store
+            return store.get("abort").decode() if store.check(["abort"]) else None
 
         return _within(read)
 
@@ -258,16 +256,21 @@ def share_library(
     return result
 
 
-def agree(problem: Exception | None, process_group: dist.ProcessGroup | None) -> None:
-    """Raises on every rank of the group when one has a problem; a world of one just raises."""
-    if dist.is_initialized() and dist.get_world_size(process_group or dist.group.WORLD) > 1:
-        messages = gather_objects(None if problem is None else str(problem), process_group)
-        if problem is None:
-            for rank, text in enumerate(messages):
-                if text is not None:
-                    raise StepcError(f"rank {rank} of the process group failed: {text}")
+def agree(
+    problem: Exception | None, process_group: dist.ProcessGroup | None, world: tuple[int, ...]
+) -> str:
+    """Raises on every rank of the group when one has a problem; otherwise a word that is new, and
+    the same on all ranks of a world."""
+    nonce = uuid.uuid4().hex
+    group = process_group or dist.group.WORLD
+    items = gather_objects((nonce, None if problem is None else str(problem)), group)
     if problem is not None:
         raise problem
+    ranks = dist.get_process_group_ranks(group)
+    for rank, (_, text) in zip(ranks, items, strict=True):
+        if text is not None:
+            raise StepcError(f"rank {rank} failed: {text}")
+    return items[ranks.index(world[0])][0]
 
 
 def redistribute(tensor: DTensor, placements: Sequence[Any]) -> DTensor:

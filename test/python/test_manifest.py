@@ -1,0 +1,193 @@
+"""Manifests of live models: placements, meshes, names, and how ranks' views are merged."""
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run_ranks
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
+
+from stepc.torch import Placed, PlacementError, export_manifest, register_placement
+from stepc.torch.describe import Entry, Mesh, Root
+from stepc.torch.manifest import build
+from stepc.torch.names import canonical_name, matches
+from stepc.torch.placements import parse_placements, placement_text
+
+
+class Odd(Shard):
+    """A class that is a Shard by inheritance and something else by meaning."""
+
+
+def test_placements_are_matched_by_exact_type():
+    assert placement_text(Replicate(), "x") == "R"
+    assert placement_text(Shard(1), "x") == "S(1)"
+    assert placement_text(_StridedShard(0, split_factor=2), "x") == "_S(0, 2)"
+    with pytest.raises(PlacementError, match="'w': expected a replicated or sharded .*Partial"):
+        placement_text(Partial(), "parameter 'w'")
+    with pytest.raises(PlacementError, match="of class test_manifest.Odd"):
+        placement_text(Odd(0), "parameter 'w'")
+    register_placement(Odd, lambda placement: f"IS({placement.dim}, 2)")
+    assert placement_text(Odd(0), "x") == "IS(0, 2)"
+    text = "[S(0), _S(1, 4), R]"
+    assert parse_placements(text) == [Shard(0), _StridedShard(1, split_factor=4), Replicate()]
+    with pytest.raises(PlacementError, match="found 'Q'"):
+        parse_placements("[Q]")
+
+
+def test_names():
+    assert canonical_name("module._orig_mod.h.0._checkpoint_wrapped_module.w") == "h.0.w"
+    assert canonical_name("h.module") == "h.module"
+    assert matches("h.*.w", ["_orig_mod.h.0.w"]) and matches("*orig*", ["_orig_mod.w"])
+    assert not matches("w", ["h.w"])
+
+
+def test_plain_model_with_tied_and_frozen_parameters():
+    model = nn.ModuleDict({"embed": nn.Embedding(8, 4), "head": nn.Linear(4, 8, bias=False),
+                           "norm": nn.LayerNorm(4).bfloat16()})  # fmt: skip
+    model["head"].weight = model["embed"].weight
+    model["norm"].bias.requires_grad_(False)
+    model.register_parameter("experts", nn.Parameter(torch.zeros(3, 4, 5)))
+    manifest = export_manifest(model.named_parameters(remove_duplicate=False), batch=["experts"])
+    assert manifest == {
+        "version": 1,
+        "meshes": [{"name": "world", "axes": [{"name": "world", "size": 1}], "ranks": [0]}],
+        "parameters": [
+            {"name": "experts", "shape": [3, 4, 5], "dtype": "f32", "grad_dtype": "f32",
+             "mesh": "world", "placements": ["R"], "batch_axes": 1},
+            {"name": "embed.weight", "aliases": ["head.weight"], "shape": [8, 4], "dtype": "f32",
+             "grad_dtype": "f32", "mesh": "world", "placements": ["R"]},
+            {"name": "norm.weight", "shape": [4], "dtype": "bf16", "grad_dtype": "bf16",
+             "mesh": "world", "placements": ["R"]},
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("tensor", "error", "message"),
+    [
+        (torch.zeros(2, device="meta"), ValueError, "'w': expected a tensor with memory"),
+        (torch.zeros(2, dtype=torch.float64), TypeError, "'w': expected torch.float32"),
+        (torch.zeros(0, 3), ValueError, "'w': expected elements"),
+    ],
+)
+def test_bad_tensors_are_named(tensor, error, message):
+    with pytest.raises(error, match=message):
+        export_manifest([("w", nn.Parameter(tensor))])
+
+
+def test_batch_needs_matrices():
+    with pytest.raises(ValueError, match="'w': batch= matches it with 0 batch axes"):
+        export_manifest([("w", nn.Parameter(torch.zeros(2, 3)))], batch=["*"])
+
+
+def _root():
+    return Mesh((("dp", 2), ("tp", 2)), (0, 1, 2, 3))
+
+
+def _slice(rank, axis):
+    ranks = ((rank % 2, rank % 2 + 2), (rank // 2 * 2, rank // 2 * 2 + 1))[axis]
+    return Mesh((_root().axes[axis],), ranks), Root(_root(), (axis,))
+
+
+def _views(both):
+    """What ranks of FSDP + TP see: the norm is on another slice of the mesh on every tp rank."""
+    result = {}
+    for rank in range(4):
+        mesh, root = _slice(rank, 0)
+        result[rank] = [Entry("norm", (4,), "f32", "f32", mesh, ("S(0)",), root)]
+        if both:
+            result[rank].append(Entry("w", (8, 4), "f32", "f32", _root(), ("_S(0, 2)", "S(0)")))
+    return result
+
+
+def test_slices_of_one_mesh_become_replicas_in_one_world():
+    for rank in range(4):
+        manifest, world = build(_views(True), rank)
+        assert world == (0, 1, 2, 3)
+        norm = manifest["parameters"][0]
+        assert norm["placements"] == ["S(0)", "R"] and norm["mesh"] == "dp_tp"
+        assert len(manifest["meshes"]) == 1
+
+
+def test_slices_that_nothing_connects_are_worlds_of_their_own():
+    for rank in range(4):
+        manifest, world = build(_views(False), rank)
+        assert world == (rank % 2, rank % 2 + 2)
+        assert manifest["parameters"][0]["placements"] == ["S(0)"]
+
+
+def test_ranks_that_disagree_are_refused():
+    views = _views(True)
+    views[3][1].shape = (8, 5)
+    with pytest.raises(ValueError, match=r"'w': ranks disagree on its shape: \(8, 4\) on rank 0"):
+        build(views, 0)
+    views = _views(True)
+    del views[2][1]
+    with pytest.raises(ValueError, match="'w': its mesh has rank 2, which did not export it"):
+        build(views, 0)
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(6, 8, bias=False), nn.Linear(8, 6, bias=False)
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, x):
+        return self.down(torch.relu(self.up(self.norm(x))))
+
+
+def _export_kinds(rank):
+    found = {}
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    model = fully_shard(Block(), mesh=mesh)
+    found["hsdp"] = export_manifest(model.named_parameters())
+    model = Block()
+    parallelize_module(model, mesh["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    fully_shard(model, mesh=mesh["dp"])
+    found["tp"] = export_manifest(model.named_parameters())
+    plain = nn.Parameter(torch.zeros(4, 4))
+    try:
+        export_manifest([("w", plain)])
+    except PlacementError as error:
+        found["error"] = str(error)
+    found["declared"] = export_manifest(
+        [("w", plain), ("expert", plain.detach().clone().requires_grad_())],
+        replicated=["w"], placements={"exp*": Placed(mesh["tp"], [Shard(0)])},
+    )  # fmt: skip
+    if rank == 2:
+        plain = nn.Parameter(torch.zeros(2, device="meta"))
+    try:
+        export_manifest([("w", plain)], replicated=["*"])
+    except (ValueError, RuntimeError) as error:
+        found["one fails"] = str(error)
+    odd = distribute_tensor(torch.zeros(5, 3), init_device_mesh("cpu", (4,)), [Shard(0)])
+    odd = DTensor.from_local(odd.to_local(), odd.device_mesh, [Shard(0)], shape=(5, 3), stride=(3, 1))
+    found["uneven"] = export_manifest([("w", nn.Parameter(odd))])
+    dist.barrier()
+    return found
+
+
+def test_live_models_on_four_ranks():
+    results = run_ranks(_export_kinds, 4)
+    for rank, found in enumerate(results):
+        if rank != 2:
+            assert "rank 2 could not export its manifest: ValueError" in found["one fails"]
+        for key in ("hsdp", "tp", "uneven", "declared"):
+            assert found[key] == results[0][key], (rank, key)
+        hsdp = {item["name"]: item["placements"] for item in found["hsdp"]["parameters"]}
+        assert hsdp["up.weight"] == ["R", "S(0)"]
+        tp = {item["name"]: item for item in found["tp"]["parameters"]}
+        assert tp["up.weight"]["placements"] == ["_S(0, 2)", "S(0)"]
+        assert tp["down.weight"]["placements"] == ["S(0)", "S(1)"]
+        assert tp["up.weight"]["shape"] == [8, 6]
+        assert tp["norm.weight"]["placements"] == ["S(0)", "R"]
+        assert "'w': expected a DTensor in a world of 4 ranks, found a plain tensor" in found["error"]
+        declared = {item["name"]: item for item in found["declared"]["parameters"]}
+        assert declared["expert"]["shape"] == [8, 4]
+        assert declared["expert"]["placements"] == ["R", "S(0)"]
+        assert found["uneven"]["parameters"][0]["shape"] == [5, 3]
