@@ -10,11 +10,9 @@
 using namespace mlir;
 using namespace stepc;
 
-static_assert(int64_t(comm::Direction::ToShards) ==
-              int64_t(plan::Direction::ToShards));
+static_assert(int64_t(comm::Direction::ToShards) == int64_t(plan::Direction::ToShards));
 static_assert(int64_t(comm::Layout::Send) == int64_t(plan::Layout::Send) &&
-              int64_t(comm::Layout::Receive) ==
-                  int64_t(plan::Layout::Receive) &&
+              int64_t(comm::Layout::Receive) == int64_t(plan::Layout::Receive) &&
               int64_t(comm::Layout::Blocks) == int64_t(plan::Layout::Blocks) &&
               int64_t(comm::Layout::Shard) == int64_t(plan::Layout::Shard));
 
@@ -39,8 +37,7 @@ public:
         return failure();
     for (optim::ParameterOp op : parameters)
       if (!result.parameters.contains(op.getSymNameAttr()))
-        return op.emitOpError(
-            "expected a group that lists the parameter, found none");
+        return op.emitOpError("expected a group that lists the parameter, found none");
     for (comm::SegmentOp op : segments)
       if (failed(addSegment(op)))
         return failure();
@@ -75,8 +72,8 @@ private:
   }
 
   /// The index of a symbol, or an error at `op`.
-  FailureOr<int64_t> find(Operation *op, const ProgramPlan::Index &index,
-                          FlatSymbolRefAttr name, StringRef what) {
+  FailureOr<int64_t> find(Operation *op, const ProgramPlan::Index &index, FlatSymbolRefAttr name,
+                          StringRef what) {
     int64_t found = ProgramPlan::find(index, name);
     if (found >= 0)
       return found;
@@ -102,30 +99,26 @@ private:
       rule.hyperparameters.push_back(cast<StringAttr>(name).str());
     for (Attribute attr : op.getStates()) {
       auto state = cast<optim::StateAttr>(attr);
-      rule.states.push_back(
-          {state.getName().str(), *optim::toPlan(state.getType()),
-           plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
-           state.getMaster()});
+      rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
+                             plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
+                             state.getMaster()});
     }
     result.rules[op.getSymNameAttr()] = plan().rules.size();
     plan().rules.push_back(std::move(rule));
   }
 
   LogicalResult addRoute(optim::RouteOp op) {
-    FailureOr<int64_t> rule =
-        find(op, result.rules, op.getRuleAttr(), "a rule");
+    FailureOr<int64_t> rule = find(op, result.rules, op.getRuleAttr(), "a rule");
     if (failed(rule))
       return failure();
     result.routes[op.getSymNameAttr()] = plan().routes.size();
-    plan().routes.push_back({op.getSymName().str(), *rule,
-                             op.getDefaults().vec(),
+    plan().routes.push_back({op.getSymName().str(), *rule, op.getDefaults().vec(),
                              plan::MissingGrad(op.getMissingGrad())});
     return success();
   }
 
   LogicalResult addGroup(optim::GroupOp op) {
-    FailureOr<int64_t> rule =
-        find(op, result.rules, op.getRuleAttr(), "a rule");
+    FailureOr<int64_t> rule = find(op, result.rules, op.getRuleAttr(), "a rule");
     if (failed(rule))
       return failure();
     plan::Group group;
@@ -144,25 +137,20 @@ private:
     return success();
   }
 
-  LogicalResult addParameter(optim::GroupOp op, FlatSymbolRefAttr name,
-                             int64_t index, plan::Group &group) {
+  LogicalResult addParameter(optim::GroupOp op, FlatSymbolRefAttr name, int64_t index,
+                             plan::Group &group) {
     optim::ParameterOp parameter = parameterOps.lookup(name.getAttr());
     if (!parameter)
       return op.emitOpError("expected a parameter, found none named ") << name;
-    if (!result.parameters.try_emplace(name.getAttr(), plan().parameters.size())
-             .second) {
-      auto diag =
-          op.emitOpError("expected parameters of no other group, found ")
-          << name;
+    if (!result.parameters.try_emplace(name.getAttr(), plan().parameters.size()).second) {
+      auto diag = op.emitOpError("expected parameters of no other group, found ") << name;
       diag.attachNote(parameter.getLoc()) << "the parameter is here";
       return diag;
     }
     if (!parameter.getRoute())
       return parameter.emitOpError("expected a route, found none");
-    FailureOr<int64_t> route =
-        find(parameter, result.routes, parameter.getRouteAttr(), "a route");
-    FailureOr<int64_t> mesh =
-        find(parameter, result.meshes, parameter.getMeshAttr(), "a mesh");
+    FailureOr<int64_t> route = find(parameter, result.routes, parameter.getRouteAttr(), "a route");
+    FailureOr<int64_t> mesh = find(parameter, result.meshes, parameter.getMeshAttr(), "a mesh");
     if (failed(route) || failed(mesh))
       return failure();
     auto indexInGroup = int64_t(group.parameters.size());
@@ -175,14 +163,12 @@ private:
       group.placements = optim::toPlan(parameter.getPlacements());
     }
     group.parameters.push_back(plan().parameters.size());
-    plan().parameters.push_back(
-        {name.getValue().str(), *route, index, indexInGroup});
+    plan().parameters.push_back({name.getValue().str(), *route, index, indexInGroup});
     return success();
   }
 
   LogicalResult addSegment(comm::SegmentOp op) {
-    FailureOr<int64_t> group =
-        find(op, result.groups, op.getGroupAttr(), "a group");
+    FailureOr<int64_t> group = find(op, result.groups, op.getGroupAttr(), "a group");
     if (failed(group))
       return failure();
     plan::Segment segment{op.getSymName().str(), *group, {}, op.getAll()};
@@ -200,24 +186,22 @@ private:
   LogicalResult addProgram() {
     if (auto arena = step->getAttrOfType<IntegerAttr>(comm::kArenaAttr))
       plan().arenaBytes = arena.getInt();
-    WalkResult walk =
-        step->walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
-          return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-              .Case([&](comm::StageOp op) { return addStage(op); })
-              .Case([&](comm::CopyOp op) { return addCopy(op); })
-              .Case([&](comm::StartOp op) { return addExchange(op); })
-              .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) {
-                plan::Table table;
-                table.kind = plan::TableKind::BlockChunks;
-                return addTable(op, op.getSegmentAttr(), table);
-              })
-              .Default([](Operation *) { return success(); });
-        });
+    WalkResult walk = step->walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
+      return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case([&](comm::StageOp op) { return addStage(op); })
+          .Case([&](comm::CopyOp op) { return addCopy(op); })
+          .Case([&](comm::StartOp op) { return addExchange(op); })
+          .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) {
+            plan::Table table;
+            table.kind = plan::TableKind::BlockChunks;
+            return addTable(op, op.getSegmentAttr(), table);
+          })
+          .Default([](Operation *) { return success(); });
+    });
     return failure(walk.wasInterrupted());
   }
 
-  LogicalResult addTable(Operation *op, FlatSymbolRefAttr segment,
-                         plan::Table table) {
+  LogicalResult addTable(Operation *op, FlatSymbolRefAttr segment, plan::Table table) {
     FailureOr<int64_t> index = find(op, result.segments, segment, "a segment");
     if (failed(index))
       return failure();
@@ -229,9 +213,8 @@ private:
   /// The number of a table; equal tables have one.
   int64_t number(const plan::Table &table) {
     std::array<int64_t, 8> key = {
-        int64_t(table.kind),  table.segment,       int64_t(table.direction),
-        int64_t(table.value), int64_t(table.from), int64_t(table.to),
-        table.receiveSegment, table.elementBytes};
+        int64_t(table.kind), table.segment,     int64_t(table.direction), int64_t(table.value),
+        int64_t(table.from), int64_t(table.to), table.receiveSegment,     table.elementBytes};
     auto [found, added] = numbers.try_emplace(key, plan().tables.size());
     if (added)
       plan().tables.push_back(table);
@@ -241,8 +224,7 @@ private:
   LogicalResult addStage(comm::StageOp op) {
     plan::Table table;
     if (op.getIteration() == comm::Iteration::Blocks) {
-      FailureOr<int64_t> segment =
-          find(op, result.segments, op.getSegmentAttr(), "a segment");
+      FailureOr<int64_t> segment = find(op, result.segments, op.getSegmentAttr(), "a segment");
       if (failed(segment))
         return failure();
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
@@ -283,14 +265,12 @@ private:
     if (op.getOrder() != plan().exchanges.size())
       return op.emitOpError("expected order ")
              << plan().exchanges.size()
-             << ", because all ranks start exchanges in program order, found "
-             << op.getOrder();
+             << ", because all ranks start exchanges in program order, found " << op.getOrder();
     plan::Exchange exchange;
     result.tables[op];
     for (auto [i, send] : llvm::enumerate(op.getSends())) {
       auto receiveName = cast<FlatSymbolRefAttr>(op.getReceiveSegments()[i]);
-      FailureOr<int64_t> receive =
-          find(op, result.segments, receiveName, "a segment");
+      FailureOr<int64_t> receive = find(op, result.segments, receiveName, "a segment");
       if (failed(receive))
         return failure();
       plan::Table table;
@@ -299,8 +279,7 @@ private:
       table.value = plan::ValueKind(op.getKinds()[i]);
       table.receiveSegment = *receive;
       table.elementBytes = elementBytes(send);
-      if (failed(addTable(op, cast<FlatSymbolRefAttr>(op.getSendSegments()[i]),
-                          table)))
+      if (failed(addTable(op, cast<FlatSymbolRefAttr>(op.getSendSegments()[i]), table)))
         return failure();
       exchange.tables.push_back(result.tables[op].back());
     }
@@ -321,8 +300,7 @@ private:
 
 } // namespace
 
-plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows,
-                                    int64_t cols) {
+plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols) {
   // A block with one row (column) has no narrower kind along that axis.
   bool byRow = rows == 1, byCol = cols == 1;
   for (Value operand : stage->getOperands()) {

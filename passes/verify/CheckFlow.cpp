@@ -1,0 +1,459 @@
+//===- CheckFlow.cpp - What each buffer holds when it is read -------------===//
+
+#include "passes/verify/Verify.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+using plan::Layout;
+using plan::ValueKind;
+
+namespace {
+
+/// What stands in a buffer.
+struct Meaning {
+  enum Kind { Nothing, Staged, Scalars, Scratch } kind = Nothing;
+  int64_t index = -1; ///< the segment, or the group of scalars
+  Layout layout = Layout::None;
+  plan::Direction direction = plan::Direction::ToMatrix;
+  ValueKind value = ValueKind::Full;
+
+  static Meaning blocks(int64_t segment) { return {Staged, segment, Layout::Blocks}; }
+  bool operator==(const Meaning &) const = default;
+};
+
+struct BufferState {
+  Meaning holds;
+  Operation *writer = nullptr;
+  int64_t producer = -1, message = -1; ///< tables that packed and carried it
+  size_t life = 0;
+  comm::StartOp sentBy, arriving, leaving;
+  bool isRead = false;
+};
+
+class FlowCheck {
+public:
+  FlowCheck(const ProgramPlan &program) : program(program), plan(program.plan) {}
+
+  LogicalResult run(func::FuncOp step) {
+    for (Operation &op : step.getBody().front()) {
+      ++now;
+      bool fine = llvm::TypeSwitch<Operation *, bool>(&op)
+                      .Case([&](comm::ShardsOp op) { return checkType(op); })
+                      .Case([&](comm::ScalarsOp op) { return scalars(op); })
+                      .Case([&](comm::StageOp op) { return stage(op); })
+                      .Case([&](comm::CopyOp op) { return copy(op); })
+                      .Case([&](comm::StartOp op) { return start(op); })
+                      .Case([&](comm::WaitOp op) { return wait(op); })
+                      .Case([&](optim::ProductOp op) { return product(op); })
+                      .Case([&](optim::BlockReduceOp op) { return reduce(op); })
+                      .Default([](Operation *) { return true; });
+      // What follows a fault would only repeat it.
+      if (!fine)
+        return failure();
+    }
+    for (auto &[buffer, state] : buffers)
+      if (!checkWasRead(state))
+        return failure();
+    return success();
+  }
+
+  StepFacts facts;
+
+private:
+  int64_t segmentOf(FlatSymbolRefAttr name) { return ProgramPlan::find(program.segments, name); }
+  const plan::Group &groupOf(int64_t segment) { return plan.groups[plan.segments[segment].group]; }
+  std::string describe(const Meaning &meaning) {
+    switch (meaning.kind) {
+    case Meaning::Nothing:
+      return "nothing";
+    case Meaning::Scratch:
+      return "scratch";
+    case Meaning::Scalars:
+      return "the scalars of group @" + plan.groups[meaning.index].name;
+    case Meaning::Staged:
+      break;
+    }
+    std::string segment = "segment @" + plan.segments[meaning.index].name;
+    if (meaning.layout == Layout::Blocks)
+      return "the computed blocks of " + segment;
+    return "the " + std::string(plan::name(meaning.value)) + " value of " + segment +
+           " in layout " + comm::stringifyLayout(comm::Layout(meaning.layout)).str() + " " +
+           comm::stringifyDirection(comm::Direction(meaning.direction)).str();
+  }
+
+  //===--- Buffers --------------------------------------------------------===//
+
+  comm::BufferOp bufferOf(Operation *user, Value value) {
+    auto buffer = value.getDefiningOp<comm::BufferOp>();
+    if (!buffer)
+      user->emitOpError("expected buffers of the workspace, found ") << value;
+    else if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
+      buffer.emitOpError("expected a memref without gaps, found ") << buffer.getType();
+    else
+      return buffer;
+    return {};
+  }
+
+  bool inFlight(Operation *user, comm::StartOp start, StringRef expected) {
+    auto diag = user->emitOpError(expected);
+    diag.attachNote(start.getLoc()) << "the exchange starts here";
+    for (Operation *wait : start.getToken().getUsers())
+      diag.attachNote(wait->getLoc()) << "it is waited for here";
+    return false;
+  }
+
+  BufferState *read(Operation *user, Value value, const Meaning &wanted) {
+    comm::BufferOp buffer = bufferOf(user, value);
+    if (!buffer)
+      return nullptr;
+    BufferState &state = buffers[value];
+    if (state.arriving) {
+      inFlight(user, state.arriving,
+               "expected comm.wait before what is received is read, found it in flight");
+      return nullptr;
+    }
+    if (state.holds != wanted) {
+      auto diag = user->emitOpError("expected ")
+                  << describe(wanted) << " in a buffer that it reads, found "
+                  << describe(state.holds);
+      Operation *other = state.writer ? state.writer : buffer.getOperation();
+      diag.attachNote(other->getLoc()) << (state.writer ? "written here" : "the buffer is here");
+      return nullptr;
+    }
+    if (state.holds.layout == Layout::Receive && !state.isRead && !isa<comm::StartOp>(user))
+      state.isRead = true;
+    touch(state, user, now);
+    return &state;
+  }
+
+  void touch(BufferState &state, Operation *user, int64_t time) {
+    Life &life = facts.lives[state.life];
+    if (time < life.end)
+      return;
+    life.end = time;
+    life.lastUser = user;
+  }
+
+  BufferState *write(Operation *user, Value value, const Meaning &meaning) {
+    comm::BufferOp buffer = bufferOf(user, value);
+    if (!buffer)
+      return nullptr;
+    BufferState &state = buffers[value];
+    if (state.leaving && !inFlight(user, state.leaving,
+                                   "expected comm.wait before what is sent is overwritten, "
+                                   "found it in flight"))
+      return nullptr;
+    if (state.arriving && !inFlight(user, state.arriving,
+                                    "expected comm.wait before what is received is overwritten, "
+                                    "found it in flight"))
+      return nullptr;
+    if (!checkWasRead(state))
+      return nullptr;
+    if (state.writer == user) {
+      user->emitOpError("expected distinct buffers for all that it writes, found one twice");
+      return nullptr;
+    }
+    state = BufferState();
+    state.holds = meaning;
+    state.writer = user;
+    state.life = facts.lives.size();
+    facts.lives.push_back({buffer, now, now, user, user});
+    return &state;
+  }
+
+  bool checkWasRead(const BufferState &state) {
+    if (state.holds.layout != Layout::Receive || state.message < 0 || state.isRead)
+      return true;
+    state.writer->emitOpError("expected a reader of all that it receives, found none for ")
+        << describe(state.holds);
+    return false;
+  }
+
+  /// An operation that is not elementwise may not overwrite what it still reads.
+  bool checkApart(Operation *user, Value out, ValueRange ins) {
+    if (!llvm::is_contained(ins, out))
+      return true;
+    user->emitOpError(
+        "expected an out that is not read by the operation, found it among the inputs");
+    return false;
+  }
+
+  //===--- Needs ------------------------------------------------------------===//
+
+  void need(Need::Unit unit, Operation *user, Value value, int64_t index, int64_t elements = 0) {
+    facts.needs.push_back({unit, value.getDefiningOp<comm::BufferOp>(), user, index, elements});
+  }
+
+  /// A batch of computed blocks, of the shape `kind` where one is given.
+  bool needBlocks(Operation *user, Value value, int64_t segment,
+                  std::optional<ValueKind> kind = std::nullopt) {
+    auto type = cast<MemRefType>(value.getType());
+    geometry::View view = geometry::view(groupOf(segment), kind.value_or(ValueKind::Full));
+    if (type.getRank() != 3 || !type.isDynamicDim(0) || type.isDynamicDim(1) ||
+        type.isDynamicDim(2) ||
+        (kind && (type.getDimSize(1) != view.rows || type.getDimSize(2) != view.cols))) {
+      auto diag = user->emitOpError("expected a batch of computed blocks");
+      if (kind)
+        diag << " of " << view.rows << " x " << view.cols;
+      diag << ", found " << type;
+      return false;
+    }
+    need(Need::Blocks, user, value, segment, type.getDimSize(1) * type.getDimSize(2));
+    return true;
+  }
+
+  /// Records the use of the one table of an operation.
+  int64_t useTable(Operation *op, bool reads = false, bool writes = false) {
+    int64_t table = program.table(op);
+    if (facts.userOf.try_emplace(table, op).second) {
+      useIndex[table] = facts.program.uses.size();
+      facts.program.uses.push_back({table, reads, writes});
+    }
+    TableUse &use = facts.program.uses[useIndex[table]];
+    use.reads |= reads;
+    use.writes |= writes;
+    return table;
+  }
+
+  /// What was received is unpacked by `consumer`: a way is complete.
+  void complete(const BufferState &state, int64_t consumer) {
+    if (state.message < 0)
+      return;
+    Way way{state.producer, state.message, consumer};
+    if (ways.insert({way.producer, way.message, way.consumer}).second)
+      facts.program.ways.push_back(way);
+  }
+
+  //===--- Operations -----------------------------------------------------===//
+
+  bool checkType(comm::ShardsOp op) {
+    int64_t index = ProgramPlan::find(program.groups, op.getGroupAttr());
+    const plan::Group &group = plan.groups[index];
+    plan::DType expected =
+        op.getKind() == comm::ShardsKind::Parameter ? group.parameterType : group.gradientType;
+    if (op.getKind() == comm::ShardsKind::State) {
+      const plan::State *state = stateOf(op);
+      if (!state) {
+        op.emitOpError("expected a state of group @")
+            << group.name << ", found " << op.getStateAttr();
+        return false;
+      }
+      expected = state->dtype;
+    }
+    auto type = cast<comm::ShardsType>(op.getType());
+    if (type.getGroup() == op.getGroupAttr() && optim::toPlan(type.getElementType()) == expected)
+      return true;
+    op.emitOpError("expected shards of ")
+        << op.getGroupAttr() << " and " << plan::name(expected) << ", found " << type;
+    return false;
+  }
+
+  const plan::State *stateOf(comm::ShardsOp op) {
+    const plan::Group &group = plan.groups[ProgramPlan::find(program.groups, op.getGroupAttr())];
+    for (const plan::State &state : plan.rules[group.rule].states)
+      if (op.getState() == StringRef(state.name) && plan::stateExists(group, state))
+        return &state;
+    return nullptr;
+  }
+
+  /// Shards of the segment's group and of a kind.
+  bool checkShards(Operation *user, Value value, int64_t segment, ValueKind kind) {
+    auto shards = value.getDefiningOp<comm::ShardsOp>();
+    if (!shards) {
+      user->emitOpError("expected comm.shards, found ") << value;
+      return false;
+    }
+    const plan::State *state = stateOf(shards);
+    ValueKind found = state ? state->kind : ValueKind::Full;
+    StringRef group = groupOf(segment).name;
+    if (shards.getGroup() == group && found == kind)
+      return true;
+    auto diag = user->emitOpError("expected ")
+                << plan::name(kind) << " shards of group @" << group << ", found "
+                << plan::name(found) << " shards of group " << shards.getGroupAttr();
+    diag.attachNote(shards.getLoc()) << "the shards are here";
+    return false;
+  }
+
+  bool scalars(comm::ScalarsOp op) {
+    int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
+    auto type = cast<MemRefType>(op.getInit().getType());
+    need(Need::Elements, op, op.getInit(), group, type.getNumElements());
+    return write(op, op.getInit(), {Meaning::Scalars, group});
+  }
+
+  bool readScalars(comm::StageOp op, int64_t segment) {
+    return !op.getScalars() ||
+           read(op, op.getScalars(), {Meaning::Scalars, plan.segments[segment].group});
+  }
+
+  bool stage(comm::StageOp op) {
+    int64_t segment = segmentOf(op.getSegmentAttr());
+    if (!readScalars(op, segment))
+      return false;
+    bool overBlocks = op.getIteration() == comm::Iteration::Blocks;
+    bool inBlocks = overBlocks || op.getLayout() == comm::Layout::Blocks;
+    Meaning meaning{Meaning::Staged, segment, Layout(op.getLayout()),
+                    plan::Direction(op.getDirection()), ValueKind::Full};
+    if (inBlocks)
+      meaning = Meaning::blocks(segment);
+    auto isShards = [](Value value) { return isa<comm::ShardsType>(value.getType()); };
+    for (Value value :
+         llvm::concat<Value>(SmallVector<Value>(op.getIns()), SmallVector<Value>(op.getWrites())))
+      if (isShards(value) && !checkShards(op, value, segment, ValueKind::Full))
+        return false;
+    bool reads = llvm::any_of(op.getIns(), [&](Value value) { return !isShards(value); });
+    int64_t table = useTable(op, reads, !op.getOuts().empty());
+    auto needed = [&](Value value) {
+      if (overBlocks)
+        return needBlocks(op, value, segment);
+      if (inBlocks)
+        return needBlocks(op, value, segment, ValueKind::Full);
+      need(Need::From, op, value, table);
+      return true;
+    };
+    for (Value value : op.getIns()) {
+      if (isShards(value))
+        continue;
+      BufferState *state = read(op, value, meaning);
+      if (!state || !needed(value))
+        return false;
+      complete(*state, table);
+    }
+    for (Value value : op.getOuts()) {
+      // Element by element, so that an input may be overwritten in place.
+      BufferState *state = write(op, value, meaning);
+      if (!state || !needed(value))
+        return false;
+      state->producer = table;
+    }
+    return true;
+  }
+
+  bool copy(comm::CopyOp op) {
+    int64_t segment = segmentOf(op.getSegmentAttr()), table = useTable(op);
+    auto kind = ValueKind(op.getValue());
+    auto meaning = [&](comm::Layout layout) {
+      return layout == comm::Layout::Blocks ? Meaning::blocks(segment)
+                                            : Meaning{Meaning::Staged, segment, Layout(layout),
+                                                      plan::Direction(op.getDirection()), kind};
+    };
+    auto needed = [&](Value value, comm::Layout layout, Need::Unit unit) {
+      if (layout == comm::Layout::Blocks)
+        return needBlocks(op, value, segment, kind);
+      need(unit, op, value, table);
+      return true;
+    };
+    if (op.getFrom() == comm::Layout::Shard) {
+      if (!checkShards(op, op.getSource(), segment, kind))
+        return false;
+    } else {
+      BufferState *state = read(op, op.getSource(), meaning(op.getFrom()));
+      if (!state || !needed(op.getSource(), op.getFrom(), Need::From))
+        return false;
+      complete(*state, table);
+    }
+    if (op.getTo() == comm::Layout::Shard)
+      return checkShards(op, op.getTarget(), segment, kind);
+    BufferState *state = write(op, op.getInit(), meaning(op.getTo()));
+    if (!state || !needed(op.getInit(), op.getTo(), Need::To))
+      return false;
+    state->producer = table;
+    return true;
+  }
+
+  bool start(comm::StartOp op) {
+    ArrayRef<int64_t> tables = program.tables.find(op)->second;
+    auto meaning = [&](ArrayAttr segments, size_t i, Layout layout) {
+      return Meaning{Meaning::Staged, segmentOf(cast<FlatSymbolRefAttr>(segments[i])), layout,
+                     plan::Direction(op.getDirection()), ValueKind(op.getKinds()[i])};
+    };
+    SmallVector<int64_t> producers;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      BufferState *state =
+          read(op, op.getSends()[i], meaning(op.getSendSegments(), i, Layout::Send));
+      if (!state)
+        return false;
+      if (state->sentBy) {
+        auto diag = op.emitOpError("expected each value to be sent once, found ")
+                    << describe(state->holds) << " again";
+        diag.attachNote(state->sentBy.getLoc()) << "it is sent here";
+        return false;
+      }
+      state->sentBy = state->leaving = op;
+      producers.push_back(state->producer);
+      facts.userOf.try_emplace(tables[i], op);
+      need(Need::From, op, op.getSends()[i], tables[i]);
+    }
+    for (size_t i = 0; i < tables.size(); ++i) {
+      BufferState *state =
+          write(op, op.getReceives()[i], meaning(op.getReceiveSegments(), i, Layout::Receive));
+      if (!state)
+        return false;
+      state->arriving = op;
+      state->producer = producers[i];
+      state->message = tables[i];
+      need(Need::To, op, op.getReceives()[i], tables[i]);
+    }
+    return true;
+  }
+
+  bool wait(comm::WaitOp op) {
+    auto start = op.getToken().getDefiningOp<comm::StartOp>();
+    for (Value value : llvm::concat<Value>(SmallVector<Value>(start.getSends()),
+                                           SmallVector<Value>(start.getReceives()))) {
+      BufferState &state = buffers[value];
+      state.leaving = state.arriving = {};
+      touch(state, op, now);
+    }
+    return true;
+  }
+
+  bool product(optim::ProductOp op) {
+    int64_t segment = segmentOf(op.getSegmentAttr());
+    SmallVector<Value> ins{op.getLhs(), op.getRhs()};
+    if (op.getAddend())
+      ins.push_back(op.getAddend());
+    // The addend is read where the result goes, but for the half that is mirrored.
+    ValueRange kept = op.getSymmetric() ? ValueRange(ins) : ValueRange(ins).take_front(2);
+    return batchOperation(op, segment, ins, op.getOuts()) &&
+           checkApart(op, op.getOuts().front(), kept);
+  }
+
+  bool reduce(optim::BlockReduceOp op) {
+    return batchOperation(op, segmentOf(op.getSegmentAttr()), op.getSource(), op.getOuts()) &&
+           checkApart(op, op.getOuts().front(), op.getSource());
+  }
+
+  bool batchOperation(Operation *op, int64_t segment, ValueRange ins, ValueRange outs) {
+    useTable(op);
+    for (Value value : ins)
+      if (!read(op, value, Meaning::blocks(segment)) || !needBlocks(op, value, segment))
+        return false;
+    for (auto [i, value] : llvm::enumerate(outs)) {
+      Meaning meaning = Meaning::blocks(segment);
+      if (i > 0)
+        meaning.kind = Meaning::Scratch;
+      if (!write(op, value, meaning) || !needBlocks(op, value, segment))
+        return false;
+    }
+    return true;
+  }
+
+  const ProgramPlan &program;
+  const plan::Plan &plan;
+  int64_t now = 0;
+  llvm::MapVector<Value, BufferState> buffers;
+  llvm::DenseMap<int64_t, size_t> useIndex;
+  llvm::DenseSet<std::tuple<int64_t, int64_t, int64_t>> ways;
+};
+
+} // namespace
+
+FailureOr<StepFacts> verify::checkFlow(const ProgramPlan &program, func::FuncOp step) {
+  FlowCheck check(program);
+  if (failed(check.run(step)))
+    return failure();
+  return std::move(check.facts);
+}

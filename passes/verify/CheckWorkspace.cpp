@@ -1,0 +1,112 @@
+//===- CheckWorkspace.cpp - Room for all, and none shared in time ---------===//
+
+#include "passes/verify/Verify.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+
+static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, func::FuncOp step) {
+  if (!step->hasAttr(comm::kArenaAttr))
+    return step.emitOpError("expected ")
+           << comm::kArenaAttr << ", the workspace per rank, found none";
+  int64_t arena = program.plan.arenaBytes;
+  if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
+    if (arena > limit.getInt()) {
+      auto diag = step.emitOpError("expected a workspace within the limit of ")
+                  << limit.getInt() << " bytes per rank, found " << arena << " bytes";
+      diag.attachNote(module.getLoc()) << "the limit is set here";
+      return diag;
+    }
+  bool fine = true;
+  for (comm::BufferOp buffer : step.getOps<comm::BufferOp>())
+    if (int64_t end = buffer.getOffset() + buffer.getBytes(); end > arena) {
+      buffer.emitOpError("expected a buffer inside of the workspace of ")
+          << arena << " bytes, found one that ends at byte " << end;
+      fine = false;
+    }
+  return success(fine);
+}
+
+static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &facts,
+                                TableProof &proof) {
+  bool fine = true;
+  llvm::DenseMap<int64_t, Reach> mostBlocks;
+  llvm::SmallPtrSet<Operation *, 8> refused;
+  for (const Need &need : facts.needs) {
+    Reach reach{need.elements, 0};
+    if (need.unit == Need::From)
+      reach = proof.reach(need.index).from;
+    if (need.unit == Need::To)
+      reach = proof.reach(need.index).to;
+    if (need.unit == Need::Blocks) {
+      auto [found, added] = mostBlocks.try_emplace(need.index);
+      if (added)
+        found->second = proof.mostComputed(need.index);
+      reach = {found->second.elements * need.elements, found->second.rank};
+    }
+    auto type = cast<MemRefType>(comm::BufferOp(need.buffer).getType());
+    int64_t bytes = reach.elements * (type.getElementTypeBitWidth() / 8);
+    if (bytes <= int64_t(comm::BufferOp(need.buffer).getBytes()) ||
+        !refused.insert(need.buffer).second)
+      continue;
+    auto diag = comm::BufferOp(need.buffer).emitOpError("expected at least ")
+                << bytes << " bytes, which rank " << reach.rank << " needs, found "
+                << comm::BufferOp(need.buffer).getBytes() << " bytes";
+    diag.attachNote(need.user->getLoc()) << "used here";
+    fine = false;
+  }
+  return success(fine);
+}
+
+/// A sweep over time. Living buffers are apart, so a new one can only meet its neighbours.
+static LogicalResult checkApart(std::vector<Life> lives) {
+  auto offset = [](const Life &life) { return int64_t(comm::BufferOp(life.buffer).getOffset()); };
+  auto end = [&](const Life &life) {
+    return offset(life) + int64_t(comm::BufferOp(life.buffer).getBytes());
+  };
+  llvm::sort(lives, [&](const Life &a, const Life &b) {
+    return std::pair(a.begin, offset(a)) < std::pair(b.begin, offset(b));
+  });
+  std::map<int64_t, const Life *> living; // by offset
+  auto endsLater = [](const Life *a, const Life *b) { return a->end > b->end; };
+  std::priority_queue<const Life *, std::vector<const Life *>, decltype(endsLater)> ending(
+      endsLater);
+  for (const Life &life : lives) {
+    if (offset(life) == end(life))
+      continue;
+    for (; !ending.empty() && ending.top()->end < life.begin; ending.pop())
+      if (auto found = living.find(offset(*ending.top()));
+          found != living.end() && found->second == ending.top())
+        living.erase(found);
+    auto next = living.lower_bound(offset(life));
+    for (auto neighbour : {next, next == living.begin() ? living.end() : std::prev(next)}) {
+      if (neighbour == living.end())
+        continue;
+      const Life &other = *neighbour->second;
+      // In its own buffer an operation may overwrite what it reads element by element.
+      if (other.buffer == life.buffer || offset(other) >= end(life) || offset(life) >= end(other))
+        continue;
+      int64_t from = std::max(offset(life), offset(other)), to = std::min(end(life), end(other));
+      auto diag = life.writer->emitOpError("expected a buffer of its own, found bytes ")
+                  << from << " to " << to << " of the workspace shared with a value that lives";
+      diag.attachNote(comm::BufferOp(life.buffer).getLoc()) << "the buffer is here";
+      diag.attachNote(comm::BufferOp(other.buffer).getLoc()) << "the other buffer is here";
+      diag.attachNote(other.writer->getLoc()) << "the other value is written here";
+      diag.attachNote(other.lastUser->getLoc()) << "it is last used here";
+      return diag;
+    }
+    living[offset(life)] = &life;
+    ending.push(&life);
+  }
+  return success();
+}
+
+LogicalResult verify::checkWorkspace(const ProgramPlan &program, ModuleOp module, func::FuncOp step,
+                                     const StepFacts &facts, TableProof &proof) {
+  if (failed(checkLimits(program, module, step)) || failed(checkNeeds(program, facts, proof)))
+    return failure();
+  return checkApart(facts.lives);
+}

@@ -1,0 +1,64 @@
+//===- GroundTruth.h - What placements and owners alone imply ---*- C++ -*-===//
+//
+// Who holds which elements, who computes which blocks: derived from geometry,
+// owners and the segments' blocks, and remembered. Layouts of buffers are not
+// among it: those are what tables claim.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_GROUNDTRUTH_H
+#define STEPC_PASSES_VERIFY_GROUNDTRUTH_H
+
+#include "passes/verify/MemoryMap.h"
+#include "passes/verify/Pieces.h"
+
+#include <memory>
+#include <string>
+
+namespace stepc::verify {
+
+/// The blocks of a segment.
+struct SegmentView {
+  std::vector<int64_t> blocks;  ///< in order
+  std::vector<int64_t> indexOf; ///< per block of the group: its index in the segment, or -1
+  bool has(int64_t block) const {
+    return block >= 0 && block < int64_t(indexOf.size()) && indexOf[block] >= 0;
+  }
+};
+
+class GroundTruth {
+public:
+  explicit GroundTruth(const plan::Plan &plan);
+
+  const plan::Plan &plan() const { return thePlan; }
+  int64_t rankCount() const { return int64_t(world.size()); }
+  int64_t groupOf(int64_t segment) const { return thePlan.segments[segment].group; }
+  /// The position of a world rank in the mesh of a group, or -1.
+  int64_t position(int64_t group, int64_t rank) const {
+    return positions[thePlan.groups[group].mesh][rank];
+  }
+  /// A parameter's shard; blocks are those within the parameter.
+  const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position);
+  const SegmentView &segment(int64_t index);
+  /// The blocks of a segment that a position computes: slot k holds the k-th.
+  std::vector<int64_t> computed(int64_t segment, int64_t position);
+
+  int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
+  /// "block 2 of parameter 'w'".
+  std::string describeBlock(int64_t group, int64_t block) const;
+  /// "rows 0:4 and columns 2:3 of block 2 of parameter 'w'".
+  std::string describe(int64_t group, const Piece &piece) const;
+  /// "element (0, 2) of block 2 of parameter 'w'".
+  std::string describeElement(int64_t group, const Piece &piece) const;
+
+private:
+  const plan::Plan &thePlan;
+  std::vector<int64_t> world;
+  std::vector<int64_t> perParameter;                           // per group
+  std::vector<std::vector<int64_t>> positions;                 // per mesh and world rank
+  std::vector<std::vector<std::unique_ptr<MemoryMap>>> shards; // group · 4 + kind, position
+  std::vector<std::unique_ptr<SegmentView>> segments;
+};
+
+} // namespace stepc::verify
+
+#endif

@@ -1,0 +1,47 @@
+//===- MemoryMap.cpp - Which element stands where in a memory --------------===//
+
+#include "passes/verify/MemoryMap.h"
+
+namespace stepc::verify {
+
+MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
+                             plan::ValueKind kind) {
+  MemoryMap map;
+  std::vector<geometry::Rect> rects = geometry::rectangles(group, mesh, position, kind);
+  if (rects.empty())
+    return map;
+  // All blocks have grids of one size: the local matrix axes do not depend on the block.
+  map.width = rects.front().stride;
+  int64_t total = 0;
+  for (const geometry::Rect &rect : rects) {
+    if (map.grids.empty() || map.grids.back().block != rect.block)
+      map.grids.push_back({rect.block, 0, 0});
+    total += rect.rows * rect.cols;
+  }
+  map.gridSize = total / int64_t(map.grids.size());
+  size_t grid = 0;
+  for (const geometry::Rect &rect : rects) {
+    if (map.grids[grid].block != rect.block)
+      map.grids[++grid].firstPart = int64_t(map.parts.size());
+    int64_t inside = rect.offset - int64_t(grid) * map.gridSize;
+    map.parts.push_back(
+        {inside / map.width, inside % map.width, rect.rows, rect.cols, rect.row, rect.col});
+    map.grids[grid].lastPart = int64_t(map.parts.size());
+  }
+  return map;
+}
+
+MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks) {
+  MemoryMap map;
+  if (rows == 0 || cols == 0)
+    return map;
+  map.width = cols;
+  map.gridSize = rows * cols;
+  map.parts.push_back({0, 0, rows, cols, 0, 0});
+  map.grids.reserve(blocks.size());
+  for (int64_t block : blocks)
+    map.grids.push_back({block, 0, 1});
+  return map;
+}
+
+} // namespace stepc::verify

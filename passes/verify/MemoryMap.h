@@ -1,0 +1,125 @@
+//===- MemoryMap.h - Which element stands where in a memory -----*- C++ -*-===//
+//
+// A shard of a parameter, or the computed blocks of a rank, as a sequence of
+// grids (one per block) of equal size; each grid is tiled by rectangles of its
+// block. Made from placements (geometry::rectangles) or from a list of blocks:
+// the ground truth that tables are compared with.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_MEMORYMAP_H
+#define STEPC_PASSES_VERIFY_MEMORYMAP_H
+
+#include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+
+namespace stepc::verify {
+
+/// rows × cols elements that stand in two memories, as a row of a table says.
+struct Strip {
+  int64_t first, firstStride, second, secondStride, rows, cols;
+};
+
+/// What a cut finds: a rectangle of a block, and where it stands in the second memory.
+struct Cut {
+  int64_t block, row, col, rows, cols, second, secondStride;
+};
+
+class MemoryMap {
+public:
+  /// One parameter's shard at a mesh position; blocks are those within the parameter.
+  static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
+                           plan::ValueKind kind);
+  /// Computed blocks, each whole: block blocks[k] at slot k.
+  static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
+
+  int64_t elements() const { return gridSize * int64_t(grids.size()); }
+  /// visit(block) for every block with a place in this memory.
+  template <typename Visit> void forBlocks(Visit visit) const {
+    for (const Grid &grid : grids)
+      visit(grid.block);
+  }
+  /// Elements of one block in this memory.
+  int64_t blockElements() const { return gridSize; }
+
+  /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this.
+  /// False when it leaves the memory.
+  template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
+
+private:
+  struct Grid {
+    int64_t block;
+    int64_t firstPart, lastPart;
+  };
+  /// A rectangle of the grid, and the place of its first element in the block.
+  struct Part {
+    int64_t row, col, rows, cols, blockRow, blockCol;
+  };
+
+  template <typename Visit>
+  void line(int64_t first, int64_t second, int64_t length, Visit &visit) const;
+  template <typename Visit>
+  void rectangle(const Grid &grid, const Part &asked, int64_t second, int64_t stride,
+                 Visit &visit) const;
+
+  std::vector<Grid> grids;
+  std::vector<Part> parts;
+  int64_t width = 0, gridSize = 0;
+};
+
+template <typename Visit>
+void MemoryMap::rectangle(const Grid &grid, const Part &asked, int64_t second, int64_t stride,
+                          Visit &visit) const {
+  for (int64_t i = grid.firstPart; i < grid.lastPart; ++i) {
+    const Part &part = parts[i];
+    int64_t top = std::max(part.row, asked.row), left = std::max(part.col, asked.col);
+    int64_t bottom = std::min(part.row + part.rows, asked.row + asked.rows);
+    int64_t right = std::min(part.col + part.cols, asked.col + asked.cols);
+    if (top < bottom && left < right)
+      visit(Cut{grid.block, part.blockRow + top - part.row, part.blockCol + left - part.col,
+                bottom - top, right - left,
+                second + (top - asked.row) * stride + (left - asked.col), stride});
+  }
+}
+
+template <typename Visit>
+void MemoryMap::line(int64_t first, int64_t second, int64_t length, Visit &visit) const {
+  // Within one grid a run is the end of a row, whole rows and the beginning of a row.
+  while (length > 0) {
+    const Grid &grid = grids[first / gridSize];
+    int64_t row = first % gridSize / width, col = first % gridSize % width;
+    int64_t rows = 1, cols = std::min(length, width - col);
+    if (col == 0 && length >= width) {
+      rows = std::min(length / width, gridSize / width - row);
+      cols = width;
+    }
+    rectangle(grid, {row, col, rows, cols, 0, 0}, second, cols, visit);
+    first += rows * cols;
+    second += rows * cols;
+    length -= rows * cols;
+  }
+}
+
+template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) const {
+  if (strip.rows < 1 || strip.cols < 1 || strip.first < 0 || strip.firstStride < 0)
+    return false;
+  int64_t last = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
+  if (last > elements())
+    return false;
+  int64_t row = strip.first % gridSize / width, col = strip.first % gridSize % width;
+  if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width &&
+      row + strip.rows <= gridSize / width) {
+    rectangle(grids[strip.first / gridSize], {row, col, strip.rows, strip.cols, 0, 0}, strip.second,
+              strip.secondStride, visit);
+    return true;
+  }
+  for (int64_t i = 0; i < strip.rows; ++i)
+    line(strip.first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
+         visit);
+  return true;
+}
+
+} // namespace stepc::verify
+
+#endif

@@ -1,0 +1,146 @@
+//===- Pieces.cpp - Exact arithmetic on rectangles of blocks --------------===//
+
+#include "passes/verify/Pieces.h"
+
+#include <algorithm>
+#include <map>
+
+namespace stepc::verify {
+
+void sortByStart(std::vector<Piece> &pieces) {
+  auto before = [](const Piece &a, const Piece &b) { return a.start < b.start; };
+  if (!std::is_sorted(pieces.begin(), pieces.end(), before))
+    std::sort(pieces.begin(), pieces.end(), before);
+}
+
+std::optional<Break> findBreak(std::span<const Piece> pieces) {
+  int64_t next = 0;
+  for (const Piece &piece : pieces) {
+    if (piece.start != next)
+      return Break{std::min(piece.start, next), piece.start < next};
+    next += piece.size();
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Whether pieces ordered by row and column fall into bands of equal rows with disjoint columns:
+/// what placements give. No is not an overlap yet.
+bool inBands(std::span<const Piece> pieces) {
+  int64_t top = 0, bottom = 0, right = 0;
+  for (const Piece &piece : pieces) {
+    if (piece.row >= bottom) {
+      top = piece.row;
+      bottom = piece.row + piece.rows;
+    } else if (piece.row != top || piece.rows != bottom - top || piece.col < right) {
+      return false;
+    }
+    right = piece.col + piece.cols;
+  }
+  return true;
+}
+
+} // namespace
+
+std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces) {
+  auto before = [](const Piece &a, const Piece &b) {
+    return a.row != b.row ? a.row < b.row : a.col < b.col;
+  };
+  if (!std::is_sorted(pieces.begin(), pieces.end(), before))
+    std::sort(pieces.begin(), pieces.end(), before);
+  if (inBands(pieces))
+    return std::nullopt;
+  // A sweep down the rows: `active` holds, by column, the pieces that the current row meets. They
+  // are disjoint, so a new one can only meet its neighbours, or what has already ended.
+  std::map<int64_t, Piece> active;
+  for (const Piece &piece : pieces) {
+    auto next = active.upper_bound(piece.col);
+    if (next != active.begin())
+      --next;
+    while (next != active.end() && next->first < piece.col + piece.cols) {
+      const Piece &other = next->second;
+      if (other.col + other.cols <= piece.col) {
+        ++next;
+      } else if (other.row + other.rows <= piece.row) {
+        next = active.erase(next);
+      } else {
+        return std::pair(other, piece);
+      }
+    }
+    active[piece.col] = piece;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Reads a packed buffer from an element on.
+class Reader {
+public:
+  Reader(std::span<const Piece> pieces, int64_t at) : pieces(pieces) {
+    auto found = std::upper_bound(pieces.begin(), pieces.end(), at,
+                                  [](int64_t x, const Piece &piece) { return x < piece.start; });
+    index = found - pieces.begin() - 1;
+    int64_t inside = at - pieces[index].start;
+    row = inside / pieces[index].cols;
+    col = inside % pieces[index].cols;
+  }
+  const Piece &piece() const { return pieces[index]; }
+  Piece element() const {
+    return {piece().start + row * piece().cols + col,
+            piece().block,
+            piece().row + row,
+            piece().col + col,
+            1,
+            1};
+  }
+  /// Elements to the end of the row, rows to the end of the piece.
+  int64_t inRow() const { return piece().cols - col; }
+  int64_t wholeRows() const { return col == 0 ? piece().rows - row : 0; }
+  /// `count` elements, either within a row or whole rows of the piece.
+  void advance(int64_t count) {
+    if (count < inRow()) {
+      col += count;
+      return;
+    }
+    row += (col + count) / piece().cols;
+    col = 0;
+    if (row == piece().rows) {
+      ++index;
+      row = 0;
+    }
+  }
+
+private:
+  std::span<const Piece> pieces;
+  size_t index;
+  int64_t row, col;
+};
+
+} // namespace
+
+std::optional<Difference> findDifference(std::span<const Piece> sent, int64_t sentAt,
+                                         std::span<const Piece> received, int64_t receivedAt,
+                                         int64_t count) {
+  if (count <= 0)
+    return std::nullopt;
+  Reader a(sent, sentAt), b(received, receivedAt);
+  for (int64_t done = 0; done < count;) {
+    Piece x = a.element(), y = b.element();
+    if (x.block != y.block || x.row != y.row || x.col != y.col)
+      return Difference{done, x, y};
+    int64_t step = std::min(a.inRow(), b.inRow());
+    if (a.piece().cols == b.piece().cols)
+      step = std::max(step, std::min(a.wholeRows(), b.wholeRows()) * a.piece().cols);
+    done += step;
+    // Beyond the end nothing is read: the last step may leave the message.
+    if (done < count) {
+      a.advance(step);
+      b.advance(step);
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace stepc::verify

@@ -1,0 +1,51 @@
+//===- Pieces.h - Exact arithmetic on rectangles of blocks ------*- C++ -*-===//
+//
+// A proof about elements without a loop over elements: what a buffer holds is a
+// list of pieces, and tiling, disjointness and equality are questions about
+// rectangles. Depends on nothing of the planner.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_PIECES_H
+#define STEPC_PASSES_VERIFY_PIECES_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace stepc::verify {
+
+/// rows × cols elements of block `block` of a group whose first is (row, col). In a packed
+/// buffer they stand row by row, without gaps, from `start` on.
+struct Piece {
+  int64_t start, block, row, col, rows, cols;
+  int64_t size() const { return rows * cols; }
+};
+
+/// Orders by start; free where that order holds already.
+void sortByStart(std::vector<Piece> &pieces);
+
+/// Where pieces (ordered by start) first fail to stand one after the other from 0 on, or nothing.
+struct Break {
+  int64_t position; ///< the element of the buffer
+  bool doubled;     ///< held twice, otherwise not at all
+};
+std::optional<Break> findBreak(std::span<const Piece> pieces);
+
+/// Two pieces of one block that share an element, or nothing. Reorders the pieces.
+std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces);
+
+/// The first element at which two buffers, each tiled by its pieces, differ over `count`
+/// elements from `sentAt` and from `receivedAt` on.
+struct Difference {
+  int64_t position;     ///< counted from the beginnings
+  Piece sent, received; ///< what stands there: single elements
+};
+std::optional<Difference> findDifference(std::span<const Piece> sent, int64_t sentAt,
+                                         std::span<const Piece> received, int64_t receivedAt,
+                                         int64_t count);
+
+} // namespace stepc::verify
+
+#endif

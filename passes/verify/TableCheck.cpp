@@ -1,0 +1,308 @@
+//===- TableCheck.cpp - One table on one rank ------------------------------===//
+
+#include "passes/verify/TableCheck.h"
+
+namespace stepc::verify {
+
+using plan::Chunk;
+using plan::CopyRow;
+using plan::Layout;
+using plan::TableKind;
+using plan::ValueKind;
+
+TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
+    : truth(truth), use(use), table(truth.plan().tables[use.table]), rank(rank),
+      groupIndex(truth.groupOf(table.segment)), position(truth.position(groupIndex, rank)),
+      group(truth.plan().groups[groupIndex]), segment(truth.segment(table.segment)),
+      perParameter(truth.blocksPerParameter(groupIndex)), view(geometry::view(group, table.value)) {
+}
+
+bool TableCheck::fail(std::string message) {
+  error = std::move(message) + " on rank " + std::to_string(rank);
+  return false;
+}
+
+bool TableCheck::run(const plan::RankTable &rows) {
+  if (position < 0) {
+    if (rows.chunks.empty() && rows.copies.empty() && rows.blocks == 0)
+      return true;
+    return fail("expected no rows outside of the group's mesh, found some");
+  }
+  switch (table.kind) {
+  case TableKind::ShardChunks:
+    return shardChunks(rows.chunks);
+  case TableKind::BlockChunks:
+    return blockChunks(rows);
+  case TableKind::Copy:
+    return copyRows(rows.copies);
+  case TableKind::Message:
+    break;
+  }
+  return fail("expected a table of a stage or copy, found messages");
+}
+
+bool TableCheck::isParameter(int64_t parameter) const {
+  const auto &all = truth.plan().parameters;
+  return parameter >= 0 && parameter < int64_t(all.size()) && all[parameter].group == groupIndex;
+}
+
+void TableCheck::findSlots() {
+  computed = truth.computed(table.segment, position);
+  slotOf.assign(segment.blocks.size(), -1);
+  for (size_t slot = 0; slot < computed.size(); ++slot)
+    slotOf[segment.indexOf[computed[slot]]] = int64_t(slot);
+}
+
+bool TableCheck::standsInSlot(const Cut &cut, int64_t block) {
+  int64_t slot = slotOf[segment.indexOf[block]];
+  Piece piece{0, block, cut.row, cut.col, cut.rows, cut.cols};
+  if (slot < 0)
+    return fail("expected a computed block, found " + truth.describe(groupIndex, piece) +
+                ", which another rank computes,");
+  int64_t place = (slot * view.rows + cut.row) * view.cols + cut.col;
+  if (cut.second == place && (cut.rows == 1 || cut.secondStride == view.cols))
+    return true;
+  return fail("expected " + truth.describe(groupIndex, piece) + " at element " +
+              std::to_string(place) + " of the computed blocks, found element " +
+              std::to_string(cut.second));
+}
+
+void TableCheck::pack(const Cut &cut, int64_t block) {
+  if (cut.rows == 1 || cut.secondStride == cut.cols) {
+    packed.push_back({cut.second, block, cut.row, cut.col, cut.rows, cut.cols});
+    return;
+  }
+  for (int64_t row = 0; row < cut.rows; ++row)
+    packed.push_back(
+        {cut.second + row * cut.secondStride, block, cut.row + row, cut.col, 1, cut.cols});
+}
+
+bool TableCheck::unbroken() {
+  sortByStart(packed);
+  std::optional<Break> found = findBreak(packed);
+  if (!found)
+    return true;
+  return fail("expected a packed buffer that holds every element once, found element " +
+              std::to_string(found->position) + (found->doubled ? " twice" : " missing"));
+}
+
+bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const char *what) {
+  // A counting sort by block; within a block, equal sums and no overlap are a tiling.
+  std::vector<int64_t> sums(expected.size(), 0), first(expected.size() + 1, 0);
+  for (const Piece &piece : covered) {
+    int64_t index = segment.indexOf[piece.block];
+    sums[index] += piece.size();
+    ++first[index + 1];
+  }
+  for (size_t i = 0; i < expected.size(); ++i)
+    first[i + 1] += first[i];
+  std::vector<Piece> byBlock(covered.size());
+  std::vector<int64_t> next = first;
+  for (const Piece &piece : covered)
+    byBlock[next[segment.indexOf[piece.block]]++] = piece;
+  covered.clear();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    std::span<Piece> pieces(byBlock.data() + first[i], size_t(first[i + 1] - first[i]));
+    if (auto overlap = findOverlap(pieces))
+      return fail(std::string("expected every element of ") + what + " once, found " +
+                  truth.describe(groupIndex, overlap->first) + " and again " +
+                  truth.describe(groupIndex, overlap->second));
+    if (sums[i] != expected[i])
+      return fail(std::string("expected every element of ") + what + " once, found " +
+                  std::to_string(sums[i]) + " of " + std::to_string(expected[i]) + " elements of " +
+                  truth.describeBlock(groupIndex, segment.blocks[i]));
+  }
+  return true;
+}
+
+bool TableCheck::coversShards(const MemoryMap &map) {
+  std::vector<int64_t> held(perParameter, 0), expected;
+  map.forBlocks([&](int64_t block) { held[block] = map.blockElements(); });
+  for (int64_t block : segment.blocks)
+    expected.push_back(held[block % perParameter]);
+  return coversOnce(expected, "the rank's shards");
+}
+
+bool TableCheck::coversBlocks() {
+  std::vector<int64_t> expected(segment.blocks.size(), 0);
+  for (int64_t block : computed)
+    expected[segment.indexOf[block]] = view.rows * view.cols;
+  return coversOnce(expected, "the rank's computed blocks");
+}
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
+  int64_t block = truth.plan().parameters[parameter].indexInGroup * perParameter + cut.block;
+  Piece piece{0, block, cut.row, cut.col, cut.rows, cut.cols};
+  if (!segment.has(block))
+    return fail("expected blocks of segment @" + truth.plan().segments[table.segment].name +
+                ", found " + truth.describe(groupIndex, piece));
+  cover(cut, block);
+  if (table.from == Layout::None)
+    return true;
+  if (!hasPlace)
+    return !use.reads || fail("expected a place in the staged operand, found none for " +
+                              truth.describe(groupIndex, piece));
+  if (table.from == Layout::Blocks)
+    return standsInSlot(cut, block);
+  pack(cut, block);
+  return true;
+}
+
+bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
+  if (!isParameter(chunk.parameter))
+    return fail("expected parameters of group @" + group.name + ", found parameter " +
+                std::to_string(chunk.parameter));
+  const plan::Parameter &parameter = truth.plan().parameters[chunk.parameter];
+  Cut at{-1, 0, 0, 0, 0, 0, 0};
+  map.cut({chunk.local, 0, 0, 0, 1, 1}, [&](const Cut &cut) { at = cut; });
+  int64_t block = parameter.indexInGroup * perParameter + at.block;
+  if (at.block >= 0 && chunk.block == block && chunk.row == at.row && chunk.col == at.col)
+    return true;
+  return fail("expected the row that starts at local element " + std::to_string(chunk.local) +
+              " of parameter '" + parameter.name + "' to name that element, found row " +
+              std::to_string(chunk.row) + " and column " + std::to_string(chunk.col) + " of " +
+              truth.describeBlock(groupIndex, chunk.block));
+}
+
+/// Whether `next` continues `run` in the shard and in the staged operand.
+static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
+  return run.rows == 1 && next.rows == 1 && next.parameter == run.parameter &&
+         next.local == run.local + run.cols &&
+         next.staged == (hasPlace ? run.staged + run.cols : run.staged);
+}
+
+bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &map) {
+  for (size_t i = 0; i < chunks.size();) {
+    Chunk run = chunks[i];
+    bool hasPlace = table.from != Layout::None && run.staged >= 0;
+    if (!namesItsPlace(run, map))
+      return false;
+    // Long shards stand in many rows: one run of them is cut once.
+    for (++i; i < chunks.size() && continues(run, chunks[i], hasPlace); ++i) {
+      if (!namesItsPlace(chunks[i], map))
+        return false;
+      run.cols += chunks[i].cols;
+    }
+    if (hasPlace)
+      fromEnd = std::max(fromEnd, run.staged + (run.rows - 1) * run.stagedStride + run.cols);
+    bool fine = true;
+    bool inside =
+        map.cut({run.local, run.localStride, run.staged, run.stagedStride, run.rows, run.cols},
+                [&](const Cut &cut) { fine = fine && chunkPiece(cut, run.parameter, hasPlace); });
+    if (!fine)
+      return false;
+    if (!inside)
+      return fail("expected rows inside of the shard of parameter '" +
+                  truth.plan().parameters[run.parameter].name + "', found " +
+                  std::to_string(run.rows) + " x " + std::to_string(run.cols) +
+                  " elements from local element " + std::to_string(run.local) + " of " +
+                  std::to_string(map.elements()));
+  }
+  return true;
+}
+
+bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
+  const MemoryMap &map = truth.shard(groupIndex, ValueKind::Full, position);
+  if (table.from == Layout::Blocks)
+    findSlots();
+  if (!cutChunks(chunks, map))
+    return false;
+  // The elements that a stage visits are those that it stages, where it reads or fills blocks.
+  std::vector<Piece> visited;
+  if (table.from == Layout::Blocks && use.writes)
+    visited = covered;
+  if (!coversShards(map))
+    return false;
+  covered = std::move(visited);
+  if (table.from == Layout::Blocks)
+    return !use.writes || coversBlocks();
+  return unbroken();
+}
+
+bool TableCheck::blockChunks(const plan::RankTable &rows) {
+  findSlots();
+  if (rows.blocks != int64_t(computed.size()))
+    return fail("expected " + std::to_string(computed.size()) + " computed blocks, found " +
+                std::to_string(rows.blocks));
+  for (const Chunk &chunk : rows.chunks) {
+    Cut cut{chunk.block, chunk.row,    chunk.col,         chunk.rows,
+            chunk.cols,  chunk.staged, chunk.stagedStride};
+    Piece piece{0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols};
+    bool known = segment.has(chunk.block) && chunk.row >= 0 && chunk.rows > 0 &&
+                 chunk.row + chunk.rows <= view.rows && chunk.col == 0 && chunk.cols == view.cols &&
+                 group.parameters[chunk.block / perParameter] == chunk.parameter &&
+                 slotOf[segment.indexOf[chunk.block]] == chunk.slot;
+    if (!known)
+      return fail("expected whole rows of a computed block of the segment, found slot " +
+                  std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));
+    if (!standsInSlot(cut, chunk.block))
+      return false;
+    cover(cut, chunk.block);
+  }
+  fromEnd = int64_t(computed.size()) * view.rows * view.cols;
+  return coversBlocks();
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
+  bool withShard = table.from == Layout::Shard || table.to == Layout::Shard;
+  bool withBlocks = table.from == Layout::Blocks || table.to == Layout::Blocks;
+  if (withBlocks)
+    findSlots();
+  // The memory that is known: the shard, or else the blocks. Opposite it stands the other.
+  bool knownIsTarget = withShard ? table.to == Layout::Shard : table.to == Layout::Blocks;
+  MemoryMap blocks =
+      MemoryMap::ofBlocks(view.rows, view.cols, withShard ? std::vector<int64_t>() : computed);
+  const MemoryMap &map = withShard ? truth.shard(groupIndex, table.value, position) : blocks;
+  for (const CopyRow &row : rows) {
+    if (!isParameter(row.parameter))
+      return fail("expected parameters of group @" + group.name + ", found parameter " +
+                  std::to_string(row.parameter));
+    fromEnd = std::max(fromEnd, row.source + (row.rows - 1) * row.sourceStride + row.cols);
+    toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
+    Strip strip{row.source, row.sourceStride, row.target, row.targetStride, row.rows, row.cols};
+    if (knownIsTarget)
+      strip = {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols};
+    int64_t index = truth.plan().parameters[row.parameter].indexInGroup;
+    bool fine = true;
+    bool inside = map.cut(strip, [&](const Cut &cut) {
+      int64_t block = withShard ? index * perParameter + cut.block : cut.block;
+      if (!fine)
+        return;
+      fine = segment.has(block) && block / perParameter == index;
+      if (!fine) {
+        fail("expected blocks of parameter '" + truth.plan().parameters[row.parameter].name +
+             "' in segment @" + truth.plan().segments[table.segment].name + ", found " +
+             truth.describeBlock(groupIndex, block));
+        return;
+      }
+      cover(cut, block);
+      if (withShard && withBlocks)
+        fine = standsInSlot(cut, block);
+      else
+        pack(cut, block);
+    });
+    if (!fine)
+      return false;
+    if (!inside)
+      return fail("expected rows inside of what the rank holds of parameter '" +
+                  truth.plan().parameters[row.parameter].name + "', found " +
+                  std::to_string(row.rows) + " x " + std::to_string(row.cols) +
+                  " elements from element " + std::to_string(strip.first));
+  }
+  // What is filled is filled once; what is read may be read for several receivers.
+  if (table.to == Layout::Blocks && !coversBlocks())
+    return false;
+  if (table.to == Layout::Shard && !coversShards(map))
+    return false;
+  return unbroken();
+}
+
+} // namespace stepc::verify

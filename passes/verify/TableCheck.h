@@ -1,0 +1,75 @@
+//===- TableCheck.h - One table on one rank ---------------------*- C++ -*-===//
+//
+// Compares the rows of a table with the ground truth: what it visits or fills is
+// covered once, and its packed buffer holds known elements without a break.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_TABLECHECK_H
+#define STEPC_PASSES_VERIFY_TABLECHECK_H
+
+#include "passes/verify/GroundTruth.h"
+#include "runtime/plan/Tables.h"
+
+namespace stepc::verify {
+
+/// How the program uses a table of a stage or copy.
+struct TableUse {
+  int64_t table = -1;
+  bool reads = false;  ///< a stage over shards reads its staged operand
+  bool writes = false; ///< it writes it
+};
+
+class TableCheck {
+public:
+  TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank);
+
+  /// False, with `error`, when the rows do not do what the table stands for.
+  bool run(const plan::RankTable &rows);
+
+  /// The packed buffer that the table reads or writes: by start, without a break.
+  std::vector<Piece> packed;
+  /// Elements beyond which the table touches nothing of its staged operand or source, and
+  /// of its target.
+  int64_t fromEnd = 0, toEnd = 0;
+  std::string error;
+
+private:
+  bool shardChunks(const std::vector<plan::Chunk> &chunks);
+  bool blockChunks(const plan::RankTable &rows);
+  bool copyRows(const std::vector<plan::CopyRow> &rows);
+
+  bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
+  bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
+  bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
+  bool standsInSlot(const Cut &cut, int64_t block);
+  void pack(const Cut &cut, int64_t block);
+  void cover(const Cut &cut, int64_t block) {
+    covered.push_back({0, block, cut.row, cut.col, cut.rows, cut.cols});
+  }
+
+  bool fail(std::string message);
+  bool isParameter(int64_t parameter) const;
+  void findSlots();
+  /// Every element of the rank's shards in the segment is covered once.
+  bool coversShards(const MemoryMap &map);
+  /// Every element of the rank's computed blocks is covered once.
+  bool coversBlocks();
+  bool coversOnce(const std::vector<int64_t> &expected, const char *what);
+  bool unbroken();
+
+  GroundTruth &truth;
+  const TableUse &use;
+  const plan::Table &table;
+  int64_t rank, groupIndex, position;
+  const plan::Group &group;
+  const SegmentView &segment;
+  int64_t perParameter;
+  geometry::View view;
+  std::vector<int64_t> computed; // blocks by slot
+  std::vector<int64_t> slotOf;   // by index in the segment, or -1
+  std::vector<Piece> covered;
+};
+
+} // namespace stepc::verify
+
+#endif

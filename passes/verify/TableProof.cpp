@@ -1,0 +1,201 @@
+//===- TableProof.cpp - What the tables of all ranks do together -----------===//
+
+#include "passes/verify/TableProof.h"
+
+namespace stepc::verify {
+
+using plan::Message;
+using plan::TableKind;
+
+TableProof::TableProof(const plan::Plan &plan, Expand expand)
+    : plan(plan), expand(std::move(expand)), truth(plan), useOf(plan.tables.size()),
+      reaches(plan.tables.size()), traffic(plan.tables.size()), messages(truth.rankCount()) {
+  for (size_t i = 0; i < useOf.size(); ++i)
+    useOf[i].table = int64_t(i);
+}
+
+bool TableProof::fail(int64_t table, std::string message, int64_t other) {
+  faults.push_back({table, other, std::move(message)});
+  return false;
+}
+
+Reach TableProof::mostComputed(int64_t segment) {
+  Reach most;
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
+    if (int64_t position = truth.position(truth.groupOf(segment), rank); position >= 0)
+      most.include(int64_t(truth.computed(segment, position).size()), rank);
+  return most;
+}
+
+std::vector<Fault> TableProof::prove(const ProgramUse &program) {
+  result.ranks = truth.rankCount();
+  for (const plan::Group &group : plan.groups)
+    result.blocks += group.blockCount();
+  std::vector<bool> onWay(plan.tables.size(), false);
+  for (const TableUse &use : program.uses)
+    useOf[use.table] = use;
+  for (const Way &way : program.ways)
+    onWay[way.producer] = onWay[way.consumer] = true;
+  // Tables on a way are checked with it, so that each is expanded once.
+  for (const TableUse &use : program.uses)
+    if (!onWay[use.table])
+      checkAlone(use);
+  for (const Way &way : program.ways)
+    checkWay(way);
+  for (const plan::Exchange &exchange : plan.exchanges)
+    for (int64_t table : exchange.tables) {
+      result.messages += traffic[table].messages;
+      result.bytes += traffic[table].bytes;
+    }
+  return std::move(faults);
+}
+
+std::optional<TableProof::Pieces> TableProof::check(const TableUse &use, int64_t rank) {
+  TableCheck check(truth, use, rank);
+  if (!check.run(expand(use.table, rank))) {
+    fail(use.table, check.error);
+    return std::nullopt;
+  }
+  reaches[use.table].from.include(check.fromEnd, rank);
+  reaches[use.table].to.include(check.toEnd, rank);
+  return std::move(check.packed);
+}
+
+bool TableProof::checkAlone(const TableUse &use) {
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
+    if (!check(use, rank))
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Messages
+//===----------------------------------------------------------------------===//
+
+bool TableProof::checkMessages(int64_t table) {
+  int64_t ranks = truth.rankCount(), bytes = plan.tables[table].elementBytes;
+  traffic[table] = {};
+  auto text = [](int64_t number) { return std::to_string(number); };
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    messages[rank] = expand(table, rank).messages;
+    int64_t previous = -1;
+    for (const Message &m : messages[rank]) {
+      if (m.peer <= previous || m.peer >= ranks)
+        return fail(table, "expected ascending peers below " + text(ranks) + ", found rank " +
+                               text(m.peer) + " after " + text(previous) + " on rank " +
+                               text(rank));
+      previous = m.peer;
+      if (m.sendOffset < 0 || m.sendCount < 0 || m.receiveOffset < 0 || m.receiveCount < 0)
+        return fail(table, "expected offsets and counts of 0 or more in the message of rank " +
+                               text(rank) + " and rank " + text(m.peer));
+      reaches[table].from.include(m.sendOffset + m.sendCount, rank);
+      reaches[table].to.include(m.receiveOffset + m.receiveCount, rank);
+    }
+  }
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    for (const Message &m : messages[rank]) {
+      Message other = message(m.peer, rank);
+      if (m.sendCount != other.receiveCount)
+        return fail(table, "expected rank " + text(m.peer) + " to receive the " +
+                               text(m.sendCount * bytes) + " bytes that rank " + text(rank) +
+                               " sends it, found " + text(other.receiveCount * bytes) + " bytes");
+      if (m.receiveCount != other.sendCount)
+        return fail(table, "expected rank " + text(m.peer) + " to send the " +
+                               text(m.receiveCount * bytes) + " bytes that rank " + text(rank) +
+                               " receives of it, found " + text(other.sendCount * bytes) +
+                               " bytes");
+      if (m.sendCount > 0 && m.peer != rank) {
+        ++traffic[table].messages;
+        traffic[table].bytes += m.sendCount * bytes;
+      }
+    }
+  return true;
+}
+
+Message TableProof::message(int64_t rank, int64_t peer) const {
+  const std::vector<Message> &all = messages[rank];
+  auto found = std::lower_bound(all.begin(), all.end(), peer,
+                                [](const Message &m, int64_t p) { return m.peer < p; });
+  return found != all.end() && found->peer == peer ? *found : Message{peer, 0, 0, 0, 0};
+}
+
+bool TableProof::checkReceived(const Way &way, int64_t rank, const Pieces &received,
+                               const std::vector<Pieces> &sent) {
+  auto text = [](int64_t number) { return std::to_string(number); };
+  auto end = [](const Pieces &pieces) {
+    return pieces.empty() ? 0 : pieces.back().start + pieces.back().size();
+  };
+  int64_t group = truth.groupOf(plan.tables[way.consumer].segment);
+  std::vector<const Message *> arriving;
+  for (const Message &m : messages[rank])
+    if (m.receiveCount > 0)
+      arriving.push_back(&m);
+  std::sort(arriving.begin(), arriving.end(),
+            [](const Message *a, const Message *b) { return a->receiveOffset < b->receiveOffset; });
+  int64_t next = 0;
+  for (const Message *m : arriving) {
+    if (m->receiveOffset != next)
+      return fail(way.message,
+                  "expected every element of the receive buffer of rank " + text(rank) +
+                      " to arrive once, found element " + text(std::min(m->receiveOffset, next)) +
+                      (m->receiveOffset < next ? " twice" : " missing"),
+                  way.consumer);
+    next += m->receiveCount;
+  }
+  if (next != end(received)) {
+    // The first element without a message, if that is what is wrong, has a name.
+    std::string which;
+    for (const Piece &piece : received)
+      if (next >= piece.start && next < piece.start + piece.size())
+        which = ", starting with " + truth.describe(group, piece);
+    return fail(way.message,
+                "expected " + text(end(received)) + " elements for rank " + text(rank) +
+                    ", found messages of " + text(next) + which,
+                way.consumer);
+  }
+  for (const Message *m : arriving) {
+    Message from = message(m->peer, rank);
+    if (from.sendOffset + from.sendCount > end(sent[m->peer]))
+      return fail(way.message,
+                  "expected messages inside of the " + text(end(sent[m->peer])) +
+                      " elements that rank " + text(m->peer) + " packs, found " +
+                      text(from.sendCount) + " from element " + text(from.sendOffset) +
+                      " for rank " + text(rank),
+                  way.producer);
+    if (auto difference = findDifference(sent[m->peer], from.sendOffset, received, m->receiveOffset,
+                                         m->receiveCount))
+      return fail(way.message,
+                  "expected " + truth.describeElement(group, difference->received) +
+                      " as element " + text(difference->position) + " of the message from rank " +
+                      text(m->peer) + " to rank " + text(rank) + ", found " +
+                      truth.describeElement(group, difference->sent),
+                  way.consumer);
+  }
+  result.routedElements += next;
+  return true;
+}
+
+bool TableProof::checkWay(const Way &way) {
+  int64_t from = truth.groupOf(plan.tables[way.producer].segment);
+  int64_t to = truth.groupOf(plan.tables[way.consumer].segment);
+  if (from != to)
+    return fail(way.message, "expected values of group @" + plan.groups[to].name +
+                                 " to arrive, found group @" + plan.groups[from].name);
+  std::vector<Pieces> sent(truth.rankCount());
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    std::optional<Pieces> packed = check(useOf[way.producer], rank);
+    if (!packed)
+      return false;
+    sent[rank] = std::move(*packed);
+  }
+  if (!checkMessages(way.message))
+    return false;
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    std::optional<Pieces> received = check(useOf[way.consumer], rank);
+    if (!received || !checkReceived(way, rank, *received, sent))
+      return false;
+  }
+  return true;
+}
+
+} // namespace stepc::verify

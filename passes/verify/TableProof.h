@@ -1,0 +1,107 @@
+//===- TableProof.h - What the tables of all ranks do together --*- C++ -*-===//
+//
+// The core of P4, without IR: given a plan, what its program does with the
+// tables, and a function that gives every rank's tables, it shows that
+//
+//  - a stage over shards visits every element of the segment's shards once,
+//  - every block that a rank computes is filled once from what it receives, and
+//    every element of a shard once on the way back,
+//  - what is sent between two ranks is received with equal bytes, and the
+//    element that leaves is the element that arrives.
+//
+// The tables are the thing under proof, the ground truth is GroundTruth.h's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_TABLEPROOF_H
+#define STEPC_PASSES_VERIFY_TABLEPROOF_H
+
+#include "passes/verify/TableCheck.h"
+
+#include <functional>
+
+namespace stepc::verify {
+
+/// Table `table` (an index into the plan) of a world rank.
+using Expand = std::function<plan::RankTable(int64_t table, int64_t rank)>;
+
+/// The way of one value: the table that packs it, the messages, the table that unpacks it.
+struct Way {
+  int64_t producer, message, consumer;
+  bool operator==(const Way &) const = default;
+};
+
+/// What a program does with the tables of its plan; tables and ways once each.
+struct ProgramUse {
+  std::vector<TableUse> uses;
+  std::vector<Way> ways;
+};
+
+/// A refusal: the table to blame, and another one that does not agree with it (or -1).
+struct Fault {
+  int64_t table, other;
+  std::string message;
+};
+
+/// How far a table reaches into its buffers, in elements: the most of any rank, and that rank.
+struct Reach {
+  int64_t elements = 0, rank = 0;
+  void include(int64_t end, int64_t ofRank) {
+    if (end > elements)
+      *this = {end, ofRank};
+  }
+};
+struct TableReach {
+  Reach from, to; ///< staged operand, source or send; target or receive
+};
+
+/// What was shown, per step: between different ranks, and in all.
+struct Proven {
+  int64_t ranks = 0, blocks = 0, messages = 0, bytes = 0, routedElements = 0;
+};
+
+class TableProof {
+public:
+  /// `plan` must outlive the proof and be one that plan::validate accepts.
+  TableProof(const plan::Plan &plan, Expand expand);
+
+  /// Shows what the comment at the top says: the first fault of every table and way that fails.
+  std::vector<Fault> prove(const ProgramUse &program);
+
+  /// After `prove`.
+  const TableReach &reach(int64_t table) const { return reaches[table]; }
+  const Proven &proven() const { return result; }
+  /// The most blocks of a segment that a rank computes.
+  Reach mostComputed(int64_t segment);
+
+private:
+  using Pieces = std::vector<Piece>;
+
+  /// Checks a table on one rank; its packed buffer, or nothing and a fault.
+  std::optional<Pieces> check(const TableUse &use, int64_t rank);
+  bool checkAlone(const TableUse &use);
+  /// Messages of all ranks: in pairs, with equal counts.
+  bool checkMessages(int64_t table);
+  /// What `rank` says of its message with `peer`; none counts as empty.
+  plan::Message message(int64_t rank, int64_t peer) const;
+  bool checkWay(const Way &way);
+  bool checkReceived(const Way &way, int64_t rank, const Pieces &received,
+                     const std::vector<Pieces> &sent);
+  bool fail(int64_t table, std::string message, int64_t other = -1);
+
+  const plan::Plan &plan;
+  Expand expand;
+  GroundTruth truth;
+  std::vector<TableUse> useOf; // per table
+  std::vector<TableReach> reaches;
+  struct Traffic {
+    int64_t messages = 0, bytes = 0;
+  };
+  std::vector<Traffic> traffic;                     // per Message table
+  std::vector<std::vector<plan::Message>> messages; // of one table, per rank
+  std::vector<Fault> faults;
+  Proven result;
+};
+
+} // namespace stepc::verify
+
+#endif

@@ -1,0 +1,71 @@
+//===- Verify.h - The parts of the plan verifier ----------------*- C++ -*-===//
+//
+// What VerifyPlan.cpp runs, in this order. Each part emits its own errors and
+// relies on what the parts before it have shown. Nothing here calls the passes
+// that decide or schedule, or reads their bookkeeping: the printed program and
+// the runtime's expansion are all there is.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_VERIFY_H
+#define STEPC_PASSES_VERIFY_VERIFY_H
+
+#include "passes/plan/PlanFromIR.h"
+#include "passes/verify/TableProof.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace stepc::verify {
+
+/// The function @step of a scheduled module after the checks of its form: nothing allocates,
+/// copies memory or is a tensor; collectives stand in the function's one block, in one total order
+/// from 0 on, each with one wait.
+mlir::FailureOr<mlir::func::FuncOp> checkForm(mlir::ModuleOp module);
+
+/// A place in the workspace that an operation uses, and how much of it.
+struct Need {
+  enum Unit { From, To, Blocks, Elements } unit; ///< by table, by computed block, or fixed
+  comm::BufferOp buffer;
+  mlir::Operation *user;
+  int64_t index;    ///< the table (From, To) or the segment (Blocks)
+  int64_t elements; ///< per computed block, or fixed
+};
+
+/// From when to when (operations of the step, in order) a value lives in its buffer.
+struct Life {
+  comm::BufferOp buffer;
+  int64_t begin, end;
+  mlir::Operation *writer, *lastUser;
+};
+
+/// What the step does, as far as it was shown to be in order.
+struct StepFacts {
+  ProgramUse program;
+  std::vector<Need> needs;
+  std::vector<Life> lives;
+  llvm::DenseMap<int64_t, mlir::Operation *> userOf; ///< the first operation that uses a table
+};
+
+/// Shows that each read finds the value that it wants, fully written and arrived, and that
+/// nothing in flight is touched.
+mlir::FailureOr<StepFacts> checkFlow(const ProgramPlan &program, mlir::func::FuncOp step);
+
+/// Shows that the operations of each kind handle every block of a group, equally often, stages
+/// over shards once, and that every parameter and state is written once.
+mlir::LogicalResult checkCoverage(const ProgramPlan &program, mlir::ModuleOp module,
+                                  mlir::func::FuncOp step);
+
+/// Shows that buffers are large enough on every rank, stand inside of the workspace, apart while
+/// they live, and that the workspace obeys its limit.
+mlir::LogicalResult checkWorkspace(const ProgramPlan &program, mlir::ModuleOp module,
+                                   mlir::func::FuncOp step, const StepFacts &facts,
+                                   TableProof &proof);
+
+/// Gives the tables of a plan; a test may pass one that lies.
+using MakeExpand = std::function<Expand(const plan::Plan &)>;
+
+/// All of it: what `comm-verify-plan` runs. Without `makeExpand`, the runtime's function.
+mlir::LogicalResult verifyPlan(mlir::ModuleOp module, MakeExpand makeExpand = {});
+
+} // namespace stepc::verify
+
+#endif

@@ -1,0 +1,83 @@
+//===- VerifyPlan.cpp - Proves level 4 for all ranks ----------------------===//
+
+#include "passes/verify/Passes.h"
+#include "passes/verify/Verify.h"
+
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+
+namespace stepc::verify {
+#define GEN_PASS_DEF_VERIFYPLAN
+#include "passes/verify/Passes.h.inc"
+} // namespace stepc::verify
+
+/// What the runtime does when a library is opened.
+static Expand runtimeExpand(const plan::Plan &plan) {
+  auto expander = std::make_shared<plan::Expander>(plan);
+  return [&plan, expander](int64_t table, int64_t rank) {
+    return expander->table(plan.tables[table], rank);
+  };
+}
+
+/// Segments are sets: their blocks are told apart before they are counted.
+static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
+  for (comm::SegmentOp segment : module.getOps<comm::SegmentOp>()) {
+    llvm::SmallDenseSet<int64_t> seen;
+    for (int64_t block : segment.getBlocks().value_or(ArrayRef<int64_t>()))
+      if (!seen.insert(block).second)
+        return segment.emitOpError("expected distinct blocks, found ") << block << " twice";
+  }
+  if (std::string error = plan::validate(program.plan); !error.empty())
+    return module.emitOpError("expected a consistent plan, found that ") << error;
+  return success();
+}
+
+static LogicalResult emit(const std::vector<Fault> &faults, const StepFacts &facts) {
+  for (const Fault &fault : faults) {
+    Operation *op = facts.userOf.lookup(fault.table);
+    auto diag = op->emitOpError() << fault.message;
+    if (Operation *other = facts.userOf.lookup(fault.other); other && fault.other >= 0)
+      diag.attachNote(other->getLoc()) << "for this operation";
+  }
+  return success(faults.empty());
+}
+
+LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
+  FailureOr<func::FuncOp> step = checkForm(module);
+  if (failed(step))
+    return failure();
+  FailureOr<ProgramPlan> program = planFromModule(module);
+  if (failed(program) || failed(checkPlan(*program, module)))
+    return failure();
+  FailureOr<StepFacts> facts = checkFlow(*program, *step);
+  if (failed(facts) || failed(checkCoverage(*program, module, *step)))
+    return failure();
+  TableProof proof(program->plan,
+                   makeExpand ? makeExpand(program->plan) : runtimeExpand(program->plan));
+  if (failed(emit(proof.prove(facts->program), *facts)) ||
+      failed(checkWorkspace(*program, module, *step, *facts, proof)))
+    return failure();
+  const Proven &proven = proof.proven();
+  remark::analysis(step->getLoc(),
+                   remark::RemarkOpts::name("plan-proven").category("comm-verify-plan"))
+      << remark::metric("ranks", proven.ranks) << remark::metric("blocks", proven.blocks)
+      << remark::metric("routed-elements", proven.routedElements)
+      << remark::metric("exchanges", program->plan.exchanges.size())
+      << remark::metric("messages", proven.messages) << remark::metric("bytes", proven.bytes)
+      << remark::metric("workspace-bytes", program->plan.arenaBytes);
+  return success();
+}
+
+namespace stepc::verify {
+namespace {
+struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
+  void runOnOperation() override {
+    if (failed(verifyPlan(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace
+} // namespace stepc::verify
