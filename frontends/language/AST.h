@@ -323,6 +323,7 @@ struct Rule {
   std::vector<Hyperparameter> hyperparameters;
   std::vector<State> states;
   std::optional<Master> master;
+  std::vector<SourceRange> furtherMasters; ///< An error of analysis.
   std::vector<std::unique_ptr<Statement>> statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.

@@ -133,6 +133,10 @@ void RuleAnalyzer::declareAll() {
 
 void RuleAnalyzer::run() {
   declareAll();
+  for (SourceRange range : rule.furtherMasters)
+    diagnostics
+        .error(range, "expected one 'master' in an optimizer, found another")
+        .withNote(rule.master->range, "the first is here");
   for (const auto &statement : rule.statements) {
     if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
       analyzeLet(*let);

@@ -1,10 +1,9 @@
-//===- Emit.cpp - Rules, states and routes --------------------------------===//
+//===- Emit.cpp - Rules and states --------------------------------===//
 #include "frontends/language/RuleEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -15,14 +14,10 @@ void lang::loadDialects(MLIRContext &context) {
                       math::MathDialect, tensor::TensorDialect>();
 }
 
-static Location locateIn(const Source &source, SourceRange range,
-                         MLIRContext *context) {
-  LineColumn at = source.lineColumn(range.begin);
-  return FileLineColLoc::get(context, source.name(), at.line, at.column);
-}
-
 Location RuleEmitter::locate(SourceRange range) const {
-  return locateIn(source, range, builder.getContext());
+  LineColumn at = source.lineColumn(range.begin);
+  return FileLineColLoc::get(builder.getContext(), source.name(), at.line,
+                             at.column);
 }
 
 //===----------------------------------------------------------------------===//
@@ -199,56 +194,4 @@ optim::RuleOp RuleEmitter::run() {
 optim::RuleOp lang::emitRule(const Rule &rule, const Source &source,
                              ModuleOp module) {
   return RuleEmitter(rule, source, module).run();
-}
-
-//===----------------------------------------------------------------------===//
-// Routes
-//===----------------------------------------------------------------------===//
-
-static optim::MissingGrad toDialect(lang::MissingGrad value) {
-  switch (value) {
-  case lang::MissingGrad::Error:
-    return optim::MissingGrad::Error;
-  case lang::MissingGrad::Skip:
-    return optim::MissingGrad::Skip;
-  case lang::MissingGrad::Zero:
-    return optim::MissingGrad::Zero;
-  }
-  return optim::MissingGrad::Error;
-}
-
-void lang::emitRoute(const Route &route, const Source &source,
-                     ModuleOp module) {
-  OpBuilder builder(module.getContext());
-  builder.setInsertionPointToEnd(module.getBody());
-  auto strings = [&](const std::vector<StringLiteral> &literals) {
-    SmallVector<StringRef> values;
-    for (const StringLiteral &literal : literals)
-      values.push_back(literal.value);
-    return builder.getStrArrayAttr(values);
-  };
-  auto unit = [&](bool value) {
-    return value ? builder.getUnitAttr() : UnitAttr();
-  };
-  llvm::StringMap<unsigned> used;
-  for (const Claim &claim : route.claims) {
-    std::string name = claim.rule->name.text + ".route";
-    if (unsigned index = used[name]++)
-      name += std::to_string(index);
-    optim::RouteOp::create(
-        builder, locateIn(source, claim.range, module.getContext()),
-        builder.getStringAttr(name),
-        FlatSymbolRefAttr::get(module.getContext(), claim.rule->name.text),
-        unit(claim.isMatrix), unit(claim.isRest), strings(claim.globs),
-        strings(claim.except), builder.getDenseF64ArrayAttr(claim.values),
-        optim::MissingGradAttr::get(module.getContext(),
-                                    toDialect(claim.missingGrad)));
-  }
-}
-
-void lang::emitFile(const File &file, ModuleOp module) {
-  for (const auto &rule : file.rules)
-    emitRule(*rule, *file.source, module);
-  if (file.route())
-    emitRoute(*file.route(), *file.source, module);
 }

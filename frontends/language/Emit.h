@@ -4,6 +4,9 @@
 
 #include "frontends/language/AST.h"
 
+// Before the dialect's header, which leaves it to the precompiled one.
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+
 #include "dialects/optim/Optim.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,14 +20,6 @@ void loadDialects(mlir::MLIRContext &context);
 /// location is the place in it. The context must have the dialects loaded.
 optim::RuleOp emitRule(const Rule &rule, const Source &source,
                        mlir::ModuleOp module);
-
-/// Appends one `optim.route` per claim, after the rules. They are called
-/// `<rule>.route`, and `<rule>.route1`, ... for further claims of a rule: rules and
-/// routes share one symbol table, so a route cannot have its rule's name.
-void emitRoute(const Route &route, const Source &source, mlir::ModuleOp module);
-
-/// All rules and the route of a file that `analyze` accepted.
-void emitFile(const File &file, mlir::ModuleOp module);
 
 } // namespace stepc::lang
 

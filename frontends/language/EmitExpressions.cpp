@@ -61,9 +61,9 @@ Value RuleEmitter::emitName(const NameExpr &name) {
 
 Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
   Location loc = locate(unary.range);
-  Value operand = toF32(loc, emit(*unary.operand));
+  Value operand = emit(*unary.operand);
   if (unary.op == UnaryOp::Negate)
-    return arith::NegFOp::create(builder, loc, operand);
+    return arith::NegFOp::create(builder, loc, toF32(loc, operand));
   Shape shape = unary.type.shape;
   if (shape == Shape::Scalar) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));

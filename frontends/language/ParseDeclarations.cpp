@@ -190,8 +190,7 @@ bool Parser::parseMaster(Rule &rule) {
   consume();
   SourceRange range = begin.to(previousRange());
   if (rule.master)
-    errorAt(range, "expected one 'master' in a rule, found another")
-        .withNote(rule.master->range, "the first is here");
+    rule.furtherMasters.push_back(range);
   else
     rule.master = Master{ElementType::F32, range};
   return true;

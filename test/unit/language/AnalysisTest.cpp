@@ -400,6 +400,10 @@ TEST(CallErrors, All) {
 }
 
 TEST(RuleErrors, All) {
+  EXPECT_THAT(messagesIn("master : f32\nmaster : f32"),
+              ElementsAre("3:1: error: expected one 'master' in an optimizer, "
+                          "found another",
+                          "  2:1: note: the first is here"));
   EXPECT_THAT(check("optimizer A(lr) {\n  let x = lr\n}\n").messages(),
               ElementsAre("1:11: error: expected an assignment to 'param' in "
                           "optimizer 'A', found none",

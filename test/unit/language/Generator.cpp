@@ -72,7 +72,9 @@ std::string Generator::tensor(unsigned depth) {
     return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b +
            ", over" + space() + "= " + oneOf({"columns", "rows"}) + ")";
   case 4:
-    return "select(" + a + " > " + b + ", " + a + ",\n  " + b + ")";
+    return "select(" + oneOf({"", "not "}) + "(" + a + " > " + b + ") " +
+           oneOf({"and ", "or "}) + condition(depth - 1) + ", " + a + ",\n  " +
+           b + ")";
   case 5:
     return "orthogonalize(" + a + ", coefficients = " +
            oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",

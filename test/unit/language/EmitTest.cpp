@@ -1,0 +1,194 @@
+//===- EmitTest.cpp - The typed tree as level 1 ---------------------------===//
+#include "Helpers.h"
+#include "frontends/language/Emit.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include <fstream>
+
+using namespace stepc::lang;
+using namespace stepc::lang::test;
+using testing::HasSubstr;
+
+namespace {
+
+/// The module of a file, verified and read back from its own text.
+class Emitted {
+public:
+  explicit Emitted(const std::string &text) : result(check(text)) {
+    EXPECT_FALSE(result.diagnostics.hasErrors())
+        << text << testing::PrintToString(result.messages());
+    loadDialects(context);
+    module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+    if (result.diagnostics.hasErrors())
+      return;
+    for (const auto &rule : result.file->rules)
+      emitRule(*rule, *result.source, *module);
+    EXPECT_TRUE(succeeded(mlir::verify(*module))) << text;
+    auto again = mlir::parseSourceString<mlir::ModuleOp>(str(), &context);
+    EXPECT_TRUE(again) << str();
+    if (again)
+      EXPECT_EQ(print(*again), str());
+  }
+
+  std::string str() { return print(*module); }
+
+  stepc::optim::RuleOp rule() {
+    return *module->getOps<stepc::optim::RuleOp>().begin();
+  }
+
+  /// The names of the operations in the rule, constants and splats left out.
+  std::string operations() {
+    std::string names;
+    for (mlir::Operation &op : rule().getBody().front()) {
+      llvm::StringRef name = op.getName().getStringRef();
+      if (name != "arith.constant" && name != "optim.splat")
+        names += (names.empty() ? "" : " ") + name.str();
+    }
+    return names;
+  }
+
+private:
+  static std::string print(mlir::ModuleOp module) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    module.print(os);
+    return text;
+  }
+
+  Result result;
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+std::string operationsOf(const std::string &body) {
+  return Emitted("optimizer T(lr) {\n" + body + "\n}\n").operations();
+}
+
+TEST(Emit, MuonExample) {
+  std::ifstream stream(STEPC_SOURCE_DIR "/examples/muon.optim");
+  std::stringstream text;
+  text << stream.rdbuf();
+  Emitted emitted(text.str());
+  EXPECT_THAT(emitted.str(),
+              HasSubstr("optim.rule @Muon hyperparameters [\"lr\", \"momentum\", "
+                        "\"weight_decay\"] states [#optim.state<\"m\", f32, "
+                        "full, 0.000000e+00 : f64, false>] needs_matrix {"));
+  EXPECT_THAT(emitted.str(),
+              HasSubstr("optim.rule @AdamW hyperparameters [\"lr\", \"beta1\", "
+                        "\"beta2\", \"eps\", \"weight_decay\"] states "));
+  EXPECT_EQ(emitted.operations(),
+            "arith.mulf arith.addf arith.mulf arith.addf arith.truncf "
+            "optim.orthogonalize arith.mulf arith.subf arith.mulf arith.mulf "
+            "arith.maximumf math.sqrt arith.mulf arith.extf arith.mulf "
+            "arith.subf optim.yield");
+}
+
+TEST(Emit, NamedOperations) {
+  EXPECT_EQ(operationsOf("state m : f32\nm = momentum(m, grad, lr)\n"
+                         "m = lerp(m, grad, lr)\nparam = decay(m, lr, 0.1)"),
+            "optim.momentum optim.lerp optim.decay optim.yield");
+  // Scalars alone stay in f64.
+  EXPECT_EQ(operationsOf("let x = lerp(lr, 2, step)\nparam = grad * x"),
+            "arith.subf arith.mulf arith.addf arith.mulf optim.yield");
+}
+
+TEST(Emit, Functions) {
+  EXPECT_EQ(operationsOf("param = sqrt(abs(exp(log(grad))))"),
+            "math.log math.exp math.absf math.sqrt optim.yield");
+  EXPECT_EQ(operationsOf("param = rsqrt(grad)"),
+            "math.sqrt arith.divf optim.yield");
+  EXPECT_EQ(operationsOf("param = sign(grad)"),
+            "arith.cmpf arith.select arith.cmpf arith.select optim.yield");
+  EXPECT_EQ(operationsOf("param = clamp(max(grad, 1), 0, min(lr, 1)) / -grad"),
+            "arith.maximumf arith.minimumf arith.maximumf arith.minimumf "
+            "arith.negf arith.divf optim.yield");
+}
+
+TEST(Emit, Powers) {
+  EXPECT_EQ(operationsOf("param = grad ^ 1"), "optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ 2"), "arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ 6"),
+            "arith.mulf arith.mulf arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ -1"), "arith.divf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ 0.5"), "math.sqrt optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ 1.5"), "math.powf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad * 0.9 ^ step"),
+            "math.powf arith.mulf optim.yield");
+}
+
+TEST(Emit, KindsMeetThroughBroadcast) {
+  Emitted emitted("optimizer T(lr) {\n  state r : f32[rows]\n"
+                  "  state c : f32[cols]\n  state o : f32[] = 1\n"
+                  "  r = mean(grad * grad, over = columns)\n"
+                  "  c = rms(grad, over = rows)\n"
+                  "  o = max(r) * lr\n"
+                  "  param = r * c + o + sum(grad)\n}\n");
+  EXPECT_EQ(emitted.operations(),
+            "arith.mulf optim.reduce optim.reduce optim.reduce arith.mulf "
+            "optim.broadcast optim.broadcast arith.mulf optim.broadcast "
+            "arith.addf optim.reduce optim.broadcast arith.addf optim.yield");
+  std::string text = emitted.str();
+  EXPECT_THAT(text, HasSubstr("optim.reduce mean %0 : tensor<?x?xf32> to "
+                              "tensor<?x1xf32>"));
+  EXPECT_THAT(text, HasSubstr(": tensor<?x?xf32> to tensor<1x?xf32>"));
+  EXPECT_THAT(text, HasSubstr(": tensor<?x1xf32> to tensor<1x1xf32>"));
+  EXPECT_THAT(text, HasSubstr("#optim.state<\"o\", f32, one, 1.000000e+00 : "
+                              "f64, false>"));
+}
+
+TEST(Emit, ConditionsAndSelection) {
+  EXPECT_EQ(operationsOf("param = select(grad > 0 and grad < 1 or grad != 2, "
+                         "grad, lr)"),
+            "arith.cmpf arith.cmpf arith.andi arith.cmpf arith.ori "
+            "arith.select optim.yield");
+  // A scalar condition crosses as the number 1 or 0.
+  EXPECT_EQ(operationsOf("param = select(step > 10, grad, lr)"),
+            "arith.cmpf arith.select arith.cmpf arith.select optim.yield");
+  EXPECT_EQ(operationsOf("param = grad * select(not (step > 10), 1, lr)"),
+            "arith.cmpf arith.xori arith.select arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = select(not (grad > 0), grad, lr)"),
+            "arith.cmpf arith.select arith.cmpf arith.select optim.yield");
+}
+
+TEST(Emit, StatesRoundWhenTheyAreReadAgain) {
+  EXPECT_EQ(operationsOf("state m : bf16\nm = m + grad\nparam = m * lr"),
+            "arith.addf arith.truncf arith.extf arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = cast(cast(grad, bf16), f16)"),
+            "arith.truncf arith.extf arith.truncf arith.extf optim.yield");
+}
+
+TEST(Emit, MasterIsAState) {
+  Emitted emitted(
+      "optimizer T(lr) {\n  master : f32\n  param = param - lr * grad\n}\n");
+  EXPECT_THAT(emitted.str(), HasSubstr("#optim.state<\"master\", f32, full, "
+                                       "0.000000e+00 : f64, true>"));
+}
+
+TEST(Emit, OrthogonalizeAttributes) {
+  Emitted emitted("optimizer T() {\n  param = orthogonalize(grad, coefficients "
+                  "= [(1, -2, 3)], precision = f32, eps = 1e-5)\n}\n");
+  EXPECT_THAT(emitted.str(),
+              HasSubstr("coefficients [[1.000000e+00, -2.000000e+00, "
+                        "3.000000e+00]] eps 1.000000e-05 : tensor<?x?xf32>"));
+}
+
+TEST(Emit, LocationsAreThePlacesInTheFile) {
+  Emitted emitted("optimizer T() {\n  let u = grad *\n    grad\n  param = u\n}\n");
+  mlir::Operation &product = emitted.rule().getBody().front().front();
+  auto at = llvm::cast<mlir::FileLineColLoc>(product.getLoc());
+  EXPECT_EQ(at.getFilename(), "t.optim");
+  EXPECT_EQ(at.getLine(), 2u);
+  EXPECT_EQ(at.getColumn(), 16u);
+}
+
+TEST(Emit, RandomProgramsVerify) {
+  const char *given = std::getenv("STEPC_SEED");
+  unsigned seed = given ? unsigned(std::strtoul(given, nullptr, 10))
+                        : std::random_device()();
+  std::cout << "seed " << seed << " (repeat with STEPC_SEED)\n";
+  Generator generator(seed);
+  for (int i = 0; i < 100; ++i)
+    Emitted emitted(generator.file());
+}
+
+} // namespace
