@@ -18,6 +18,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <array>
@@ -51,6 +52,11 @@ std::string describe(mlir::ArrayAttr placements);
 std::optional<ValueKind> kindOf(mlir::Type type);
 /// The tensor type of a kind in a rule.
 mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
+
+/// The mesh, route or parameter of that name in the module around `op`, or null. Linear.
+MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";

@@ -19,10 +19,14 @@ def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
                                      MemRefOf<[F32, BF16, F16]>]>;
 
 //===----------------------------------------------------------------------===//
-// Symbols
+// Symbols, and named things
+//
+// Rules, groups and segments are symbols. Meshes, routes and parameters have names of
+// the same form but are none: a parameter may be called anything, and a route is called like its rule.
+// `lookupMesh` and its like find them.
 //===----------------------------------------------------------------------===//
 
-def Optim_MeshOp : Optim_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a device mesh: named axes and the job's global ranks";
   let description = [{
     ```mlir
@@ -31,9 +35,14 @@ def Optim_MeshOp : Optim_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     Constraints: as many names as sizes; sizes positive; as many ranks as the product of sizes; ranks
     non-negative and distinct.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes,
+  let arguments = (ins SymbolNameAttr:$label, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes,
                        DenseI64ArrayAttr:$ranks);
-  let assemblyFormat = "$sym_name `axes` $axes `sizes` $sizes `ranks` $ranks attr-dict";
+  let assemblyFormat = "$label `axes` $axes `sizes` $sizes `ranks` $ranks attr-dict";
+  let extraClassDeclaration = [{
+    // Not the attribute sym_name, by which MLIR knows symbols.
+    ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
+    ::llvm::StringRef getSymName() { return getLabel(); }
+  }];
   let hasVerifier = 1;
 }
 
@@ -86,7 +95,7 @@ def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Optim_RouteOp : Optim_Op<"route", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "which parameters take which rule, with defaults";
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
@@ -99,17 +108,22 @@ def Optim_RouteOp : Optim_Op<"route", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     ```
     Constraints: the rule exists; as many defaults as hyperparameters; `rest` has no patterns.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
+  let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
                        StrArrayAttr:$patterns, StrArrayAttr:$except, DenseF64ArrayAttr:$defaults,
                        Optim_MissingGrad:$missing_grad);
   let assemblyFormat = [{
-    $sym_name `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
+    $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
     `defaults` $defaults `missing_grad` $missing_grad attr-dict
+  }];
+  let extraClassDeclaration = [{
+    // Not the attribute sym_name, by which MLIR knows symbols.
+    ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
+    ::llvm::StringRef getSymName() { return getLabel(); }
   }];
   let hasVerifier = 1;
 }
 
-def Optim_ParameterOp : Optim_Op<"parameter", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a parameter of the model: shape, types and where it lives";
   let description = [{
     `route` is set by `optim-route-parameters`.
@@ -121,15 +135,18 @@ def Optim_ParameterOp : Optim_Op<"parameter", [Symbol, HasParent<"::mlir::Module
     Constraints: the mesh exists; sizes not negative; one placement per mesh axis, each legal; `batch` is 0 or
     leaves two axes.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$shape, I64Attr:$batch,
+  let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
                        Optim_PlacementArray:$placements, StrArrayAttr:$aliases,
                        OptionalAttr<FlatSymbolRefAttr>:$route);
   let assemblyFormat = [{
-    $sym_name `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
+    $label `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
+    // Not the attribute sym_name, by which MLIR knows symbols.
+    ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
+    ::llvm::StringRef getSymName() { return getLabel(); }
     /// Two axes, or a declared stack of matrices.
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];

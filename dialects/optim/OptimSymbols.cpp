@@ -10,6 +10,25 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
+/// The named operation of a kind in the module around `op`.
+template <typename Op> static Op lookupNamed(Operation *op, FlatSymbolRefAttr name) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (module && name)
+    for (auto candidate : module.getOps<Op>())
+      if (candidate.getSymNameAttr() == name.getAttr())
+        return candidate;
+  return {};
+}
+MeshOp optim::lookupMesh(Operation *op, FlatSymbolRefAttr name) {
+  return lookupNamed<MeshOp>(op, name);
+}
+RouteOp optim::lookupRoute(Operation *op, FlatSymbolRefAttr name) {
+  return lookupNamed<RouteOp>(op, name);
+}
+ParameterOp optim::lookupParameter(Operation *op, FlatSymbolRefAttr name) {
+  return lookupNamed<ParameterOp>(op, name);
+}
+
 LogicalResult MeshOp::verify() {
   if (getAxes().size() != getSizes().size())
     return emitOpError("expected one size per axis, found ")
@@ -89,7 +108,7 @@ LogicalResult RouteOp::verify() {
 }
 
 LogicalResult ParameterOp::verify() {
-  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr());
+  auto mesh = lookupMesh(*this, getMeshAttr());
   if (!mesh)
     return emitOpError("expected a mesh, found no optim.mesh named ") << getMeshAttr();
   for (int64_t size : getShape())
@@ -120,8 +139,7 @@ LogicalResult ParameterOp::verify() {
 }
 
 ParameterOp GroupOp::getExemplar() {
-  return SymbolTable::lookupNearestSymbolFrom<ParameterOp>(
-      *this, cast<FlatSymbolRefAttr>(getParameters()[0]));
+  return lookupParameter(*this, cast<FlatSymbolRefAttr>(getParameters()[0]));
 }
 int64_t GroupOp::getBlocksPerParameter() {
   ParameterOp p = getExemplar();
@@ -172,7 +190,7 @@ LogicalResult GroupOp::verify() {
   if (owned && getOwners()) {
     if (owners != blocks)
       return emitOpError("expected one owner per block, ") << blocks << ", found " << owners;
-    auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(*this, first.getMeshAttr());
+    auto mesh = lookupMesh(*this, first.getMeshAttr());
     ArrayRef<int64_t> positions = *getOwners();
     for (int64_t owner : positions)
       if (owner < 0 || owner >= int64_t(mesh.getRanks().size()))

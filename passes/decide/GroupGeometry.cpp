@@ -9,7 +9,7 @@ using namespace stepc::optim;
 
 GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size()) {
   ParameterOp p = op.getExemplar();
-  auto meshOp = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, p.getMeshAttr());
+  auto meshOp = lookupMesh(op, p.getMeshAttr());
   for (Attribute axis : meshOp.getAxes())
     mesh.axes.push_back(cast<StringAttr>(axis).str());
   mesh.sizes = meshOp.getSizes().vec();

@@ -39,7 +39,7 @@ class GroupParameters : public stepc::decide::impl::GroupParametersBase<GroupPar
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups))
-      GroupOp::create(at, module.getLoc(), builder.getStringAttr("g" + Twine(index)),
+      GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
                       cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
                       builder.getArrayAttr(entry.second), StrategyAttr(), DenseI64ArrayAttr(),
                       StringAttr());

@@ -85,7 +85,7 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
           blocks.push_back(block);
     if (!all && blocks.empty())
       return {};
-    std::string name = (group.getSymName() + "_w" + Twine(wave)).str();
+    std::string name = (group.getSymName() + ".w" + Twine(wave)).str();
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastSymbol ? lastSymbol : lastGroup());
     auto segment = SegmentOp::create(builder, group.getLoc(), builder.getStringAttr(name),
