@@ -2,6 +2,8 @@
 
 #include "passes/schedule/Passes.h"
 
+#include "passes/verify/Passes.h"
+
 #include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
@@ -12,6 +14,8 @@ void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
   // Before places are given: the order decides what lives when.
   manager.addPass(createPipelineWaves());
   manager.addPass(createAssignArena());
+  // Nothing is emitted that is not proven.
+  manager.addPass(verify::createVerifyPlan());
 }
 
 void stepc::schedule::registerSchedulePipeline() {

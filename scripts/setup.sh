@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Sets up stepc on a fresh Debian or Ubuntu machine: system packages, a Python environment in
+# .venv, and a build in build/. Installs only what is missing; safe to run again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+packages=(cmake ninja-build g++ clang-22 lld-22 libclang-rt-22-dev libmlir-22-dev mlir-22-tools
+  llvm-22-dev llvm-22-tools libcli11-dev libgtest-dev libgmock-dev openmpi-bin libopenmpi-dev
+  python3 python3-venv zlib1g-dev libzstd-dev)
+
+sudo=()
+[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+
+have() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+missing=()
+for package in "${packages[@]}"; do
+  have "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "setup: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${sudo[@]}" apt-get update -q
+  if ! apt-cache show libmlir-22-dev >/dev/null 2>&1; then
+    # Ubuntu releases without LLVM 22: LLVM's own archive, as apt.llvm.org describes it.
+    # shellcheck disable=SC1091
+    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:?}")
+    "${sudo[@]}" apt-get install -yq --no-install-recommends ca-certificates wget gnupg
+    wget -qO- https://apt.llvm.org/llvm-snapshot.gpg.key |
+      "${sudo[@]}" tee /etc/apt/trusted.gpg.d/apt.llvm.org.asc >/dev/null
+    echo "deb http://apt.llvm.org/$codename/ llvm-toolchain-$codename-22 main" |
+      "${sudo[@]}" tee /etc/apt/sources.list.d/llvm-22.list >/dev/null
+    "${sudo[@]}" apt-get update -q
+  fi
+  "${sudo[@]}" apt-get install -yq --no-install-recommends "${missing[@]}"
+fi
+
+# The wheel index of PyTorch's CPU builds serves machines without a CUDA wheel at hand; a local or
+# configured index that has the pinned version is preferred by pip anyway.
+if [ ! -x .venv/bin/python ]; then
+  python3 -m venv .venv
+fi
+stamp=.venv/requirements.sha256
+wanted=$(cat frontends/python/requirements.txt frontends/python/pyproject.toml | sha256sum)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  echo "setup: installing Python packages into .venv"
+  .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu \
+    -r frontends/python/requirements.txt ||
+    .venv/bin/pip install -q -r frontends/python/requirements.txt
+  .venv/bin/pip install -q -e frontends/python
+  echo "$wanted" >"$stamp"
+fi
+
+echo "setup: building"
+cmake --preset default >build.log 2>&1 || { cat build.log; exit 1; }
+rm -f build.log
+cmake --build build

@@ -1,0 +1,143 @@
+"""Runs every test of the house and adds up their results.
+
+    .venv/bin/python test/run_all.py [unit|lit|python|run]...
+
+Unit tests are the GoogleTest binaries in build/bin/unit, lit tests stand in test/lit, Python tests in
+test/python, and run tests are the scripts test/run/*.sh (exit 0 passed, 77 skipped). Results are read from
+the runners' own machine-readable reports. The last line is 'N passed, N failed, N skipped'.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+LLVM_BIN = pathlib.Path("/usr/lib/llvm-22/bin")
+
+
+class Tally:
+    """Counts of one kind of tests."""
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, outcome: str) -> None:
+        setattr(self, outcome, getattr(self, outcome) + 1)
+
+    def __str__(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def run(command: list, **options) -> int:
+    print("$", " ".join(str(part) for part in command), flush=True)
+    return subprocess.call([str(part) for part in command], cwd=ROOT, **options)
+
+
+def unit(report: pathlib.Path) -> Tally:
+    tally = Tally()
+    for binary in sorted((BUILD / "bin" / "unit").iterdir()):
+        if not os.access(binary, os.X_OK) or not binary.is_file() or binary.suffix:
+            continue
+        output = report / f"{binary.name}.json"
+        code = run([binary, "--gtest_brief=1", f"--gtest_output=json:{output}"])
+        if not output.exists():  # crashed before it could report
+            tally.add("failed")
+            continue
+        failures = 0
+        for suite in json.loads(output.read_text())["testsuites"]:
+            for case in suite["testsuite"]:
+                if case.get("failures"):
+                    tally.add("failed")
+                    failures += 1
+                elif case.get("result") == "SKIPPED":
+                    tally.add("skipped")
+                elif case.get("status") == "RUN":
+                    tally.add("passed")
+        if code != 0 and failures == 0:  # a sanitizer, or a crash at exit
+            tally.add("failed")
+    return tally
+
+
+def lit(report: pathlib.Path) -> Tally:
+    tally = Tally()
+    output = report / "lit.json"
+    run([LLVM_BIN / "lit", "-sv", "--output", output, BUILD / "test" / "lit"])
+    if not output.exists():
+        tally.add("failed")
+        return tally
+    for test in json.loads(output.read_text())["tests"]:
+        code = test["code"]
+        if code in ("PASS", "XFAIL", "FLAKYPASS"):
+            tally.add("passed")
+        elif code in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
+            tally.add("skipped")
+        else:
+            tally.add("failed")
+    return tally
+
+
+def python(report: pathlib.Path) -> Tally:
+    tally = Tally()
+    output = report / "pytest.xml"
+    run([sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={output}", "test/python"])
+    if not output.exists():
+        tally.add("failed")
+        return tally
+    for case in xml.etree.ElementTree.parse(output).iter("testcase"):
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            tally.add("failed")
+        elif "skipped" in kinds:
+            tally.add("skipped")
+        else:
+            tally.add("passed")
+    return tally
+
+
+def scripts(report: pathlib.Path) -> Tally:
+    tally = Tally()
+    for script in sorted((ROOT / "test" / "run").glob("*.sh")):
+        code = run(["bash", script])
+        tally.add({0: "passed", 77: "skipped"}.get(code, "failed"))
+        if code not in (0, 77):
+            print(f"FAILED: {script.relative_to(ROOT)} (exit {code})")
+    return tally
+
+
+KINDS = {"unit": unit, "lit": lit, "python": python, "run": scripts}
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or list(KINDS)
+    for name in chosen:
+        if name not in KINDS:
+            print(f"run_all.py: expected {', '.join(KINDS)}, found {name}", file=sys.stderr)
+            return 2
+    total, lines = Tally(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in chosen:
+            start = time.monotonic()
+            tally = KINDS[name](pathlib.Path(folder))
+            lines.append(f"{name:8} {tally}   ({time.monotonic() - start:.0f} s)")
+            total.passed += tally.passed
+            total.failed += tally.failed
+            total.skipped += tally.skipped
+    print("\n" + "\n".join(lines))
+    if not total.passed:
+        total.failed += 1  # a run that tests nothing has failed
+    if not any(pathlib.Path("/dev").glob("nvidia[0-9]*")):
+        print("no GPU on this machine: GPU tests need one and were not run")
+    print(total)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
