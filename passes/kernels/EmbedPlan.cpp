@@ -86,7 +86,6 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
 
     // The one symbol that users see. What it calls is hidden, so each library answers for itself.
     auto library = declare(module, kLibrary, b.pointer, {});
-    library.setVisibility_(LLVM::Visibility::Hidden);
     b.setInsertionPointToEnd(module.getBody());
     auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan->name), LLVM::LLVMFunctionType::get(b.pointer, {}));
     b.setInsertionPointToStart(entry.addEntryBlock(b));

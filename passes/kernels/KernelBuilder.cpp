@@ -27,7 +27,10 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, Type result, ArrayRef<
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToStart(module.getBody());
   auto type = LLVM::LLVMFunctionType::get(result, arguments);
-  return LLVM::LLVMFuncOp::create(builder, builder.getUnknownLoc(), name, type);
+  auto function = LLVM::LLVMFuncOp::create(builder, builder.getUnknownLoc(), name, type);
+  // It is linked into the same library: no detour for symbols that others may define.
+  function.setVisibility_(LLVM::Visibility::Hidden);
+  return function;
 }
 
 std::string fingerprint(Region &region) {

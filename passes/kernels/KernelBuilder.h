@@ -62,7 +62,7 @@ public:
 /// the builder stands before that.
 mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name, KernelBuilder &builder);
 
-/// The external function `name`, declared when it is not yet.
+/// The runtime's function `name`, declared when it is not yet.
 mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,
                                llvm::ArrayRef<mlir::Type> arguments);
 

@@ -16,8 +16,8 @@ namespace stepc::kernels {
 #include "passes/kernels/Passes.h.inc"
 
 struct KernelOptions {
-  /// cpu (this machine) or cpu:<llvm cpu>.
-  std::string target = "cpu";
+  /// cpu (this machine) or cpu:<llvm cpu>; empty: the module's chip (kChipAttr), or this machine.
+  std::string target;
 };
 
 /// Level 4 (scheduled) to level 5 (kernels).

@@ -37,8 +37,9 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"cpu\"",
-           "what the code is for: cpu (this machine) or cpu:<llvm cpu>">,
+    Option<"target", "target", "std::string", "\"\"",
+           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it the module's chip, "
+           "or this machine">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",

@@ -53,7 +53,7 @@ void buildLlvmPipeline(OpPassManager &manager) {
 
 namespace {
 struct KernelsPipelineOptions : PassPipelineOptions<KernelsPipelineOptions> {
-  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cpu:<llvm cpu>"), llvm::cl::init("cpu")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cpu:<llvm cpu>")};
 };
 } // namespace
 

@@ -8,7 +8,9 @@
 #include "dialects/optim/Optim.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
+#include "passes/kernels/Passes.h"
 #include "passes/schedule/Passes.h"
+#include "passes/verify/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -35,6 +37,8 @@ int main(int argc, char **argv) {
   stepc::distribute::registerDistributePipeline();
   stepc::schedule::registerSchedulePasses();
   stepc::schedule::registerSchedulePipeline();
+  stepc::kernels::registerKernelPasses();
+  stepc::verify::registerVerifyPasses();
   mlir::registerTransformsPasses();
   return mlir::failed(mlir::MlirOptMain(argc, argv, "stepc optimizer\n", registry));
 }

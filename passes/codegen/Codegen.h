@@ -1,0 +1,51 @@
+//===- Codegen.h - From the LLVM dialect to a shared library ----*- C++ -*-===//
+//
+// The last rungs: a module at level llvm becomes object code for its chip, and with
+// the runtime archive a shared library, its header and its plan in JSON. Equal
+// modules give equal bytes: no paths, times or build ids enter.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_CODEGEN_CODEGEN_H
+#define STEPC_PASSES_CODEGEN_CODEGEN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "runtime/plan/Plan.h"
+
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace stepc::codegen {
+
+struct CodegenOptions {
+  /// Instruments the generated functions with AddressSanitizer. The program that loads
+  /// the library must be built with it, too.
+  bool sanitizeAddress = false;
+  /// Text of the optimized LLVM IR or assembly instead of object code; for people.
+  enum class Output { Object, Assembly, LlvmIr } output = Output::Object;
+};
+
+/// Object code of a module at level llvm, for the chip that its plan names. No
+/// floating-point operation is fused, reordered or estimated. Emits an error when it fails.
+mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
+
+/// The runtime archive that libraries are linked with: in $STEPC_RUNTIME_DIR, or in
+/// ../lib beside the folder of `executable`. The sanitized one for instrumented code.
+llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable, bool sanitizeAddress = false);
+
+/// Links object code and the runtime into a shared library that exports `stepc_library_table`
+/// and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the PATH) with lld.
+llvm::Error linkLibrary(llvm::ArrayRef<char> object, llvm::StringRef name, llvm::StringRef runtimeArchive,
+                        llvm::StringRef path, bool sanitizeAddress = false);
+
+/// The C header of a library: its entry, and constants for parameters, routes and hyperparameters.
+std::string makeHeader(const plan::Plan &plan);
+llvm::Error writeHeader(const plan::Plan &plan, llvm::StringRef path);
+
+/// The plan for people and tools (docs: stepc-plan version 1); ends in a line feed.
+std::string planToJson(const plan::Plan &plan);
+
+} // namespace stepc::codegen
+
+#endif

@@ -1,0 +1,129 @@
+//===- Header.cpp - The C header of a library ------------------------------===//
+//
+// Names of parameters are free text, C's are not: constants are made from them, made
+// unique, and followed by the name itself in a comment.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/codegen/Codegen.h"
+#include "passes/kernels/EmbedPlan.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <charconv>
+
+using namespace llvm;
+
+namespace stepc::codegen {
+namespace {
+
+/// Identifiers that are unique in one header.
+class Names {
+public:
+  explicit Names(StringRef prefix) : prefix(prefix) {}
+
+  std::string make(StringRef kind, StringRef text) {
+    std::string name = prefix + "_" + kind.str();
+    // A name without letters of its own (say "λ") still gets a constant.
+    for (char c : text)
+      name += isAlnum(c) ? c : '_';
+    std::string unique = name;
+    for (int64_t copy = 2; !used.insert(unique).second; ++copy)
+      unique = name + "_" + std::to_string(copy);
+    return unique;
+  }
+
+private:
+  std::string prefix;
+  StringSet<> used;
+};
+
+/// Text that cannot end a comment, nor begin another one.
+std::string comment(StringRef text) {
+  std::string safe;
+  for (char c : text) {
+    if (!safe.empty() && ((safe.back() == '*' && c == '/') || (safe.back() == '/' && c == '*')))
+      safe += ' ';
+    // A backslash at a line's end, or a trigraph, would be read by the preprocessor.
+    safe += isPrint(c) && c != '\\' && c != '?' ? c : '.';
+  }
+  return safe;
+}
+
+/// The shortest text that reads back as the number.
+std::string numberText(double value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
+std::string shapeText(const plan::Group &group) {
+  std::string text = "[";
+  raw_string_ostream os(text);
+  interleaveComma(group.shape, os);
+  os << "] " << plan::name(group.parameterType);
+  for (const plan::Placement &placement : group.placements)
+    os << ' ' << plan::toString(placement);
+  return text;
+}
+
+/// One #define per entry, because an enumeration may not hold more than int in C11.
+void define(raw_ostream &os, const std::string &name, int64_t value, StringRef note) {
+  os << "#define " << name << ' ' << value;
+  if (!note.empty())
+    os << " /* " << comment(note) << " */";
+  os << '\n';
+}
+
+} // namespace
+
+std::string makeHeader(const plan::Plan &plan) {
+  std::string entry = kernels::entryName(plan.name);
+  std::string prefix = StringRef(entry).drop_back(StringRef("_library").size()).str();
+  std::string guard = StringRef("STEPC_" + prefix + "_H").upper();
+  Names names(prefix);
+
+  std::string text;
+  raw_string_ostream os(text);
+  os << "/* " << comment(plan.name) << " - an optimizer step compiled by stepc; do not edit.\n"
+     << " * chip: " << comment(plan.chip) << "\n"
+     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.arenaBytes << " bytes\n"
+     << " * plan: 0x" << utohexstr(plan::hash(plan), /*LowerCase=*/true, 16) << " */\n"
+     << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"
+     << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
+     << "const stepc_library *" << entry << "(void);\n\n"
+     << "#ifdef __cplusplus\n}\n#endif\n\n";
+
+  os << "/* Routes, and the hyperparameters of each in the order of a row of bind_hyperparameters. */\n";
+  for (auto [index, route] : enumerate(plan.routes)) {
+    define(os, names.make("route_", route.name), int64_t(index), "");
+    const plan::Rule &rule = plan.rules[route.rule];
+    for (auto [i, name] : enumerate(rule.hyperparameters)) {
+      std::string usual = "given by the trainer";
+      if (i < route.defaults.size() && route.defaults[i] == route.defaults[i])
+        usual = "default " + numberText(route.defaults[i]);
+      define(os, names.make("route_" + route.name + "_", name), int64_t(i), usual);
+    }
+  }
+  define(os, names.make("", "routes"), int64_t(plan.routes.size()), "");
+
+  os << "\n/* States, by rule, as state_info and bind_state count them where all exist. */\n";
+  for (const plan::Rule &rule : plan.rules)
+    for (auto [index, state] : enumerate(rule.states))
+      define(os, names.make("state_" + rule.name + "_", state.name), int64_t(index),
+             (Twine(plan::name(state.dtype)) + " " + std::string(plan::name(state.kind)) +
+              (state.master ? ", none where the parameter is f32" : ""))
+                 .str());
+
+  os << "\n/* Parameters. */\n";
+  for (auto [index, parameter] : enumerate(plan.parameters))
+    define(os, names.make("parameter_", parameter.name), int64_t(index),
+           parameter.name + ": " + shapeText(plan.groups[parameter.group]) + ", " +
+               plan.routes[parameter.route].name);
+  define(os, names.make("", "parameters"), int64_t(plan.parameters.size()), "");
+  os << "\n#endif\n";
+  return text;
+}
+
+} // namespace stepc::codegen

@@ -1,0 +1,190 @@
+//===- PlanJson.cpp - The plan for people and tools ------------------------===//
+
+#include "passes/codegen/Codegen.h"
+#include "runtime/plan/Tables.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+namespace stepc::codegen {
+namespace {
+
+using llvm::json::OStream;
+
+constexpr llvm::StringLiteral kMissing[] = {"error", "skip", "zero"};
+
+class Writer {
+public:
+  Writer(OStream &json, const plan::Plan &plan) : json(json), plan(plan), world(plan.world()) {}
+
+  void write() {
+    json.object([&] {
+      json.attribute("format", "stepc-plan");
+      json.attribute("version", 1);
+      json.attribute("name", plan.name);
+      json.attribute("chip", plan.chip);
+      json.attribute("numerics", plan.numerics);
+      json.attribute("hash", hex(plan::hash(plan)));
+      json.attribute("program_hash", hex(plan.programHash));
+      json.attribute("workspace_bytes", plan.arenaBytes);
+      numbers("world", world);
+      list("meshes", plan.meshes, [&](const plan::Mesh &mesh) {
+        json.attribute("name", mesh.name);
+        texts("axes", mesh.axes);
+        numbers("sizes", mesh.sizes);
+        numbers("ranks", mesh.ranks);
+      });
+      list("rules", plan.rules, [&](const plan::Rule &rule) { writeRule(rule); });
+      list("routes", plan.routes, [&](const plan::Route &route) { writeRoute(route); });
+      list("groups", plan.groups, [&](const plan::Group &group) { writeGroup(group); });
+      list("segments", plan.segments, [&](const plan::Segment &segment) {
+        json.attribute("name", segment.name);
+        json.attribute("group", plan.groups[segment.group].name);
+        if (segment.all)
+          json.attribute("blocks", "all");
+        else
+          numbers("blocks", segment.blocks);
+      });
+      writeExchanges();
+      writeLaunches();
+    });
+  }
+
+private:
+  static std::string hex(uint64_t value) { return "0x" + llvm::utohexstr(value, /*LowerCase=*/true, 16); }
+
+  template <typename Items, typename Body> void list(llvm::StringRef name, const Items &items, Body body) {
+    json.attributeArray(name, [&] {
+      for (const auto &item : items)
+        json.object([&] { body(item); });
+    });
+  }
+  void numbers(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
+    json.attributeArray(name, [&] {
+      for (int64_t value : values)
+        json.value(value);
+    });
+  }
+  void texts(llvm::StringRef name, llvm::ArrayRef<std::string> values) {
+    json.attributeArray(name, [&] {
+      for (const std::string &value : values)
+        json.value(value);
+    });
+  }
+
+  void writeRule(const plan::Rule &rule) {
+    json.attribute("name", rule.name);
+    texts("hyperparameters", rule.hyperparameters);
+    list("states", rule.states, [&](const plan::State &state) {
+      json.attribute("name", state.name);
+      json.attribute("dtype", llvm::StringRef(plan::name(state.dtype)));
+      json.attribute("kind", llvm::StringRef(plan::name(state.kind)));
+      json.attribute("init", state.init);
+      json.attribute("master", state.master);
+    });
+  }
+
+  void writeRoute(const plan::Route &route) {
+    json.attribute("name", route.name);
+    json.attribute("rule", plan.rules[route.rule].name);
+    json.attribute("missing_grad", kMissing[int64_t(route.missingGrad)]);
+    json.attributeObject("defaults", [&] {
+      for (auto [name, value] : llvm::zip(plan.rules[route.rule].hyperparameters, route.defaults)) {
+        if (std::isnan(value)) // the trainer must give it
+          json.attribute(name, nullptr);
+        else
+          json.attribute(name, value);
+      }
+    });
+  }
+
+  void writeGroup(const plan::Group &group) {
+    const plan::Mesh &mesh = plan.meshes[group.mesh];
+    json.attribute("name", group.name);
+    json.attribute("rule", plan.rules[group.rule].name);
+    json.attribute("mesh", mesh.name);
+    numbers("shape", group.shape);
+    json.attribute("batch_axes", group.batchAxes);
+    json.attribute("rows", group.rows());
+    json.attribute("cols", group.cols());
+    json.attribute("blocks_per_parameter", group.blocksPerParameter());
+    json.attribute("dtype", llvm::StringRef(plan::name(group.parameterType)));
+    json.attribute("gradient_dtype", llvm::StringRef(plan::name(group.gradientType)));
+    json.attributeArray("placements", [&] {
+      for (const plan::Placement &placement : group.placements)
+        json.value(plan::toString(placement));
+    });
+    json.attribute("strategy", llvm::StringRef(plan::name(group.strategy)));
+    list("parameters", group.parameters, [&](int64_t index) {
+      json.attribute("index", index);
+      json.attribute("name", plan.parameters[index].name);
+      json.attribute("route", plan.routes[plan.parameters[index].route].name);
+    });
+    if (!group.owners.empty())
+      json.attributeArray("owners", [&] { // the job's global ranks, one per block
+        for (int64_t owner : group.owners)
+          json.value(mesh.ranks[owner]);
+      });
+  }
+
+  void writeExchanges() {
+    // For every rank where that is cheap: a large world asks for `stepc explain`.
+    constexpr size_t kMostTables = 20000;
+    bool perRank = world.size() * plan.tables.size() <= kMostTables && plan::validate(plan).empty();
+    plan::Expander expander(plan);
+    list("exchanges", plan.exchanges, [&](const plan::Exchange &exchange) {
+      list("parts", exchange.tables, [&](int64_t index) {
+        const plan::Table &table = plan.tables[index];
+        json.attribute("segment", plan.segments[table.segment].name);
+        if (table.receiveSegment >= 0)
+          json.attribute("receive_segment", plan.segments[table.receiveSegment].name);
+        json.attribute("direction", table.direction == plan::Direction::ToMatrix ? "to_matrix" : "to_shards");
+        json.attribute("value", llvm::StringRef(plan::name(table.value)));
+        json.attribute("element_bytes", table.elementBytes);
+      });
+      if (!perRank)
+        return;
+      std::vector<int64_t> messages(world.size()), bytes(world.size());
+      for (size_t rank = 0; rank < world.size(); ++rank)
+        for (int64_t index : exchange.tables)
+          for (const plan::Message &message : expander.table(plan.tables[index], int64_t(rank)).messages)
+            if (message.peer != int64_t(rank) && message.sendCount > 0) {
+              ++messages[rank];
+              bytes[rank] += message.sendCount * plan.tables[index].elementBytes;
+            }
+      numbers("messages_sent", messages); // by rank, in the order of "world"
+      numbers("bytes_sent", bytes);
+    });
+  }
+
+  void writeLaunches() {
+    int64_t counts[4] = {};
+    for (const plan::Launch &launch : plan.launches)
+      ++counts[int64_t(launch.kind)];
+    json.attributeObject("launches", [&] {
+      for (auto [name, count] : llvm::zip(llvm::ArrayRef<llvm::StringLiteral>{"chunks", "group", "blocks", "copy"}, counts))
+        json.attribute(name, count);
+    });
+  }
+
+  OStream &json;
+  const plan::Plan &plan;
+  std::vector<int64_t> world;
+};
+
+} // namespace
+
+std::string planToJson(const plan::Plan &plan) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OStream json(os, /*IndentSize=*/1);
+  Writer(json, plan).write();
+  os << '\n';
+  return text;
+}
+
+} // namespace stepc::codegen
