@@ -59,8 +59,7 @@ class Binding:
         self.partial = partial
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
-        self._touched = [t for r in self.records for t in {id(x): x for x in
-                         (r.tensor, local(r.tensor))}.values()]  # fmt: skip
+        self._touched = [record.tensor for record in self.records]
         self._warned = False
         instance.bind_steps(steps.data_ptr())
         self.check()
@@ -104,6 +103,11 @@ class Binding:
                 if bound is not None and found is bound[0] and local(found).data_ptr() == bound[1]:
                     continue
                 data = check_state(found, info, tensor, record.name)
+                if bound is not None and record.is_dtensor and found._spec != bound[0]._spec:
+                    raise StepcError(
+                        f"parameter '{record.name}': state '{info.name}': expected the placements "
+                        f"{bound[0].placements}, found {found.placements}"
+                    )
                 size = data.numel() * data.element_size()
                 self.instance.bind_state(record.index, number, data.data_ptr(), size)
                 record.state_tensors[number] = (found, data.data_ptr())
@@ -154,9 +158,11 @@ class Binding:
             if record.is_dtensor:
                 if not isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a DTensor", "a plain tensor"))
-                spec = gradient._spec
-                if spec is not record.spec and (
-                    spec.placements != record.spec.placements or spec.mesh != record.spec.mesh
+                # Comparing meshes is slow, and they are nearly always one object.
+                spec, own = gradient._spec, record.spec
+                if spec is not own and (
+                    spec.placements != own.placements
+                    or (spec.mesh is not own.mesh and spec.mesh != own.mesh)
                 ):
                     gradient = self._placed(record, gradient)
                 shard = gradient._local_tensor

@@ -103,7 +103,7 @@ class Optimizer(torch.optim.Optimizer):
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
         self._bound: tuple[Any, ...] = ()
-        self._failure: StepcError | None = None
+        self._failure: Exception | None = None
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._route_arguments = routes
@@ -226,7 +226,6 @@ class Optimizer(torch.optim.Optimizer):
             self._close()
             instance.close()
             raise
-        self._failure = None
 
     def _library(self, manifest: dict[str, Any], world: tuple[int, ...]) -> Library:
         if self._given_library is not None:
@@ -255,7 +254,7 @@ class Optimizer(torch.optim.Optimizer):
                 continue
             state = allocate(info, tensor, mesh_of[info.name])
             state[STEP] = steps[info.index]
-            carry_over(state, self._kept_states.pop(info.name, {}), info.name)
+            carry_over(state, self._kept_states.get(info.name, {}), info.name)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
@@ -264,6 +263,14 @@ class Optimizer(torch.optim.Optimizer):
         table = self._hyperparameters
         instance.bind_hyperparameters(table.pointer, table.count, table.stride, table.groups)
         self._bound = self._signature()
+        # What is not bound now (a frozen parameter's) is kept for when it comes back.
+        for record in records:
+            self._kept_states.pop(record.name, None)
+
+    def _prepared(self) -> None:
+        """Prepares unless what is bound is what the groups hold."""
+        if self._binding is None or self._bound != self._signature():
+            self.prepare()
 
     def _signature(self) -> tuple[Any, ...]:
         return tuple(
@@ -298,13 +305,8 @@ class Optimizer(torch.optim.Optimizer):
         return loss
 
     def _step(self) -> None:
-        if self._failure is not None:
-            raise PoisonedError(
-                f"an earlier step failed: {self._failure}\nload a checkpoint, or call recover() "
-                "when parameters and states are known to be whole"
-            )
-        if self._binding is None or self._bound != self._signature():
-            self.prepare()
+        self._refuse_torn()
+        self._prepared()
         try:
             try:
                 self._binding.check()
@@ -314,11 +316,18 @@ class Optimizer(torch.optim.Optimizer):
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
             self._binding.step()
-        except StepcError as error:
+        except Exception as error:
             self._fail(error)
             raise
 
-    def _fail(self, error: StepcError) -> None:
+    def _refuse_torn(self) -> None:
+        if self._failure is not None:
+            raise PoisonedError(
+                f"an earlier step failed: {self._failure}\ncall recover() and load a checkpoint, or "
+                "recover() alone when parameters and states are known to be whole"
+            )
+
+    def _fail(self, error: Exception) -> None:
         """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
         of several ranks needs a checkpoint even where this rank wrote nothing."""
         binding = self._binding
@@ -327,7 +336,7 @@ class Optimizer(torch.optim.Optimizer):
         alone = binding.instance.transport is None
         if not alone:
             binding.instance.abort(str(error))
-        if error.half_stepped or not alone:
+        if getattr(error, "half_stepped", ()) or not alone:
             self._failure = error
             self._close()
 
@@ -337,13 +346,12 @@ class Optimizer(torch.optim.Optimizer):
 
     def half_stepped(self) -> list[str]:
         """Parameters that, with their states, the failed step may have changed."""
-        return list(self._failure.half_stepped) if self._failure is not None else []
+        return list(getattr(self._failure, "half_stepped", ()))
 
     @property
     def library(self) -> Library:
         """The loaded library; prepares when there is none yet."""
-        if self._binding is None:
-            self.prepare()
+        self._prepared()
         return self._binding.instance.library
 
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -356,14 +364,13 @@ class Optimizer(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """torch's form. States are the bound tensors: DTensors where parameters are."""
-        if self._binding is None or self._bound != self._signature():
-            self.prepare()
+        self._refuse_torn()
+        self._prepared()
         return super().state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
-        if self._binding is None or self._bound != self._signature():
-            self.prepare()
+        self._prepared()
         load_into(self, state_dict)
         self._binding.expect_loaded()
         self._failure = None
