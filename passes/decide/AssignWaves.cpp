@@ -92,6 +92,7 @@ private:
   }
 
   void runOnOperation() override {
+    getOperation()->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), "decided"));
     groups.clear();
     items.clear();
     totals.clear();

@@ -31,6 +31,7 @@ struct RuleInfo {
 class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    module->setAttr(kLevelAttr, StringAttr::get(&getContext(), "comm"));
     OpBuilder builder(&getContext());
     SmallVector<optim::GroupOp> groups(module.getOps<optim::GroupOp>());
     int64_t waves = 1;

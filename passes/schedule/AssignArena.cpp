@@ -30,6 +30,7 @@ struct Buffer {
 
 class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
   void runOnOperation() override {
+    getOperation()->setAttr(kLevelAttr, StringAttr::get(&getContext(), "scheduled"));
     FailureOr<ProgramPlan> program = planFromModule(getOperation());
     if (failed(program))
       return signalPassFailure();
