@@ -1,6 +1,6 @@
 //===- CheckFlow.cpp - What each buffer holds when it is read -------------===//
 
-#include "passes/verify/Verify.h"
+#include "passes/verify/BufferStates.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -10,34 +10,14 @@ using plan::ValueKind;
 
 namespace {
 
-/// What stands in a buffer.
-struct Meaning {
-  enum Kind { Nothing, Staged, Scalars, Scratch } kind = Nothing;
-  int64_t index = -1; ///< the segment, or the group of scalars
-  Layout layout = Layout::None;
-  plan::Direction direction = plan::Direction::ToMatrix;
-  ValueKind value = ValueKind::Full;
-
-  static Meaning blocks(int64_t segment) { return {Staged, segment, Layout::Blocks}; }
-  bool operator==(const Meaning &) const = default;
-};
-
-struct BufferState {
-  Meaning holds;
-  Operation *writer = nullptr;
-  int64_t producer = -1, message = -1; ///< tables that packed and carried it
-  size_t life = 0;
-  comm::StartOp sentBy, arriving, leaving;
-  bool isRead = false;
-};
-
 class FlowCheck {
 public:
-  FlowCheck(const ProgramPlan &program) : program(program), plan(program.plan) {}
+  explicit FlowCheck(const ProgramPlan &program)
+      : program(program), plan(program.plan), buffers(plan, facts.lives) {}
 
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front()) {
-      ++now;
+      buffers.advance();
       bool fine = llvm::TypeSwitch<Operation *, bool>(&op)
                       .Case([&](comm::ShardsOp op) { return checkType(op); })
                       .Case([&](comm::ScalarsOp op) { return scalars(op); })
@@ -52,10 +32,7 @@ public:
       if (!fine)
         return failure();
     }
-    for (auto &[buffer, state] : buffers)
-      if (!checkWasRead(state))
-        return failure();
-    return success();
+    return success(buffers.checkAllRead());
   }
 
   StepFacts facts;
@@ -63,112 +40,6 @@ public:
 private:
   int64_t segmentOf(FlatSymbolRefAttr name) { return ProgramPlan::find(program.segments, name); }
   const plan::Group &groupOf(int64_t segment) { return plan.groups[plan.segments[segment].group]; }
-  std::string describe(const Meaning &meaning) {
-    switch (meaning.kind) {
-    case Meaning::Nothing:
-      return "nothing";
-    case Meaning::Scratch:
-      return "scratch";
-    case Meaning::Scalars:
-      return "the scalars of group @" + plan.groups[meaning.index].name;
-    case Meaning::Staged:
-      break;
-    }
-    std::string segment = "segment @" + plan.segments[meaning.index].name;
-    if (meaning.layout == Layout::Blocks)
-      return "the computed blocks of " + segment;
-    return "the " + std::string(plan::name(meaning.value)) + " value of " + segment +
-           " in layout " + comm::stringifyLayout(comm::Layout(meaning.layout)).str() + " " +
-           comm::stringifyDirection(comm::Direction(meaning.direction)).str();
-  }
-
-  //===--- Buffers --------------------------------------------------------===//
-
-  comm::BufferOp bufferOf(Operation *user, Value value) {
-    auto buffer = value.getDefiningOp<comm::BufferOp>();
-    if (!buffer)
-      user->emitOpError("expected buffers of the workspace, found ") << value;
-    else if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
-      buffer.emitOpError("expected a memref without gaps, found ") << buffer.getType();
-    else
-      return buffer;
-    return {};
-  }
-
-  bool inFlight(Operation *user, comm::StartOp start, StringRef expected) {
-    auto diag = user->emitOpError(expected);
-    diag.attachNote(start.getLoc()) << "the exchange starts here";
-    for (Operation *wait : start.getToken().getUsers())
-      diag.attachNote(wait->getLoc()) << "it is waited for here";
-    return false;
-  }
-
-  BufferState *read(Operation *user, Value value, const Meaning &wanted) {
-    comm::BufferOp buffer = bufferOf(user, value);
-    if (!buffer)
-      return nullptr;
-    BufferState &state = buffers[value];
-    if (state.arriving) {
-      inFlight(user, state.arriving,
-               "expected comm.wait before what is received is read, found it in flight");
-      return nullptr;
-    }
-    if (state.holds != wanted) {
-      auto diag = user->emitOpError("expected ")
-                  << describe(wanted) << " in a buffer that it reads, found "
-                  << describe(state.holds);
-      Operation *other = state.writer ? state.writer : buffer.getOperation();
-      diag.attachNote(other->getLoc()) << (state.writer ? "written here" : "the buffer is here");
-      return nullptr;
-    }
-    if (state.holds.layout == Layout::Receive && !state.isRead && !isa<comm::StartOp>(user))
-      state.isRead = true;
-    touch(state, user, now);
-    return &state;
-  }
-
-  void touch(BufferState &state, Operation *user, int64_t time) {
-    Life &life = facts.lives[state.life];
-    if (time < life.end)
-      return;
-    life.end = time;
-    life.lastUser = user;
-  }
-
-  BufferState *write(Operation *user, Value value, const Meaning &meaning) {
-    comm::BufferOp buffer = bufferOf(user, value);
-    if (!buffer)
-      return nullptr;
-    BufferState &state = buffers[value];
-    if (state.leaving && !inFlight(user, state.leaving,
-                                   "expected comm.wait before what is sent is overwritten, "
-                                   "found it in flight"))
-      return nullptr;
-    if (state.arriving && !inFlight(user, state.arriving,
-                                    "expected comm.wait before what is received is overwritten, "
-                                    "found it in flight"))
-      return nullptr;
-    if (!checkWasRead(state))
-      return nullptr;
-    if (state.writer == user) {
-      user->emitOpError("expected distinct buffers for all that it writes, found one twice");
-      return nullptr;
-    }
-    state = BufferState();
-    state.holds = meaning;
-    state.writer = user;
-    state.life = facts.lives.size();
-    facts.lives.push_back({buffer, now, now, user, user});
-    return &state;
-  }
-
-  bool checkWasRead(const BufferState &state) {
-    if (state.holds.layout != Layout::Receive || state.message < 0 || state.isRead)
-      return true;
-    state.writer->emitOpError("expected a reader of all that it receives, found none for ")
-        << describe(state.holds);
-    return false;
-  }
 
   /// An operation that is not elementwise may not overwrite what it still reads.
   bool checkApart(Operation *user, Value out, ValueRange ins) {
@@ -229,6 +100,10 @@ private:
 
   bool checkType(comm::ShardsOp op) {
     int64_t index = ProgramPlan::find(program.groups, op.getGroupAttr());
+    if (index < 0) {
+      op.emitOpError("expected a group, found no optim.group named ") << op.getGroupAttr();
+      return false;
+    }
     const plan::Group &group = plan.groups[index];
     plan::DType expected =
         op.getKind() == comm::ShardsKind::Parameter ? group.parameterType : group.gradientType;
@@ -280,12 +155,12 @@ private:
     int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
     auto type = cast<MemRefType>(op.getInit().getType());
     need(Need::Elements, op, op.getInit(), group, type.getNumElements());
-    return write(op, op.getInit(), {Meaning::Scalars, group});
+    return buffers.write(op, op.getInit(), {Meaning::Scalars, group});
   }
 
   bool readScalars(comm::StageOp op, int64_t segment) {
     return !op.getScalars() ||
-           read(op, op.getScalars(), {Meaning::Scalars, plan.segments[segment].group});
+           buffers.read(op, op.getScalars(), {Meaning::Scalars, plan.segments[segment].group});
   }
 
   bool stage(comm::StageOp op) {
@@ -316,14 +191,14 @@ private:
     for (Value value : op.getIns()) {
       if (isShards(value))
         continue;
-      BufferState *state = read(op, value, meaning);
+      BufferState *state = buffers.read(op, value, meaning);
       if (!state || !needed(value))
         return false;
       complete(*state, table);
     }
     for (Value value : op.getOuts()) {
       // Element by element, so that an input may be overwritten in place.
-      BufferState *state = write(op, value, meaning);
+      BufferState *state = buffers.write(op, value, meaning);
       if (!state || !needed(value))
         return false;
       state->producer = table;
@@ -349,14 +224,14 @@ private:
       if (!checkShards(op, op.getSource(), segment, kind))
         return false;
     } else {
-      BufferState *state = read(op, op.getSource(), meaning(op.getFrom()));
+      BufferState *state = buffers.read(op, op.getSource(), meaning(op.getFrom()));
       if (!state || !needed(op.getSource(), op.getFrom(), Need::From))
         return false;
       complete(*state, table);
     }
     if (op.getTo() == comm::Layout::Shard)
       return checkShards(op, op.getTarget(), segment, kind);
-    BufferState *state = write(op, op.getInit(), meaning(op.getTo()));
+    BufferState *state = buffers.write(op, op.getInit(), meaning(op.getTo()));
     if (!state || !needed(op.getInit(), op.getTo(), Need::To))
       return false;
     state->producer = table;
@@ -372,12 +247,12 @@ private:
     SmallVector<int64_t> producers;
     for (size_t i = 0; i < tables.size(); ++i) {
       BufferState *state =
-          read(op, op.getSends()[i], meaning(op.getSendSegments(), i, Layout::Send));
+          buffers.read(op, op.getSends()[i], meaning(op.getSendSegments(), i, Layout::Send));
       if (!state)
         return false;
       if (state->sentBy) {
         auto diag = op.emitOpError("expected each value to be sent once, found ")
-                    << describe(state->holds) << " again";
+                    << buffers.describe(state->holds) << " again";
         diag.attachNote(state->sentBy.getLoc()) << "it is sent here";
         return false;
       }
@@ -387,8 +262,8 @@ private:
       need(Need::From, op, op.getSends()[i], tables[i]);
     }
     for (size_t i = 0; i < tables.size(); ++i) {
-      BufferState *state =
-          write(op, op.getReceives()[i], meaning(op.getReceiveSegments(), i, Layout::Receive));
+      BufferState *state = buffers.write(op, op.getReceives()[i],
+                                         meaning(op.getReceiveSegments(), i, Layout::Receive));
       if (!state)
         return false;
       state->arriving = op;
@@ -400,13 +275,7 @@ private:
   }
 
   bool wait(comm::WaitOp op) {
-    auto start = op.getToken().getDefiningOp<comm::StartOp>();
-    for (Value value : llvm::concat<Value>(SmallVector<Value>(start.getSends()),
-                                           SmallVector<Value>(start.getReceives()))) {
-      BufferState &state = buffers[value];
-      state.leaving = state.arriving = {};
-      touch(state, op, now);
-    }
+    buffers.land(op.getToken().getDefiningOp<comm::StartOp>(), op);
     return true;
   }
 
@@ -429,13 +298,13 @@ private:
   bool batchOperation(Operation *op, int64_t segment, ValueRange ins, ValueRange outs) {
     useTable(op);
     for (Value value : ins)
-      if (!read(op, value, Meaning::blocks(segment)) || !needBlocks(op, value, segment))
+      if (!buffers.read(op, value, Meaning::blocks(segment)) || !needBlocks(op, value, segment))
         return false;
     for (auto [i, value] : llvm::enumerate(outs)) {
       Meaning meaning = Meaning::blocks(segment);
       if (i > 0)
         meaning.kind = Meaning::Scratch;
-      if (!write(op, value, meaning) || !needBlocks(op, value, segment))
+      if (!buffers.write(op, value, meaning) || !needBlocks(op, value, segment))
         return false;
     }
     return true;
@@ -443,8 +312,7 @@ private:
 
   const ProgramPlan &program;
   const plan::Plan &plan;
-  int64_t now = 0;
-  llvm::MapVector<Value, BufferState> buffers;
+  BufferStates buffers;
   llvm::DenseMap<int64_t, size_t> useIndex;
   llvm::DenseSet<std::tuple<int64_t, int64_t, int64_t>> ways;
 };

@@ -72,6 +72,16 @@ bool TableProof::checkAlone(const TableUse &use) {
 // Messages
 //===----------------------------------------------------------------------===//
 
+/// Says what two ranks do not agree on, from the side of the one that does something.
+static std::string unequal(int64_t sender, int64_t sent, int64_t receiver, int64_t received) {
+  auto text = [](int64_t number) { return std::to_string(number); };
+  if (sent > 0)
+    return "expected rank " + text(receiver) + " to receive the " + text(sent) +
+           " bytes that rank " + text(sender) + " sends it, found " + text(received) + " bytes";
+  return "expected rank " + text(sender) + " to send the " + text(received) +
+         " bytes that rank " + text(receiver) + " receives of it, found none";
+}
+
 bool TableProof::checkMessages(int64_t table) {
   int64_t ranks = truth.rankCount(), bytes = plan.tables[table].elementBytes;
   traffic[table] = {};
@@ -96,14 +106,9 @@ bool TableProof::checkMessages(int64_t table) {
     for (const Message &m : messages[rank]) {
       Message other = message(m.peer, rank);
       if (m.sendCount != other.receiveCount)
-        return fail(table, "expected rank " + text(m.peer) + " to receive the " +
-                               text(m.sendCount * bytes) + " bytes that rank " + text(rank) +
-                               " sends it, found " + text(other.receiveCount * bytes) + " bytes");
+        return fail(table, unequal(rank, m.sendCount * bytes, m.peer, other.receiveCount * bytes));
       if (m.receiveCount != other.sendCount)
-        return fail(table, "expected rank " + text(m.peer) + " to send the " +
-                               text(m.receiveCount * bytes) + " bytes that rank " + text(rank) +
-                               " receives of it, found " + text(other.sendCount * bytes) +
-                               " bytes");
+        return fail(table, unequal(m.peer, other.sendCount * bytes, rank, m.receiveCount * bytes));
       if (m.sendCount > 0 && m.peer != rank) {
         ++traffic[table].messages;
         traffic[table].bytes += m.sendCount * bytes;

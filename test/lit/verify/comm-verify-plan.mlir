@@ -1,0 +1,110 @@
+// The hand-written program: accepted, unchanged, and with a remark that says what was proven.
+// RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/scheduled.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=128, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=640
+// RUN: stepc-opt %S/../Inputs/scheduled.mlir -o %t.before
+// RUN: stepc-opt --comm-verify-plan %S/../Inputs/scheduled.mlir -o %t.after
+// RUN: diff %t.before %t.after
+
+// Other placements of the same program: columns, replicated, three ranks with an empty shard of the
+// bias, and one rank.
+// RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1shard<1>/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1replicate/' \
+// RUN:   -e 's/s1 = comm.buffer offset 256 bytes 32/s1 = comm.buffer offset 640 bytes 64/' \
+// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 32/s0 = comm.buffer offset 128 bytes 64/' \
+// RUN:   -e 's/k0 = comm.buffer offset 192 bytes 64/k0 = comm.buffer offset 768 bytes 128/' \
+// RUN:   -e 's/k1 = comm.buffer offset 320 bytes 64/k1 = comm.buffer offset 896 bytes 128/' \
+// RUN:   -e 's/o0 = comm.buffer offset 448 bytes 32/o0 = comm.buffer offset 448 bytes 64/' \
+// RUN:   -e 's/o1 = comm.buffer offset 576 bytes 32/o1 = comm.buffer offset 576 bytes 64/' \
+// RUN:   -e 's/arena_bytes = 640/arena_bytes = 1024/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/shape \[7\]/shape [2]/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/owners \[0, 1\]/owners [0, 0]/' -e 's/bytes 32/bytes 64/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+
+// A memory-less operation may stand in the step; a value that the rule gives back unchanged need
+// not be written; a master is written with its parameter; every strategy has its program.
+// RUN: stepc-opt --comm-verify-plan --split-input-file %s | FileCheck %s
+
+// Local: experts on their ranks, in place, without messages.
+// CHECK-LABEL: module @local
+module @local attributes {stepc.level = "scheduled"} {
+  optim.mesh @world axes ["ep"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>,
+       %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %n = optim.reduce norm %grad : tensor<?x?xf32> to tensor<?x1xf32>
+    optim.yield %grad, %n : tensor<?x?xf32>, tensor<?x1xf32>
+  }
+  optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
+  optim.parameter @w shape [5, 3, 2] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @route
+  optim.group @g rule @R parameters [@w] strategy local
+  comm.segment @s group @g all
+  func.func @step() attributes {comm.arena_bytes = 192 : i64} {
+    %p = comm.shards parameter @g : !comm.shards<@g, f32>
+    %d = comm.shards gradient @g : !comm.shards<@g, f32>
+    %v = comm.shards state @g "v" : !comm.shards<@g, f32>
+    %n = comm.extent @s to_matrix full blocks
+    %x = comm.buffer offset 0 bytes 72 (%n) : memref<?x3x2xf32>
+    %r = comm.buffer offset 128 bytes 36 (%n) : memref<?x3x1xf32>
+    comm.stage @s over shards to_matrix blocks ins(%d : !comm.shards<@g, f32>) outs(%x : memref<?x3x2xf32>) {
+    ^bb0(%a: f32):
+      comm.yield %a : f32
+    }
+    optim.block_reduce norm @s %x outs(%r : memref<?x3x1xf32>) : memref<?x3x2xf32>
+    comm.copy @s to_shards rows from blocks to shard ins(%r : memref<?x3x1xf32>) writes(%v : !comm.shards<@g, f32>)
+    comm.stage @s over shards to_shards blocks ins(%x : memref<?x3x2xf32>) writes(%p : !comm.shards<@g, f32>) {
+    ^bb0(%a: f32):
+      comm.yield %a : f32
+    }
+    return
+  }
+}
+
+// -----
+
+// Gather: every rank computes both blocks; the way back is its own copy. The rule gives its state
+// back unchanged.
+// CHECK-LABEL: module @gather
+module @gather attributes {stepc.level = "scheduled"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>, #optim.state<"w", f32, full, 0.0 : f64, true>] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %w: tensor<?x?xf32>,
+       %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+    optim.yield %o, %m, %w : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+  }
+  optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
+  optim.parameter @b shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
+  optim.group @g rule @R parameters [@a, @b] strategy gather
+  comm.segment @s group @g all
+  func.func @step() attributes {comm.arena_bytes = 544 : i64} {
+    %world = comm.world
+    %p = comm.shards parameter @g : !comm.shards<@g, bf16>
+    %d = comm.shards gradient @g : !comm.shards<@g, f32>
+    %w = comm.shards state @g "w" : !comm.shards<@g, f32>
+    %n = comm.extent @s to_matrix full send
+    %s = comm.buffer offset 0 bytes 48 (%n) : memref<?xf32>
+    comm.stage @s over shards to_matrix send ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32>) {
+    ^bb0(%a: f32):
+      comm.yield %a : f32
+    }
+    %nr = comm.extent @s to_matrix full receive
+    %r = comm.buffer offset 64 bytes 96 (%nr) : memref<?xf32>
+    %t = comm.start %world to_matrix order 0 sends [@s] (%s : memref<?xf32>) receives [@s] (%r : memref<?xf32>) kinds [0]
+    comm.wait %t
+    %nb = comm.extent @s to_matrix full blocks
+    %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32>
+    comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xf32>) outs(%x : memref<?x3x4xf32>)
+    %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32>
+    %q = comm.buffer offset 64 bytes 64 (%nb) : memref<?x2x4xf32>
+    optim.product @s %x, %x outs(%y, %q : memref<?x3x3xf32>, memref<?x2x4xf32>) {alpha = 1.0, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32>, memref<?x3x4xf32>
+    %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32>
+    optim.product @s %y, %x plus %x outs(%z : memref<?x3x4xf32>) {alpha = -0.5, beta = 1.5} : memref<?x3x3xf32>, memref<?x3x4xf32>, memref<?x3x4xf32>
+    comm.stage @s over shards to_shards blocks ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
+    ^bb0(%a: f32, %o: f32):
+      %0 = arith.subf %a, %o : f32
+      %1 = arith.truncf %0 : f32 to bf16
+      comm.yield %0, %1 : f32, bf16
+    }
+    return
+  }
+}
