@@ -17,8 +17,6 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::frontends;
 
-static constexpr llvm::StringLiteral kRuleSuffix = ".rule";
-
 std::string frontends::libraryName(StringRef path) {
   std::string name = llvm::sys::path::stem(path).str();
   for (char &c : name)
@@ -27,11 +25,6 @@ std::string frontends::libraryName(StringRef path) {
   if (name.empty() || llvm::isDigit(name[0]))
     name.insert(name.begin(), '_');
   return name;
-}
-
-StringRef frontends::ruleName(StringRef symbol) {
-  symbol.consume_back(kRuleSuffix);
-  return symbol;
 }
 
 namespace {
@@ -45,9 +38,9 @@ public:
   OwningOpRef<ModuleOp> run(const ImportOptions &options) {
     lang::loadDialects(context);
     context.loadDialect<comm::CommDialect>();
-    // At the file's first character: every diagnostic of the product has a place.
+    // Line 0: what is wrong with the whole is no line's fault.
     OwningOpRef<ModuleOp> module = ModuleOp::create(
-        FileLineColLoc::get(&context, file.source->name(), 1, 1), options.name);
+        FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     (*module)->setAttr(comm::kLevelAttr, builder.getStringAttr("optim"));
     (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
     (*module)->setAttr(kChipAttr, builder.getStringAttr(options.chip));
@@ -57,10 +50,12 @@ public:
     if (failed(nameParameters()))
       return nullptr;
     importMeshes();
-    if (failed(importRules(*module)))
-      return nullptr;
-    if (failed(importRoutes()))
-      return nullptr;
+    // A rule without a claim would be dead weight in every level and in the plan.
+    for (const auto &rule : file.rules)
+      if (llvm::any_of(file.route()->claims, [&](const lang::Claim &c) { return c.rule == rule.get(); }))
+        lang::emitRule(*rule, *file.source, *module);
+    builder.setInsertionPointToEnd(module->getBody());
+    importRoutes();
     importParameters();
     return module;
   }
@@ -76,11 +71,11 @@ private:
     return FileLineColLoc::get(&context, file.source->name(), at.line, at.column);
   }
 
-  /// Canonical names of the parameters that are stepped. Frozen ones are left out, but their
-  /// names stay taken: a route's pattern must not find them under another's.
+  /// Canonical names, of frozen parameters too: a name means one parameter of the model.
   LogicalResult nameParameters() {
     positions = namePositions(text, "parameters");
     llvm::StringMap<size_t> seen;
+    bool stepped = false;
     for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
       std::string name = manifest::canonicalName(parameter.name);
       auto [it, isNew] = seen.try_emplace(name, index);
@@ -91,21 +86,12 @@ private:
         return diag;
       }
       names.push_back(std::move(name));
-      if (parameter.requiresGrad)
-        taken.insert(names.back());
+      stepped |= parameter.requiresGrad;
     }
-    if (taken.empty())
-      return emitError(FileLineColLoc::get(&context, path, 1, 1),
+    if (!stepped)
+      return emitError(FileLineColLoc::get(&context, path, 0, 0),
                        "expected a parameter that requires a gradient, found none");
     return success();
-  }
-
-  /// A symbol that no parameter and nothing before has.
-  std::string unique(StringRef name) {
-    std::string symbol = name.str();
-    while (!taken.insert(symbol).second)
-      symbol += '_';
-    return symbol;
   }
 
   void importMeshes() {
@@ -123,24 +109,9 @@ private:
         axes.push_back(axis.name);
         sizes.push_back(axis.size);
       }
-      std::string symbol = unique(mesh.name);
-      optim::MeshOp::create(builder, locate(lines, index), symbol, builder.getStrArrayAttr(axes),
+      optim::MeshOp::create(builder, locate(lines, index), mesh.name, builder.getStrArrayAttr(axes),
                             sizes, mesh.ranks);
-      meshes[mesh.name] = FlatSymbolRefAttr::get(&context, symbol);
     }
-  }
-
-  LogicalResult importRules(ModuleOp module) {
-    for (const auto &rule : file.rules) {
-      optim::RuleOp op = lang::emitRule(*rule, *file.source, module);
-      std::string symbol = rule->name.text + kRuleSuffix.str();
-      if (!taken.insert(symbol).second)
-        return op.emitError("expected names of parameters and optimizers that differ, found a parameter '")
-               << symbol << "'";
-      op.setSymName(symbol);
-    }
-    builder.setInsertionPointToEnd(module.getBody());
-    return success();
   }
 
   ArrayAttr strings(const std::vector<lang::StringLiteral> &literals) {
@@ -150,7 +121,7 @@ private:
     return builder.getStrArrayAttr(values);
   }
 
-  LogicalResult importRoutes() {
+  void importRoutes() {
     llvm::StringMap<unsigned> claims, index;
     for (const lang::Claim &claim : file.route()->claims)
       ++claims[claim.rule->name.text];
@@ -158,16 +129,11 @@ private:
       std::string name = claim.rule->name.text;
       if (claims[name] > 1)
         name += "." + std::to_string(++index[claim.rule->name.text]);
-      if (!taken.insert(name).second)
-        return emitError(locate(claim.range),
-                         "expected names of parameters and routes that differ, found a parameter '")
-               << name << "'";
       optim::RouteOp::create(
-          builder, locate(claim.range), name, claim.rule->name.text + kRuleSuffix.str(),
+          builder, locate(claim.range), name, claim.rule->name.text,
           claim.isMatrix, claim.isRest, strings(claim.globs), strings(claim.except), claim.values,
           optim::MissingGrad(claim.missingGrad));
     }
-    return success();
   }
 
   void importParameters() {
@@ -193,7 +159,7 @@ private:
           builder, locate(positions, index), builder.getStringAttr(names[index]),
           builder.getDenseI64ArrayAttr(parameter.shape), builder.getI64IntegerAttr(parameter.batchAxes),
           TypeAttr::get(lower(parameter.dtype)), TypeAttr::get(lower(parameter.gradDType)),
-          meshes.at(parameter.mesh), builder.getArrayAttr(placements),
+          FlatSymbolRefAttr::get(&context, parameter.mesh), builder.getArrayAttr(placements),
           builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
     }
   }
@@ -229,8 +195,6 @@ private:
   OpBuilder builder;
   std::vector<LinePosition> positions;
   std::vector<std::string> names; // canonical, per parameter of the manifest
-  llvm::StringSet<> taken;
-  std::map<std::string, FlatSymbolRefAttr> meshes;
 };
 
 } // namespace
@@ -248,7 +212,7 @@ OwningOpRef<ModuleOp> frontends::importRules(MLIRContext &context, const lang::F
                                              StringRef name) {
   lang::loadDialects(context);
   OwningOpRef<ModuleOp> module =
-      ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 1, 1), name);
+      ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), name);
   for (const auto &rule : file.rules)
     lang::emitRule(*rule, *file.source, *module);
   return module;

@@ -38,11 +38,9 @@ struct ManifestFile {
 /// Meshes that hold a parameter, rules, routes and parameters that require a
 /// gradient, in that order, so that look-ups of the few find them first.
 ///
-/// A parameter's symbol is its canonical name (wrappers' prefixes dropped), which is what
-/// the library calls it; the name as written becomes an alias if it differs. Routes are called after
-/// their rule, and `<rule>.1`, `<rule>.2`, … where a rule has several; trainers know them by these
-/// names. As all symbols share one table, a rule's symbol is `<rule>.rule`, and a mesh gets `_` at
-/// its end where its name is taken.
+/// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library calls it;
+/// the name as written becomes an alias if it differs. A route is called like its rule, or `<rule>.1`,
+/// `<rule>.2`, … where the rule has several; trainers know them by these names.
 ///
 /// The file must have passed `lang::analyze` with `requireRoute`. Returns null
 /// after an error, which was emitted to the context.
@@ -53,9 +51,6 @@ mlir::OwningOpRef<mlir::ModuleOp> importModule(mlir::MLIRContext &context, const
 /// The rules of an analyzed file alone, as a module: to check and to look at them without a manifest.
 mlir::OwningOpRef<mlir::ModuleOp> importRules(mlir::MLIRContext &context, const lang::File &file,
                                               llvm::StringRef name);
-
-/// A rule's name as its author wrote it: its symbol without the suffix.
-llvm::StringRef ruleName(llvm::StringRef symbol);
 
 } // namespace stepc::frontends
 

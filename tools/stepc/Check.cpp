@@ -24,7 +24,7 @@ void printJson(mlir::ModuleOp module) {
   llvm::json::OStream json(llvm::outs(), /*IndentSize=*/1);
   llvm::StringMap<StringRef> ruleOf;
   for (auto route : module.getOps<optim::RouteOp>())
-    ruleOf[route.getSymName()] = frontends::ruleName(route.getRule());
+    ruleOf[route.getSymName()] = route.getRule();
   json.object([&] {
     json.attributeArray("parameters", [&] {
       for (auto parameter : module.getOps<optim::ParameterOp>())

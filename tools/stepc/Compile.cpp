@@ -1,8 +1,13 @@
 //===- Compile.cpp - stepc compile -----------------------------------------===//
 
-#include "tools/stepc/Files.h"
+#include "tools/stepc/Compile.h"
+
+#include "passes/codegen/Codegen.h"
+#include "passes/kernels/EmbedPlan.h"
 #include "tools/stepc/Input.h"
 #include "tools/stepc/Pipeline.h"
+
+#include "llvm/Support/FileSystem.h"
 
 using namespace stepc;
 using namespace stepc::driver;
@@ -21,6 +26,38 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
              : kInternalError;
 }
 
+int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, OutputFiles &files,
+                        Report &report) {
+  Progress progress("stepc");
+  std::string name = module.getSymName()->str();
+  auto fail = [&](llvm::Error error) {
+    report.error(llvm::toString(std::move(error)));
+    return kInternalError;
+  };
+  llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(module);
+  if (failed(plan))
+    return kInputError;
+  progress.stage("generating code");
+  codegen::CodegenOptions codegen;
+  codegen.sanitizeAddress = options.sanitizeAddress;
+  llvm::FailureOr<std::vector<char>> object = codegen::emitObject(module, codegen);
+  if (failed(object))
+    return kInternalError;
+  progress.stage("linking");
+  llvm::Expected<std::string> archive =
+      codegen::findRuntimeArchive(llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizeAddress);
+  if (!archive)
+    return fail(archive.takeError());
+  std::string library = files.add("lib" + name + ".so"), header = files.add(name + ".h");
+  if (library.empty() || header.empty())
+    return kInternalError;
+  if (llvm::Error error = codegen::linkLibrary(*object, name, *archive, library, options.sanitizeAddress))
+    return fail(std::move(error));
+  if (llvm::Error error = codegen::writeHeader(*plan, header))
+    return fail(std::move(error));
+  return files.addText(name + ".json", codegen::planToJson(*plan)) ? kSuccess : kInternalError;
+}
+
 int driver::runCompile(const CompileCommand &command) {
   Input input;
   if (command.emit.empty() && command.output == "-") {
@@ -36,6 +73,8 @@ int driver::runCompile(const CompileCommand &command) {
     return code;
   if (!command.emit.empty())
     return emitModule(*module, command, input.report);
-  input.report.error("no code generation yet");
-  return kInternalError;
+  OutputFiles files(input.report, command.output);
+  if (int code = makeLibrary(*module, command, files, input.report))
+    return code;
+  return files.commit() ? kSuccess : kInternalError;
 }

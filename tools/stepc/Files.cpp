@@ -7,6 +7,9 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstring>
+#include <unistd.h>
+
 using namespace stepc::driver;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
@@ -32,37 +35,53 @@ std::string TemporaryFolder::file(StringRef name) const {
   return result.str().str();
 }
 
+/// Signals end in here after LLVM has removed the files: the hidden folder is empty then. One
+/// command writes one set of files, so one name is enough.
+static char hiddenFolder[4096];
+static void leaveOnSignal() {
+  rmdir(hiddenFolder);
+  _exit(130);
+}
+
 OutputFiles::~OutputFiles() {
   for (const Pending &file : pending) {
     fs::remove(file.temporary);
     llvm::sys::DontRemoveFileOnSignal(file.temporary);
   }
+  if (!hidden.empty())
+    fs::remove(hidden);
+  hiddenFolder[0] = 0;
   // Only those that are empty go.
   for (const std::string &made : llvm::reverse(folders))
     fs::remove(made);
 }
 
 std::string OutputFiles::add(StringRef name) {
-  if (pending.empty()) {
+  if (hidden.empty()) {
     // Remember which folders are new: a failure leaves none behind.
     for (StringRef part = folder; !part.empty() && !fs::exists(part); part = path::parent_path(part))
       folders.insert(folders.begin(), part.str());
-    if (std::error_code code = fs::create_directories(folder)) {
-      report.error(folder, "expected a folder for the output, which cannot be made: " + code.message());
+    std::error_code code = fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
+    if (!code) {
+      llvm::SmallString<128> prefix(folder);
+      path::append(prefix, ".stepc-%%%%%%%%");
+      // Unique by its random part; 0777 as umask allows, so that the files are ordinary ones.
+      fs::createUniquePath(prefix, hidden, /*MakeAbsolute=*/false);
+      code = fs::create_directory(hidden);
+    }
+    if (code) {
+      hidden.clear();
+      report.error(folder, "expected a folder for the output, which cannot be written: " + code.message());
       return "";
     }
+    if (hidden.size() < sizeof(hiddenFolder)) {
+      std::strcpy(hiddenFolder, hidden.c_str());
+      llvm::sys::SetInterruptFunction(leaveOnSignal);
+    }
   }
-  llvm::SmallString<128> target(folder), temporary;
+  llvm::SmallString<128> target(folder), temporary(hidden);
   path::append(target, name);
-  int descriptor;
-  // The mode of an ordinary file, as umask allows, not mkstemp's 0600.
-  std::error_code code = fs::createUniqueFile(target + ".tmp-%%%%%%", descriptor, temporary,
-                                              fs::OF_None, fs::all_read | fs::all_write);
-  if (code) {
-    report.error(target, "cannot write the file: " + code.message());
-    return "";
-  }
-  llvm::raw_fd_ostream(descriptor, /*shouldClose=*/true).flush();
+  path::append(temporary, name);
   llvm::sys::RemoveFileOnSignal(temporary);
   pending.push_back({temporary.str().str(), target.str().str()});
   return pending.back().temporary;

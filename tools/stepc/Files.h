@@ -22,8 +22,9 @@ private:
   llvm::SmallString<128> path;
 };
 
-/// Files that replace their targets together: written under other names in the same folder,
-/// renamed by `commit`, removed by the destructor if that never happens or fails.
+/// Files that replace their targets together: written under their own names in a hidden folder
+/// beside them (a linker writes a file's name into it), moved by `commit`, removed by the destructor if
+/// that never happens or fails, and by signals that end the program.
 class OutputFiles {
 public:
   OutputFiles(Report &report, llvm::StringRef folder) : report(report), folder(folder.str()) {}
@@ -44,6 +45,7 @@ private:
   Report &report;
   std::string folder;
   std::vector<Pending> pending;
+  llvm::SmallString<128> hidden;
   std::vector<std::string> folders; // that this object made
 };
 

@@ -4,6 +4,9 @@
 
 #include "dialects/comm/Comm.h"
 #include "passes/decide/Passes.h"
+#include "passes/distribute/Passes.h"
+#include "passes/kernels/Passes.h"
+#include "passes/schedule/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -36,6 +39,7 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
                   mlir::index::IndexDialect, mlir::ub::UBDialect, mlir::DLTIDialect,
                   mlir::LLVM::LLVMDialect>();
+  schedule::registerBufferizationModels(registry);
 }
 
 std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
@@ -65,6 +69,21 @@ const Rung kRungs[] = {
      [](mlir::OpPassManager &manager, const CompileOptions &options) {
        decide::buildDecidePipeline(manager, {options.strategies, options.waves});
      }},
+    // The chip is the module's own from here on: it was set when the module was made.
+    {Level::Comm, "distributing",
+     [](mlir::OpPassManager &manager, const CompileOptions &) {
+       distribute::buildDistributePipeline(manager, {});
+     }},
+    {Level::Scheduled, "scheduling, and proving the plan for all ranks",
+     [](mlir::OpPassManager &manager, const CompileOptions &) {
+       schedule::buildSchedulePipeline(manager);
+     }},
+    {Level::Kernels, "making kernels",
+     [](mlir::OpPassManager &manager, const CompileOptions &) {
+       kernels::buildKernelsPipeline(manager, {});
+     }},
+    {Level::Llvm, "lowering to LLVM",
+     [](mlir::OpPassManager &manager, const CompileOptions &) { kernels::buildLlvmPipeline(manager); }},
 };
 
 /// Options that a level has answered for good: asking again would be ignored silently.

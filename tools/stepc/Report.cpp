@@ -110,7 +110,9 @@ static mlir::FileLineColLoc placeOf(mlir::Location location) {
 void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
                     const std::string &message, bool withExcerpt) {
   mlir::FileLineColLoc place = placeOf(location);
-  if (place)
+  if (place && place.getLine() == 0)
+    paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ": ");
+  else if (place)
     paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
                                        Twine(place.getColumn()) + ": ");
   else

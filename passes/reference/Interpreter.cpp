@@ -1,0 +1,170 @@
+//===- Interpreter.cpp - One block through a rule's body -------------------===//
+
+#include "passes/reference/Interpreter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::reference;
+
+Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows, int64_t cols)
+    : rule(rule), rows(rows), cols(cols) {
+  for (auto [argument, value] : llvm::zip(rule.getBody().getArguments(), arguments))
+    values[argument] = std::move(value);
+}
+
+/// A zero of the extents that the type of `value` means for this block.
+Matrix Interpreter::shaped(Value value) const {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return Matrix();
+  // A dynamic size is the block's own; the only static one is 1.
+  return Matrix(type.isDynamicDim(0) ? rows : 1, type.isDynamicDim(1) ? cols : 1);
+}
+
+static bool compare(arith::CmpFPredicate predicate, double a, double b) {
+  bool unordered = std::isnan(a) || std::isnan(b);
+  using P = arith::CmpFPredicate;
+  switch (predicate) {
+  case P::AlwaysFalse:
+    return false;
+  case P::OEQ:
+    return a == b;
+  case P::OGT:
+    return a > b;
+  case P::OGE:
+    return a >= b;
+  case P::OLT:
+    return a < b;
+  case P::OLE:
+    return a <= b;
+  case P::ONE:
+    return !unordered && a != b;
+  case P::ORD:
+    return !unordered;
+  case P::UEQ:
+    return unordered || a == b;
+  case P::UGT:
+    return unordered || a > b;
+  case P::UGE:
+    return unordered || a >= b;
+  case P::ULT:
+    return unordered || a < b;
+  case P::ULE:
+    return unordered || a <= b;
+  case P::UNE:
+    return unordered || a != b;
+  case P::UNO:
+    return unordered;
+  case P::AlwaysTrue:
+    return true;
+  }
+  llvm_unreachable("unknown predicate");
+}
+
+/// NaN where either is; -0 below 0.
+static double maximum(double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return a + b;
+  return a == b ? (std::signbit(a) ? b : a) : std::max(a, b);
+}
+static double minimum(double a, double b) { return -maximum(-a, -b); }
+
+std::optional<double> Interpreter::compute(Operation &op, ArrayRef<double> x) {
+  return llvm::TypeSwitch<Operation *, std::optional<double>>(&op)
+      .Case([&](arith::AddFOp) { return x[0] + x[1]; })
+      .Case([&](arith::SubFOp) { return x[0] - x[1]; })
+      .Case([&](arith::MulFOp) { return x[0] * x[1]; })
+      .Case([&](arith::DivFOp) { return x[0] / x[1]; })
+      .Case([&](arith::NegFOp) { return -x[0]; })
+      .Case([&](arith::MaximumFOp) { return maximum(x[0], x[1]); })
+      .Case([&](arith::MinimumFOp) { return minimum(x[0], x[1]); })
+      .Case([&](arith::MaxNumFOp) { return std::fmax(x[0], x[1]); })
+      .Case([&](arith::MinNumFOp) { return std::fmin(x[0], x[1]); })
+      .Case([&](arith::CmpFOp cmp) { return double(compare(cmp.getPredicate(), x[0], x[1])); })
+      .Case([&](arith::SelectOp) { return x[0] != 0 ? x[1] : x[2]; })
+      // On conditions only: their values are 0 and 1.
+      .Case([&](arith::AndIOp) { return double(x[0] != 0 && x[1] != 0); })
+      .Case([&](arith::OrIOp) { return double(x[0] != 0 || x[1] != 0); })
+      .Case([&](arith::XOrIOp) { return double((x[0] != 0) != (x[1] != 0)); })
+      // No roundings: that is what this interpreter is for.
+      .Case<arith::TruncFOp, arith::ExtFOp>([&](auto) { return x[0]; })
+      .Case([&](math::SqrtOp) { return std::sqrt(x[0]); })
+      .Case([&](math::RsqrtOp) { return 1.0 / std::sqrt(x[0]); })
+      .Case([&](math::AbsFOp) { return std::abs(x[0]); })
+      .Case([&](math::ExpOp) { return std::exp(x[0]); })
+      .Case([&](math::LogOp) { return std::log(x[0]); })
+      .Case([&](math::PowFOp) { return std::pow(x[0], x[1]); })
+      .Case([&](optim::LerpOp) { return x[0] + x[2] * (x[1] - x[0]); })
+      .Case([&](optim::MomentumOp) { return x[2] * x[0] + x[1]; })
+      .Case([&](optim::DecayOp) { return (1 - x[1] * x[2]) * x[0]; })
+      .Case<optim::SplatOp, optim::BroadcastOp>([&](auto) { return x[0]; })
+      .Default([](Operation *) { return std::optional<double>(); });
+}
+
+LogicalResult Interpreter::runOp(Operation &op) {
+  if (op.getNumResults() != 1)
+    return op.emitOpError("expected an operation that the reference interpreter knows");
+  Value result = op.getResult(0);
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    Matrix &value = values[result] = shaped(result);
+    double number = 0;
+    Attribute attr = constant.getValue();
+    if (auto splat = dyn_cast<SplatElementsAttr>(attr))
+      attr = splat.getSplatValue<Attribute>();
+    if (auto real = dyn_cast<FloatAttr>(attr))
+      number = real.getValueAsDouble();
+    else if (auto integer = dyn_cast<IntegerAttr>(attr); integer && integer.getType().isInteger(1))
+      number = integer.getValue().getBoolValue();
+    else
+      return op.emitOpError("expected a number or a condition for the reference interpreter");
+    std::fill(value.data.begin(), value.data.end(), number);
+    return success();
+  }
+  if (auto reduceOp = dyn_cast<optim::ReduceOp>(op)) {
+    Matrix extents = shaped(result);
+    Matrix reduced =
+        reduce(reduceOp.getKind(), values.at(reduceOp.getSource()), extents.rows, extents.cols);
+    values[result] = std::move(reduced);
+    return success();
+  }
+  if (auto orthogonalizeOp = dyn_cast<optim::OrthogonalizeOp>(op)) {
+    Matrix made = orthogonalize(values.at(orthogonalizeOp.getSource()), orthogonalizeOp.getSteps(),
+                                orthogonalizeOp.getEps().convertToDouble());
+    values[result] = std::move(made);
+    return success();
+  }
+
+  Matrix out = shaped(result);
+  SmallVector<const Matrix *, 4> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(&values.at(operand));
+  SmallVector<double, 4> x(operands.size());
+  for (int64_t i = 0; i < out.rows; ++i)
+    for (int64_t j = 0; j < out.cols; ++j) {
+      for (auto [value, operand] : llvm::zip(x, operands))
+        value = operand->at(operand->rows == 1 ? 0 : i, operand->cols == 1 ? 0 : j);
+      std::optional<double> computed = compute(op, x);
+      if (!computed)
+        return op.emitOpError("expected an operation that the reference interpreter knows");
+      out.at(i, j) = *computed;
+    }
+  values[result] = std::move(out);
+  return success();
+}
+
+FailureOr<std::vector<Matrix>> Interpreter::run() {
+  Block &block = rule.getBody().front();
+  for (Operation &op : block.without_terminator())
+    if (failed(runOp(op)))
+      return failure();
+  std::vector<Matrix> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(values.at(value));
+  return results;
+}

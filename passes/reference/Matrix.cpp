@@ -1,0 +1,75 @@
+//===- Matrix.cpp - Reductions and orthogonalization in double -------------===//
+
+#include "passes/reference/Interpreter.h"
+
+#include <cmath>
+
+using namespace stepc;
+using namespace stepc::reference;
+
+Matrix reference::reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols) {
+  bool squares = kind == optim::Reduction::Rms || kind == optim::Reduction::Norm;
+  bool largest = kind == optim::Reduction::Max;
+  // Wider than double, so that the order of additions does not matter.
+  std::vector<long double> sums(static_cast<size_t>(rows * cols),
+                                largest ? -std::numeric_limits<long double>::infinity() : 0.0L);
+  for (int64_t i = 0; i < x.rows; ++i)
+    for (int64_t j = 0; j < x.cols; ++j) {
+      long double value = x.at(i, j);
+      long double &sum = sums[static_cast<size_t>((rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j))];
+      if (largest)
+        sum = std::isnan(value) || value > sum ? value : sum;
+      else
+        sum += squares ? value * value : value;
+    }
+  auto count = static_cast<long double>((x.rows / rows) * (x.cols / cols));
+  Matrix result(rows, cols);
+  for (size_t i = 0; i < sums.size(); ++i) {
+    long double value = sums[i];
+    if (kind == optim::Reduction::Mean || kind == optim::Reduction::Rms)
+      value /= count;
+    result.data[i] = static_cast<double>(squares ? std::sqrt(value) : value);
+  }
+  return result;
+}
+
+static Matrix transpose(const Matrix &x) {
+  Matrix result(x.cols, x.rows);
+  for (int64_t i = 0; i < x.rows; ++i)
+    for (int64_t j = 0; j < x.cols; ++j)
+      result.at(j, i) = x.at(i, j);
+  return result;
+}
+
+static Matrix multiply(const Matrix &a, const Matrix &b) {
+  Matrix result(a.rows, b.cols);
+  for (int64_t i = 0; i < a.rows; ++i)
+    for (int64_t k = 0; k < a.cols; ++k) {
+      double factor = a.at(i, k);
+      for (int64_t j = 0; j < b.cols; ++j)
+        result.at(i, j) += factor * b.at(k, j);
+    }
+  return result;
+}
+
+Matrix reference::orthogonalize(const Matrix &source, llvm::ArrayRef<std::array<double, 3>> steps,
+                                double eps) {
+  bool tall = source.rows > source.cols;
+  Matrix x = tall ? transpose(source) : source;
+  double norm = reduce(optim::Reduction::Norm, x, 1, 1).data[0];
+  // max(norm, eps) lets a NaN through, as arith.maximumf does.
+  double divisor = norm < eps ? eps : norm;
+  for (double &value : x.data)
+    value /= divisor;
+  for (auto [a, b, c] : steps) {
+    Matrix gram = multiply(x, transpose(x));
+    Matrix polynomial = multiply(gram, gram);
+    for (size_t i = 0; i < gram.data.size(); ++i)
+      polynomial.data[i] = c * polynomial.data[i] + b * gram.data[i];
+    Matrix next = multiply(polynomial, x);
+    for (size_t i = 0; i < x.data.size(); ++i)
+      next.data[i] += a * x.data[i];
+    x = std::move(next);
+  }
+  return tall ? transpose(x) : x;
+}
