@@ -1,45 +1,12 @@
 //===- ExpandHalf.cpp - f16 conversions in integers ------------------------===//
 
-#include "passes/kernels/ExpandHalf.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/TypeUtilities.h"
+#include "passes/kernels/BitArithmetic.h"
+#include "passes/kernels/Expansions.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
 namespace {
-
-/// Integer arithmetic on scalars or vectors of one shape.
-struct Bits {
-  PatternRewriter &b;
-  Location loc;
-  Type shape; // the float type that gives the shape
-
-  Type withElement(Type element) const {
-    if (auto vector = dyn_cast<VectorType>(shape))
-      return vector.clone(element);
-    return element;
-  }
-  Type i32() const { return withElement(b.getI32Type()); }
-  Value number(int64_t value) const {
-    TypedAttr attribute = b.getI32IntegerAttr(int32_t(value));
-    if (auto vector = dyn_cast<VectorType>(i32()))
-      attribute = DenseElementsAttr::get(vector, attribute);
-    return arith::ConstantOp::create(b, loc, attribute);
-  }
-  Value bits(Value v) const { return arith::BitcastOp::create(b, loc, i32(), v); }
-  Value real(Value v) const { return arith::BitcastOp::create(b, loc, withElement(b.getF32Type()), v); }
-  Value both(Value v, int64_t m) const { return arith::AndIOp::create(b, loc, v, number(m)); }
-  Value either(Value v, Value w) const { return arith::OrIOp::create(b, loc, v, w); }
-  Value left(Value v, int64_t n) const { return arith::ShLIOp::create(b, loc, v, number(n)); }
-  Value right(Value v, int64_t n) const { return arith::ShRUIOp::create(b, loc, v, number(n)); }
-  Value plus(Value v, Value w) const { return arith::AddIOp::create(b, loc, v, w); }
-  Value less(Value v, int64_t n) const {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, v, number(n));
-  }
-  Value choose(Value c, Value v, Value w) const { return arith::SelectOp::create(b, loc, c, v, w); }
-};
 
 struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
