@@ -255,15 +255,14 @@ class Instance:
             self._call("step")
         except StepcError as error:
             error.half_stepped = self.half_stepped()
-            if error.half_stepped:
+            if error.half_stepped and "half stepped" not in str(error):
                 shown = ", ".join(f"'{name}'" for name in error.half_stepped[:4])
                 more = len(error.half_stepped) - 4
-                note = (
-                    f"{len(error.half_stepped)} parameters or their states may be half stepped: "
-                    f"{shown}{f' and {more} more' if more > 0 else ''}; restore them from a "
-                    "checkpoint before going on"
+                error.args = (
+                    f"{error}\n{len(error.half_stepped)} parameters or their states may be half "
+                    f"stepped: {shown}{f' and {more} more' if more > 0 else ''}; restore them from "
+                    "a checkpoint before going on",
                 )
-                error.add_note(note)
             raise
 
     def half_stepped(self) -> list[str]:
