@@ -86,8 +86,7 @@ Expected<TargetShape> shapeOfChip(StringRef chip) {
   if (!info)
     return info.takeError();
   TargetShape shape;
-  StringRef architecture = Triple(sys::getDefaultTargetTriple()).getArchName();
-  if (architecture != "x86_64") {
+  if ((*info)->getTargetTriple().getArch() != Triple::x86_64) {
     shape.vectorBits = 128;
     return shape;
   }

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -67,9 +68,98 @@ TEST(CompiledStep, AdamWEqualsALoop) {
   }
 }
 
+constexpr int64_t kRows = 70, kCols = 40;
+
+/// Rounds to bf16 and back.
+float bf16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  return std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u);
+}
+
+using Matrix = std::vector<double>; // row-major, kRows × kCols
+
+/// Newton–Schulz in double, without any rounding in between.
+Matrix orthogonalize(Matrix x, int steps) {
+  double norm = 0;
+  for (double value : x)
+    norm += value * value;
+  for (double &value : x)
+    value /= std::sqrt(norm);
+  for (int step = 0; step < steps; ++step) {
+    // In the short side: A = Xᵀ X, X ← a X + X (b A + c A A).
+    std::vector<double> a(kCols * kCols), b(kCols * kCols);
+    for (int64_t i = 0; i < kCols; ++i)
+      for (int64_t j = 0; j < kCols; ++j)
+        for (int64_t k = 0; k < kRows; ++k)
+          a[i * kCols + j] += x[k * kCols + i] * x[k * kCols + j];
+    for (int64_t i = 0; i < kCols; ++i)
+      for (int64_t j = 0; j < kCols; ++j) {
+        double product = 0;
+        for (int64_t k = 0; k < kCols; ++k)
+          product += a[i * kCols + k] * a[k * kCols + j];
+        b[i * kCols + j] = -4.775 * a[i * kCols + j] + 2.0315 * product;
+      }
+    Matrix next(x.size());
+    for (int64_t i = 0; i < kRows; ++i)
+      for (int64_t j = 0; j < kCols; ++j) {
+        double product = 0;
+        for (int64_t k = 0; k < kCols; ++k)
+          product += x[i * kCols + k] * b[k * kCols + j];
+        next[i * kCols + j] = 3.4445 * x[i * kCols + j] + product;
+      }
+    x = next;
+  }
+  return x;
+}
+
+/// Three matrices after some steps of a Muon library, put together from its ranks.
+std::vector<std::vector<float>> stepMuon(const Compiled &compiled, int steps, int threads) {
+  std::vector<std::vector<float>> whole(3, std::vector<float>(kRows * kCols));
+  for (int64_t p = 0; p < 3; ++p)
+    whole[p] = randomFloats(kRows * kCols, unsigned(p));
+  int size = compiled.library->world_size();
+  runWorld(compiled.library, [&](Rank &rank, int index) {
+    // torch.chunk: rows divided evenly here.
+    int64_t rows = kRows / size, first = index * rows * kCols, count = rows * kCols;
+    for (int64_t p = 0; p < 3; ++p)
+      std::memcpy(rank.parameter<float>(p), whole[p].data() + first, count * 4);
+    for (int t = 1; t <= steps; ++t) {
+      for (int64_t p = 0; p < 3; ++p) {
+        std::vector<float> grad = randomFloats(kRows * kCols, unsigned(100 * t + p));
+        std::memcpy(rank.gradient<float>(p), grad.data() + first, count * 4);
+      }
+      rank.step();
+    }
+    for (int64_t p = 0; p < 3; ++p)
+      std::memcpy(whole[p].data() + first, rank.parameter<float>(p), count * 4);
+  }, threads);
+  return whole;
+}
+
+/// Row shards on two ranks, owners 0, 1, 0: the bits of a single rank, and the true values nearly.
+TEST(CompiledStep, MuonOnTwoRanksEqualsOneRank) {
+  Compiled one = load({input("muon_one_rank.mlir")}), two = load({input("muon_two_ranks.mlir")});
+  ASSERT_TRUE(one.library) << one.error;
+  ASSERT_TRUE(two.library) << two.error;
+  auto single = stepMuon(one, 3, 1);
+  EXPECT_EQ(stepMuon(two, 3, 1), single);
+  EXPECT_EQ(stepMuon(two, 3, 3), single);
+
+  auto after = stepMuon(two, 1, 2);
+  for (int64_t p = 0; p < 3; ++p) {
+    std::vector<float> param = randomFloats(kRows * kCols, unsigned(p)), grad = randomFloats(kRows * kCols, 100 + unsigned(p));
+    Matrix u(param.size());
+    for (size_t i = 0; i < u.size(); ++i)
+      u[i] = bf16(float(0.95) * grad[i] + grad[i]);
+    Matrix o = orthogonalize(u, 2);
+    for (size_t i = 0; i < u.size(); ++i) // bf16 has 8 bits: entries of o are below one
+      ASSERT_NEAR(after[p][i], (1 - 0.02 * 0.1) * param[i] - 0.02 * o[i], 0.02 * 0.02) << p << ", " << i;
+  }
+}
+
 /// Going on from printed text of level 5 or 6 gives the same bytes.
 TEST(CompiledStep, EveryLevelGoesOnFromText) {
-  for (const char *name : {"adamw.mlir"}) {
+  for (const char *name : {"adamw.mlir", "muon_two_ranks.mlir"}) {
     CompileRequest request{input(name)};
     Compiled whole = compile(request);
     ASSERT_EQ(whole.error, "");
