@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
     return runCheck(line.check);
   case CommandLine::Command::Format:
     return runFormat(line.format);
+  case CommandLine::Command::Run:
+    return runRun(line.run);
   case CommandLine::Command::Manifest:
     return runManifest(line.manifest);
   default:

@@ -1,0 +1,140 @@
+//===- LoadedLibrary.cpp - A compiled library and its values ---------------===//
+
+#include "tools/stepc/LoadedLibrary.h"
+
+#include "runtime/geometry/Geometry.h"
+
+#include <cstring>
+#include <dlfcn.h>
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+using llvm::Twine;
+using manifest::TensorType;
+
+static TensorType toTensorType(plan::DType type) {
+  switch (type) {
+  case plan::DType::BF16:
+    return TensorType::BF16;
+  case plan::DType::F16:
+    return TensorType::F16;
+  case plan::DType::F64:
+    return TensorType::F64;
+  case plan::DType::F32:
+    break;
+  }
+  return TensorType::F32;
+}
+
+LoadedLibrary::~LoadedLibrary() {
+  if (handle)
+    dlclose(handle);
+}
+
+bool LoadedLibrary::refuse(const std::string &path, const Twine &message) {
+  report.error(path, message);
+  return false;
+}
+
+bool LoadedLibrary::open(const std::string &path) {
+  // A name without a slash would be searched for in the system's folders.
+  std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle)
+    return refuse(path, "expected a compiled library: " + Twine(dlerror()));
+  auto entry = reinterpret_cast<decltype(&stepc_library_table)>(dlsym(handle, "stepc_library_table"));
+  if (!entry)
+    return refuse(path, "expected a library compiled by stepc, found no stepc_library_table in it");
+  table = entry();
+  if (table->abi_version != STEPC_ABI_VERSION)
+    return refuse(path, "expected ABI version " + Twine(STEPC_ABI_VERSION) + ", found " +
+                            Twine(table->abi_version));
+  std::string error;
+  auto read = plan::deserialize(static_cast<const uint8_t *>(table->plan),
+                                static_cast<size_t>(table->plan_bytes), error);
+  if (!read)
+    return refuse(path, "expected a plan in the library: " + error);
+  plan = std::move(*read);
+  world = plan.world();
+  return true;
+}
+
+/// Finds the manifest's parameter for each of the library's, and refuses any difference.
+bool LoadedLibrary::matchParameters(const std::string &path) {
+  std::vector<bool> used(run.names.size());
+  for (const plan::Parameter &planned : plan.parameters) {
+    auto found = run.indexOfName.find(planned.name);
+    if (found == run.indexOfName.end())
+      return refuse(path, "expected parameter '" + planned.name + "' in the manifest, found none");
+    StepParameter &p = parameters.emplace_back();
+    p.index = found->second;
+    used[p.index] = true;
+    p.group = &plan.groups[planned.group];
+    p.rule = &plan.rules[p.group->rule];
+    p.mesh = &plan.meshes[p.group->mesh];
+    if (!matches(path, planned.name, *p.group, run.manifest->parameters[p.index]))
+      return false;
+    loadValues(p);
+    std::vector<KnownState> known;
+    for (size_t i = 0; i < p.states.size(); ++i)
+      known.push_back({p.stateNames[i], p.states[i].shape, p.states[i].type});
+    if (!checkStates(run, p.index, known, report))
+      return false;
+    loadStates(p);
+  }
+  for (auto [index, parameter] : llvm::enumerate(run.manifest->parameters))
+    if (parameter.requiresGrad && !used[index])
+      return refuse(path, "expected parameter '" + parameter.name + "' in the library, found none");
+  return true;
+}
+
+bool LoadedLibrary::matches(const std::string &path, const std::string &name, const plan::Group &group,
+             const manifest::Parameter &parameter) {
+  auto differs = [&](StringRef what) {
+    return refuse(path, "expected the manifest's " + what + " of parameter '" + name +
+                            "', found another: the library was compiled for another manifest");
+  };
+  if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
+    return differs("shape");
+  if (toTensorType(group.parameterType) != manifest::toTensorType(parameter.dtype) ||
+      toTensorType(group.gradientType) != manifest::toTensorType(parameter.gradDType))
+    return differs("types");
+  const manifest::Mesh *mesh = run.manifest->findMesh(parameter.mesh);
+  std::vector<int64_t> sizes;
+  for (const manifest::MeshAxis &axis : mesh->axes)
+    sizes.push_back(axis.size);
+  if (plan.meshes[group.mesh].sizes != sizes || plan.meshes[group.mesh].ranks != mesh->ranks)
+    return differs("mesh");
+  for (auto [planned, placement] : llvm::zip_equal(group.placements, parameter.placements))
+    if (plan::toString(planned) != manifest::toString(placement))
+      return differs("placements");
+  return true;
+}
+
+void LoadedLibrary::loadValues(StepParameter &p) {
+  const manifest::RunTensors &in = run.tensors[p.index];
+  p.value = {plan::ValueKind::Full, in.parameter->type, p.group->shape, in.parameter->bytes.vec(), {}};
+  p.steps = run.stepsTaken(p.index);
+  for (const plan::State &state : p.rule->states) {
+    if (!plan::stateExists(*p.group, state))
+      continue;
+    GlobalValue &value = p.states.emplace_back();
+    p.stateNames.push_back(state.name);
+    value.kind = state.kind;
+    value.type = toTensorType(state.dtype);
+    value.shape = geometry::stateShape(*p.group, state.kind);
+    value.bytes = filled(state.init, value.type, geometry::elements(value.shape));
+    if (state.master) { // f32, of bf16 or f16: exact
+      std::vector<double> exact = toDoubles(*in.parameter);
+      std::vector<float> copy(exact.begin(), exact.end());
+      std::memcpy(value.bytes.data(), copy.data(), value.bytes.size());
+    }
+  }
+}
+
+void LoadedLibrary::loadStates(StepParameter &p) {
+  for (size_t i = 0; i < p.states.size(); ++i)
+    if (const manifest::TensorView *view = run.state(p.index, p.stateNames[i]))
+      p.states[i].bytes = view->bytes.vec();
+}

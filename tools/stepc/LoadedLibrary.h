@@ -1,0 +1,63 @@
+//===- LoadedLibrary.h - A compiled library and its values ------*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_LOADEDLIBRARY_H
+#define STEPC_TOOLS_STEPC_LOADEDLIBRARY_H
+
+#include "runtime/plan/Plan.h"
+#include "stepc/stepc.h"
+#include "tools/stepc/Run.h"
+
+namespace stepc::driver {
+
+/// A global value of one parameter: itself, its gradient or a state.
+struct GlobalValue {
+  plan::ValueKind kind = plan::ValueKind::Full;
+  manifest::TensorType type = manifest::TensorType::F32;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+  std::vector<bool> filled; // while shards are put together; per element
+};
+
+/// A parameter of the plan, with its values before and after.
+struct StepParameter {
+  size_t index = 0; // in the manifest
+  const plan::Group *group = nullptr;
+  const plan::Rule *rule = nullptr;
+  const plan::Mesh *mesh = nullptr;
+  GlobalValue value;
+  std::vector<GlobalValue> states;    // that exist
+  std::vector<std::string> stateNames;
+  int64_t steps = 0;
+};
+
+/// An open library whose plan is what the manifest says, and the values that its parameters start with.
+class LoadedLibrary {
+public:
+  LoadedLibrary(const RunInput &run, Report &report) : run(run), report(report) {}
+  LoadedLibrary(const LoadedLibrary &) = delete;
+  ~LoadedLibrary();
+
+  /// False after an error.
+  bool load(const std::string &path) { return open(path) && matchParameters(path); }
+
+  const stepc_library *table = nullptr;
+  plan::Plan plan;
+  std::vector<int64_t> world;            ///< global ranks
+  std::vector<StepParameter> parameters; ///< in the plan's order
+
+private:
+  bool refuse(const std::string &path, const llvm::Twine &message);
+  bool open(const std::string &path);
+  bool matchParameters(const std::string &path);
+  bool matches(const std::string &path, const std::string &name, const plan::Group &group,
+               const manifest::Parameter &parameter);
+  void loadValues(StepParameter &p);
+  void loadStates(StepParameter &p);
+
+  const RunInput &run;
+  Report &report;
+  void *handle = nullptr;
+};
+
+} // namespace stepc::driver
+
+#endif

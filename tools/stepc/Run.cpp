@@ -1,0 +1,259 @@
+//===- Run.cpp - stepc run -------------------------------------------------===//
+
+#include "tools/stepc/Run.h"
+
+#include "frontends/manifest/Names.h"
+#include "passes/decide/Passes.h"
+#include "tools/stepc/Compile.h"
+#include "tools/stepc/Pipeline.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/Support/Path.h"
+
+#include <cstring>
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+using llvm::Twine;
+using manifest::TensorType;
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+/// The float semantics of a type that has them.
+static const llvm::fltSemantics &semantics(TensorType type) {
+  switch (type) {
+  case TensorType::F64:
+    return llvm::APFloat::IEEEdouble();
+  case TensorType::BF16:
+    return llvm::APFloat::BFloat();
+  case TensorType::F16:
+    return llvm::APFloat::IEEEhalf();
+  default:
+    return llvm::APFloat::IEEEsingle();
+  }
+}
+
+static double element(const uint8_t *at, TensorType type) {
+  switch (type) {
+  case TensorType::F64: {
+    double value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  case TensorType::F32: {
+    float value;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  case TensorType::BF16: {
+    uint32_t bits = uint32_t(at[0]) << 16 | uint32_t(at[1]) << 24;
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  case TensorType::F16:
+    return llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, uint64_t(at[0]) | uint64_t(at[1]) << 8))
+        .convertToDouble();
+  case TensorType::I64: {
+    int64_t value;
+    std::memcpy(&value, at, sizeof(value));
+    return double(value);
+  }
+  case TensorType::Unsupported:
+    break;
+  }
+  return 0;
+}
+
+std::vector<double> driver::toDoubles(const manifest::TensorView &tensor) {
+  std::vector<double> values(tensor.numElements());
+  int64_t size = manifest::byteSize(tensor.type);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = element(tensor.bytes.data() + i * size, tensor.type);
+  return values;
+}
+
+std::vector<uint8_t> driver::toBytes(llvm::ArrayRef<double> values) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(double));
+  if (!bytes.empty())
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<uint8_t> driver::filled(double value, TensorType type, int64_t count) {
+  llvm::APFloat number(value);
+  bool losesInfo;
+  number.convert(semantics(type), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  uint64_t bits = number.bitcastToAPInt().getZExtValue();
+  int64_t size = manifest::byteSize(type);
+  std::vector<uint8_t> bytes(count * size);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(bytes.data() + i * size, &bits, size); // little-endian, as the file
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+const manifest::TensorView *RunInput::state(size_t parameter, StringRef name) const {
+  for (const auto &[state, view] : tensors[parameter].states)
+    if (state == name)
+      return view;
+  return nullptr;
+}
+
+int64_t RunInput::stepsTaken(size_t parameter) const {
+  const manifest::TensorView *view = state(parameter, "step");
+  return view ? int64_t(toDoubles(*view)[0]) : 0;
+}
+
+bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
+                         Report &report) {
+  const std::string &name = input.manifest->parameters[parameter].name;
+  auto refuse = [&](const Twine &message) {
+    report.error(input.tensorFile, message + " (parameter '" + name + "')");
+    return false;
+  };
+  auto spell = [](llvm::ArrayRef<int64_t> shape) {
+    std::string text;
+    for (int64_t size : shape)
+      text += (text.empty() ? "" : ", ") + std::to_string(size);
+    return "[" + text + "]";
+  };
+  for (const auto &[state, view] : input.tensors[parameter].states) {
+    if (state == "step") {
+      bool whole = view->type == TensorType::I64 || view->type == TensorType::F64;
+      if (view->numElements() != 1 || !whole || !(toDoubles(*view)[0] >= 0))
+        return refuse("expected one number of steps (I64) in '" + view->name + "'");
+      continue;
+    }
+    std::string names = "step";
+    const KnownState *found = nullptr;
+    for (const KnownState &candidate : known) {
+      names = candidate.name + ", " + names;
+      if (candidate.name == state)
+        found = &candidate;
+    }
+    if (!found)
+      return refuse("expected a state of the parameter's rule (" + names + "), found '" + view->name + "'");
+    if (view->shape != found->shape)
+      return refuse("expected shape " + spell(found->shape) + " of '" + view->name + "', found " +
+                    spell(view->shape));
+    if (found->type && view->type != *found->type)
+      return refuse("expected " + manifest::toString(*found->type) + " in '" + view->name + "', found " +
+                    manifest::toString(view->type));
+  }
+  return true;
+}
+
+bool driver::checkHyperparameter(StringRef name, llvm::ArrayRef<std::string> known, Report &report) {
+  if (llvm::is_contained(known, name))
+    return true;
+  report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") + "), found '" +
+               name + "'");
+  return false;
+}
+
+static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file, RunInput &run,
+                        manifest::ErrorList &errors) {
+  // An absent gradient is the route's matter (missing_grad), not the file's.
+  auto tensors = manifest::collectRunTensors(file, *run.manifest, command.steps,
+                                             /*allowMissingGradients=*/true, errors);
+  if (!tensors)
+    return false;
+  run.tensors = std::move(*tensors);
+  run.tensorFile = command.tensors;
+  for (const manifest::Parameter &parameter : run.manifest->parameters) {
+    run.indexOfName[manifest::canonicalName(parameter.name)] = run.names.size();
+    run.names.push_back(manifest::canonicalName(parameter.name));
+  }
+  return true;
+}
+
+/// Frozen parameters come out as they went in.
+static void passFrozen(const RunInput &run, bool reference, std::vector<RunOutput> &outputs) {
+  for (auto [index, parameter] : llvm::enumerate(run.manifest->parameters)) {
+    if (parameter.requiresGrad)
+      continue;
+    const manifest::TensorView &view = *run.tensors[index].parameter;
+    if (reference)
+      outputs.push_back({"param:" + parameter.name, TensorType::F64, view.shape, toBytes(toDoubles(view))});
+    else
+      outputs.push_back({"param:" + parameter.name, view.type, view.shape, view.bytes.vec()});
+  }
+}
+
+static int execute(Input &input, const RunCommand &command, const RunInput &run,
+                   std::vector<RunOutput> &outputs) {
+  if (!command.library.empty())
+    return runLibrary(command.library, run, command, outputs, input.report);
+  mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command);
+  if (!module)
+    return kInputError;
+  if (command.reference) {
+    mlir::PassManager manager(&input.context());
+    manager.addPass(decide::createRouteParameters());
+    if (failed(manager.run(*module)))
+      return kInputError;
+    return runReference(input, *module, run, command, outputs);
+  }
+  if (int code = lowerTo(*module, Level::Llvm, command, input.report))
+    return code;
+  TemporaryFolder folder;
+  if (!folder.create(input.report))
+    return kInternalError;
+  OutputFiles files(input.report, folder.file("library"));
+  if (int code = makeLibrary(*module, command, files, input.report))
+    return code;
+  if (!files.commit())
+    return kInternalError;
+  std::string library = folder.file("library/lib" + module->getSymName()->str() + ".so");
+  return runLibrary(library, run, command, outputs, input.report);
+}
+
+int driver::runRun(const RunCommand &command) {
+  Input input;
+  auto usage = [&](const Twine &message) {
+    input.report.error(message);
+    return kUsageError;
+  };
+  if (isModulePath(command.input))
+    return usage("expected a specification, whose rules the tensors are for, found '" + command.input + "'");
+  if (command.manifest.empty())
+    return usage("expected --manifest with the parameters of '" + command.input + "', found none");
+  if (command.sanitizeAddress)
+    return usage("expected --sanitize with compile only: the program that loads an instrumented library must "
+                 "be built with AddressSanitizer");
+  if (command.reference && !command.library.empty())
+    return usage("expected --reference or --library, found both");
+
+  bool good = input.loadSpecification(command.input, /*requireRoute=*/true);
+  good &= input.loadManifest(command.manifest);
+  if (!good)
+    return kInputError;
+  manifest::ErrorList errors;
+  RunInput run;
+  run.manifest = &*input.manifest;
+  auto file = manifest::SafetensorsFile::open(command.tensors, errors);
+  if (!file || !loadTensors(command, *file, run, errors)) {
+    input.report.errors(errors);
+    return kInputError;
+  }
+  std::vector<RunOutput> outputs;
+  if (int code = execute(input, command, run, outputs))
+    return code;
+  passFrozen(run, command.reference, outputs);
+  std::vector<manifest::TensorView> views;
+  for (const RunOutput &output : outputs)
+    views.push_back({output.name, output.type, "", output.shape, output.bytes});
+  if (!manifest::writeSafetensors(command.output, views, {}, errors)) {
+    input.report.errors(errors);
+    return kInputError;
+  }
+  return kSuccess;
+}

@@ -1,0 +1,58 @@
+//===- Run.h - Global tensors through a number of steps ---------*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_RUN_H
+#define STEPC_TOOLS_STEPC_RUN_H
+
+#include "frontends/manifest/RunTensors.h"
+#include "tools/stepc/Input.h"
+
+namespace stepc::driver {
+
+/// What `stepc run` steps: one entry per parameter of the manifest, in its order.
+struct RunInput {
+  const manifest::Manifest *manifest = nullptr;
+  std::vector<manifest::RunTensors> tensors;
+  std::vector<std::string> names;         ///< canonical, as the library calls them
+  llvm::StringMap<size_t> indexOfName;    ///< by canonical name
+  std::string tensorFile;                 ///< for messages
+
+  /// "state:NAME:STATE" of a parameter, or null.
+  const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
+  /// The step that the parameter has reached ("state:NAME:step"), 0 without.
+  int64_t stepsTaken(size_t parameter) const;
+};
+
+/// A whole tensor that comes out.
+struct RunOutput {
+  std::string name;
+  manifest::TensorType type;
+  std::vector<int64_t> shape;
+  std::vector<uint8_t> bytes;
+};
+
+/// Checks the states that came in: `known` are those of the parameter's rule with their global
+/// shapes. False after an error.
+struct KnownState {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::optional<manifest::TensorType> type; ///< nothing: any number
+};
+bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known, Report &report);
+
+/// Elements as double, exactly, and back, rounded to nearest even.
+std::vector<double> toDoubles(const manifest::TensorView &tensor);
+std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
+/// `count` copies of a value in a type.
+std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
+
+/// Both append to `outputs` and return an exit code; errors were printed.
+int runReference(Input &input, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
+                 std::vector<RunOutput> &outputs);
+int runLibrary(const std::string &library, const RunInput &run, const RunCommand &command,
+               std::vector<RunOutput> &outputs, Report &report);
+
+/// An error that names what there is: "expected a route …, found …".
+bool checkHyperparameter(llvm::StringRef name, llvm::ArrayRef<std::string> known, Report &report);
+
+} // namespace stepc::driver
+
+#endif

@@ -1,0 +1,299 @@
+//===- RunLibrary.cpp - A compiled step on in-process ranks ----------------===//
+//
+// Each rank is a thread with its own instance and its own shards, as in a real job.
+// The tensors are cut by the geometry and put together again; copies of one element
+// must agree to the byte.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/stepc/LoadedLibrary.h"
+
+#include "runtime/geometry/Geometry.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+#include <thread>
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+using llvm::Twine;
+using manifest::TensorType;
+
+namespace {
+
+constexpr int32_t kMostRanks = 1024; // threads
+
+/// What one rank holds.
+struct Rank {
+  stepc_instance *instance = nullptr;
+  std::vector<std::vector<uint8_t>> values, gradients;      // per parameter
+  std::vector<std::vector<std::vector<uint8_t>>> states;    // per parameter, state
+  std::vector<int64_t> steps;
+  stepc_counters executed{}, planned{};
+  int32_t status = STEPC_OK;
+  std::string error;
+};
+
+class LibraryRun {
+public:
+  LibraryRun(const RunInput &run, const RunCommand &command, std::vector<RunOutput> &outputs, Report &report)
+      : run(run), command(command), outputs(outputs), report(report), library(run, report) {}
+
+  ~LibraryRun() {
+    for (Rank &rank : ranks)
+      if (rank.instance)
+        table->destroy(rank.instance);
+  }
+
+  int start(const std::string &path) {
+    if (!library.load(path))
+      return kInputError;
+    table = library.table;
+    if (!checkHyperparameters())
+      return kUsageError;
+    int32_t size = table->world_size();
+    if (size > kMostRanks) {
+      report.error("expected a world of at most " + Twine(kMostRanks) + " ranks to run in one process, found " +
+                   Twine(size));
+      return kInputError;
+    }
+    std::vector<stepc_transport> transports(size);
+    if (table->in_process_world(size, transports.data())) {
+      report.error("cannot make a world of " + Twine(size) + " ranks in this process");
+      return kInternalError;
+    }
+    ranks.resize(size);
+    std::vector<std::thread> threads;
+    for (int32_t rank = 0; rank < size; ++rank)
+      threads.emplace_back([this, rank, &transports] { runRank(rank, transports[rank]); });
+    for (std::thread &thread : threads)
+      thread.join();
+    if (!reportErrors())
+      return kInputError;
+    for (int32_t rank = 0; rank < size; ++rank)
+      if (!gather(rank))
+        return kInternalError;
+    printCounters();
+    writeOutputs();
+    return kSuccess;
+  }
+
+private:
+  bool checkHyperparameters() {
+    std::vector<std::string> known;
+    for (const plan::Route &route : library.plan.routes)
+      for (const std::string &name : library.plan.rules[route.rule].hyperparameters)
+        known.push_back(route.name + "." + name);
+    return llvm::all_of(command.hyperparameters,
+                        [&](const auto &set) { return checkHyperparameter(set.first, known, report); });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // One rank
+  //===--------------------------------------------------------------------===//
+
+  /// The rank's position in a mesh, or -1.
+  int64_t position(const plan::Mesh &mesh, int32_t rank) const {
+    auto at = llvm::find(mesh.ranks, library.world[rank]);
+    return at == mesh.ranks.end() ? -1 : at - mesh.ranks.begin();
+  }
+
+  /// Calls visit(global element, local element, elements) for every run of a rank's shard.
+  template <typename Visit>
+  void forEachRun(const StepParameter &p, plan::ValueKind kind, int64_t at, Visit visit) const {
+    geometry::View view = geometry::view(*p.group, kind);
+    for (const geometry::Rect &rect : geometry::rectangles(*p.group, *p.mesh, at, kind))
+      for (int64_t row = 0; row < rect.rows; ++row)
+        visit((rect.block * view.rows + rect.row + row) * view.cols + rect.col,
+              rect.offset + row * rect.stride, rect.cols);
+  }
+
+  std::vector<uint8_t> shardOf(const StepParameter &p, plan::ValueKind kind, TensorType type,
+                               llvm::ArrayRef<uint8_t> whole, int64_t at) const {
+    int64_t size = manifest::byteSize(type), elements = 0;
+    if (at < 0)
+      return {};
+    forEachRun(p, kind, at, [&](int64_t, int64_t, int64_t count) { elements += count; });
+    std::vector<uint8_t> shard(elements * size);
+    forEachRun(p, kind, at, [&](int64_t global, int64_t local, int64_t count) {
+      std::memcpy(shard.data() + local * size, whole.data() + global * size, count * size);
+    });
+    return shard;
+  }
+
+  void runRank(int32_t index, stepc_transport &transport) {
+    Rank &rank = ranks[index];
+    char message[1024] = "";
+    stepc_options options{};
+    options.abi_version = STEPC_ABI_VERSION;
+    options.transport = &transport;
+    options.threads = command.threads;
+    rank.status = table->create(&options, &rank.instance, message, sizeof(message));
+    if (rank.status) {
+      rank.error = message;
+      // The transport is still ours: peers that wait for this rank must hear of it.
+      transport.abort(transport.context, message);
+      if (transport.destroy)
+        transport.destroy(transport.context);
+      return;
+    }
+    auto call = [&](int32_t status) {
+      if (status == STEPC_OK)
+        return true;
+      rank.status = status;
+      rank.error = table->last_error(rank.instance);
+      table->abort(rank.instance, rank.error.c_str());
+      return false;
+    };
+    if (!bind(index, rank, call))
+      return;
+    for (int64_t step = 0; step < command.steps; ++step)
+      if (!bindGradients(index, rank, step, call) || !call(table->step(rank.instance)))
+        return;
+    call(table->counters(rank.instance, &rank.executed, &rank.planned));
+  }
+
+  template <typename Call> bool bind(int32_t index, Rank &rank, Call call) {
+    rank.values.resize(parameters.size());
+    rank.gradients.resize(parameters.size());
+    rank.states.resize(parameters.size());
+    for (auto [number, p] : llvm::enumerate(parameters)) {
+      rank.steps.push_back(p.steps);
+      int64_t at = position(*p.mesh, index);
+      if (at < 0)
+        continue;
+      std::vector<uint8_t> &value = rank.values[number];
+      value = shardOf(p, plan::ValueKind::Full, p.value.type, p.value.bytes, at);
+      if (!call(table->bind_parameter(rank.instance, number, value.data(), value.size())))
+        return false;
+      rank.states[number].resize(p.states.size());
+      for (auto [i, state] : llvm::enumerate(p.states)) {
+        std::vector<uint8_t> &bytes = rank.states[number][i];
+        bytes = shardOf(p, state.kind, state.type, state.bytes, at);
+        if (!call(table->bind_state(rank.instance, number, i, bytes.data(), bytes.size())))
+          return false;
+      }
+    }
+    if (!call(table->bind_steps(rank.instance, rank.steps.data())))
+      return false;
+    for (const auto &[name, value] : command.hyperparameters) {
+      size_t dot = name.rfind('.');
+      for (int64_t route = 0; route < table->route_count(); ++route)
+        if (name.substr(0, dot) == table->route_name(route) &&
+            !call(table->set_hyperparameter(rank.instance, route, name.c_str() + dot + 1, value)))
+          return false;
+    }
+    return true;
+  }
+
+  template <typename Call> bool bindGradients(int32_t index, Rank &rank, int64_t step, Call call) {
+    std::vector<const void *> pointers;
+    for (auto [number, p] : llvm::enumerate(parameters)) {
+      const manifest::TensorView *gradient = run.tensors[p.index].gradients[step];
+      std::vector<uint8_t> &bytes = rank.gradients[number];
+      bytes.clear();
+      if (gradient)
+        bytes = shardOf(p, plan::ValueKind::Full, gradient->type, gradient->bytes, position(*p.mesh, index));
+      pointers.push_back(bytes.empty() ? nullptr : bytes.data());
+    }
+    return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Afterwards
+  //===--------------------------------------------------------------------===//
+
+  /// False if a rank failed. A rank that only heard of another's failure is not the cause.
+  bool reportErrors() {
+    bool good = true, cause = false;
+    for (const Rank &rank : ranks) {
+      good &= rank.status == STEPC_OK;
+      cause |= rank.status != STEPC_OK && rank.status != STEPC_ERROR_TRANSPORT;
+    }
+    for (auto [index, rank] : llvm::enumerate(ranks))
+      if (rank.status != STEPC_OK && (!cause || rank.status != STEPC_ERROR_TRANSPORT))
+        report.error("rank " + Twine(index) + " failed: " + rank.error);
+    return good;
+  }
+
+  /// Puts a rank's part of a value into the whole; false if it differs from what another wrote.
+  bool merge(const StepParameter &p, GlobalValue &value, llvm::ArrayRef<uint8_t> shard, int64_t at,
+             int32_t rank, StringRef name) {
+    int64_t size = manifest::byteSize(value.type);
+    value.filled.resize(geometry::elements(value.shape));
+    bool equal = true;
+    forEachRun(p, value.kind, at, [&](int64_t global, int64_t local, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        uint8_t *target = value.bytes.data() + (global + i) * size;
+        const uint8_t *source = shard.data() + (local + i) * size;
+        if (value.filled[global + i])
+          equal &= std::memcmp(target, source, size) == 0;
+        std::memcpy(target, source, size);
+        value.filled[global + i] = true;
+      }
+    });
+    if (!equal)
+      report.error("internal error: expected equal bytes of '" + name + "' on all ranks that hold them, found "
+                   "others on rank " + Twine(rank));
+    return equal;
+  }
+
+  bool gather(int32_t index) {
+    Rank &rank = ranks[index];
+    for (auto [number, p] : llvm::enumerate(parameters)) {
+      int64_t at = position(*p.mesh, index);
+      if (at < 0)
+        continue;
+      const std::string &name = run.names[p.index];
+      if (!merge(p, p.value, rank.values[number], at, index, name))
+        return false;
+      for (auto [i, state] : llvm::enumerate(p.states))
+        if (!merge(p, state, rank.states[number][i], at, index, name + ":" + p.stateNames[i]))
+          return false;
+      p.steps = rank.steps[number];
+    }
+    return true;
+  }
+
+  void printCounters() {
+    for (auto [index, rank] : llvm::enumerate(ranks)) {
+      const stepc_counters &c = rank.executed;
+      bool equal = std::memcmp(&rank.executed, &rank.planned, sizeof(c)) == 0;
+      llvm::outs() << "rank " << index << ": " << c.launches << " launches, " << c.chunks << " chunks, "
+                   << c.exchanges << " exchanges; sent " << c.messages_sent << " messages, " << c.bytes_sent
+                   << " bytes; received " << c.messages_received << " messages, " << c.bytes_received
+                   << " bytes; " << (equal ? "as planned" : "not as planned") << '\n';
+    }
+  }
+
+  void writeOutputs() {
+    for (StepParameter &p : parameters) {
+      const std::string &name = run.manifest->parameters[p.index].name;
+      outputs.push_back({"param:" + name, p.value.type, p.value.shape, std::move(p.value.bytes)});
+      for (auto [i, state] : llvm::enumerate(p.states))
+        outputs.push_back({"state:" + name + ":" + p.stateNames[i], state.type, state.shape,
+                           std::move(state.bytes)});
+      std::vector<uint8_t> bytes(sizeof(p.steps));
+      std::memcpy(bytes.data(), &p.steps, sizeof(p.steps));
+      outputs.push_back({"state:" + name + ":step", TensorType::I64, {}, std::move(bytes)});
+    }
+  }
+
+  const RunInput &run;
+  const RunCommand &command;
+  std::vector<RunOutput> &outputs;
+  Report &report;
+  LoadedLibrary library;
+  const stepc_library *table = nullptr;
+  std::vector<StepParameter> &parameters = library.parameters;
+  std::vector<Rank> ranks; // before the library goes, their instances do
+};
+
+} // namespace
+
+int driver::runLibrary(const std::string &library, const RunInput &run, const RunCommand &command,
+                       std::vector<RunOutput> &outputs, Report &report) {
+  return LibraryRun(run, command, outputs, report).start(library);
+}

@@ -1,0 +1,122 @@
+//===- RunReference.cpp - The float64 reference on global tensors ----------===//
+
+#include "tools/stepc/Run.h"
+
+#include "passes/reference/Reference.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+
+namespace {
+
+class ReferenceRun {
+public:
+  ReferenceRun(Report &report, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
+               std::vector<RunOutput> &outputs)
+      : report(report), module(module), run(run), command(command), outputs(outputs) {}
+
+  int start() {
+    for (auto rule : module.getOps<optim::RuleOp>())
+      rules[rule.getSymName()] = rule;
+    for (auto route : module.getOps<optim::RouteOp>()) {
+      routes[route.getSymName()] = route;
+      hyperparameters[route.getSymName()] = route.getDefaults().vec();
+    }
+    if (!setHyperparameters())
+      return kUsageError;
+    for (auto parameter : module.getOps<optim::ParameterOp>())
+      if (!stepParameter(parameter))
+        return kInputError;
+    return kSuccess;
+  }
+
+private:
+  bool setHyperparameters() {
+    std::vector<std::string> known;
+    std::vector<double *> places;
+    for (auto route : module.getOps<optim::RouteOp>())
+      for (auto [index, name] : llvm::enumerate(rules[route.getRule()].getHyperparameters())) {
+        known.push_back((route.getSymName() + "." + llvm::cast<mlir::StringAttr>(name).getValue()).str());
+        places.push_back(&hyperparameters[route.getSymName()][index]);
+      }
+    for (const auto &[name, value] : command.hyperparameters) {
+      if (!checkHyperparameter(name, known, report))
+        return false;
+      *places[llvm::find(known, name) - known.begin()] = value;
+    }
+    return true;
+  }
+
+  bool stepParameter(optim::ParameterOp op) {
+    optim::RouteOp route = routes[*op.getRoute()];
+    optim::RuleOp rule = rules[route.getRule()];
+    size_t index = run.indexOfName.lookup(op.getSymName());
+    const manifest::RunTensors &in = run.tensors[index];
+
+    std::vector<KnownState> known;
+    for (unsigned i = 0; i < rule.getNumStates(); ++i)
+      if (optim::StateAttr state = rule.getState(i); reference::stateExists(op, state))
+        known.push_back({state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
+    if (!checkStates(run, index, known, report))
+      return false;
+
+    reference::Tensors tensors;
+    tensors.parameter = {in.parameter->shape, toDoubles(*in.parameter)};
+    tensors.states = reference::initialStates(rule, op, tensors.parameter);
+    for (unsigned i = 0; i < rule.getNumStates(); ++i)
+      if (const manifest::TensorView *view = run.state(index, rule.getState(i).getName().getValue()))
+        tensors.states[i].data = toDoubles(*view);
+
+    int64_t taken = run.stepsTaken(index);
+    for (int64_t k = 0; k < command.steps; ++k) {
+      tensors.gradient.shape = tensors.parameter.shape;
+      if (const manifest::TensorView *gradient = in.gradients[k]) {
+        tensors.gradient.data = toDoubles(*gradient);
+      } else if (route.getMissingGrad() == optim::MissingGrad::Skip) {
+        continue;
+      } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {
+        tensors.gradient.data.assign(tensors.parameter.data.size(), 0.0);
+      } else {
+        report.error(run.tensorFile, "expected a gradient of parameter '" + op.getSymName() + "' for step " +
+                                         llvm::Twine(k + 1) + ", found none, and route " + route.getSymName() +
+                                         " says missing_grad = error");
+        return false;
+      }
+      if (failed(reference::step(rule, op, tensors, hyperparameters[route.getSymName()], ++taken)))
+        return false;
+    }
+    write(index, rule, tensors, taken);
+    return true;
+  }
+
+  void write(size_t index, optim::RuleOp rule, const reference::Tensors &tensors, int64_t taken) {
+    const std::string &name = run.manifest->parameters[index].name;
+    auto add = [&](std::string output, const reference::Tensor &tensor) {
+      outputs.push_back({std::move(output), manifest::TensorType::F64, tensor.shape, toBytes(tensor.data)});
+    };
+    add("param:" + name, tensors.parameter);
+    for (unsigned i = 0; i < rule.getNumStates(); ++i)
+      if (!tensors.states[i].data.empty())
+        add("state:" + name + ":" + rule.getState(i).getName().str(), tensors.states[i]);
+    std::vector<uint8_t> bytes(sizeof(taken));
+    std::memcpy(bytes.data(), &taken, sizeof(taken));
+    outputs.push_back({"state:" + name + ":step", manifest::TensorType::I64, {}, std::move(bytes)});
+  }
+
+  Report &report;
+  mlir::ModuleOp module;
+  const RunInput &run;
+  const RunCommand &command;
+  std::vector<RunOutput> &outputs;
+  llvm::StringMap<optim::RuleOp> rules;
+  llvm::StringMap<optim::RouteOp> routes;
+  llvm::StringMap<std::vector<double>> hyperparameters;
+};
+
+} // namespace
+
+int driver::runReference(Input &input, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
+                         std::vector<RunOutput> &outputs) {
+  return ReferenceRun(input.report, module, run, command, outputs).start();
+}
