@@ -276,7 +276,6 @@ def main() -> None:
         result = json.loads(Path(folder, "result.json").read_text())
     unsharded, torch_seconds = train_unsharded(options)
     sharded = result["losses"]
-    print("\n" + stepc.explain(options.spec, result["manifest"]))
     largest = print_table(sharded, unsharded)
     print(
         f"optimizer: {result['optimizer_seconds']:.1f} s on {options.ranks} ranks (compiling "
@@ -286,7 +285,8 @@ def main() -> None:
     plot(sharded, unsharded, options.ranks, path)
     report = {"sharded": sharded, "unsharded": unsharded, "largest_difference": largest}
     (options.out / "train_gpt.json").write_text(json.dumps(report, indent=1))
-    print(f"loss plot: {path}")
+    print("\n" + stepc.explain(options.spec, result["manifest"]).rstrip())
+    print(f"\nloss plot: {path}")
 
 
 if __name__ == "__main__":

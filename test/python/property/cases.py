@@ -1,0 +1,143 @@
+"""One file of random cases: a specification, its parameters on several meshes, and their tensors."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from compiler import save, tensor
+from random_layouts import TOTALS, Layout, Mesh, random_layout, random_meshes
+from random_rules import SHAPES, Rule, random_rule
+
+DTYPES = ("f32", "bf16", "f16")
+STRATEGIES = ("elementwise", "local", "owner", "gather")
+STEPS = 2
+
+
+@dataclass
+class Case:
+    """One parameter: what the property test counts."""
+
+    name: str
+    rule: Rule
+    layout: Layout
+    dtype: str
+    grad_dtype: str
+    strategy: str
+    forced: bool
+
+    def traits(self):
+        result = self.layout.traits() | {f"strategy {self.strategy}", f"dtype {self.dtype}"}
+        return result | ({"other gradient dtype"} if self.dtype != self.grad_dtype else set())
+
+    def json(self, mesh=None):
+        placements = self.layout.placements if mesh is None else ["R"]
+        return {
+            "name": self.name, "shape": list(self.layout.shape), "dtype": self.dtype,
+            "grad_dtype": self.grad_dtype, "mesh": mesh or self.layout.mesh.name,
+            "placements": placements, "batch_axes": self.layout.batch,
+        }  # fmt: skip
+
+    def describe(self):
+        mesh = self.layout.mesh
+        return (
+            f"{self.name}: rule {self.rule.name}, shape {self.layout.shape}, batch {self.layout.batch}, "
+            f"{self.dtype} (gradient {self.grad_dtype}), mesh {mesh.sizes} on {mesh.ranks}, "
+            f"{self.layout.placements}, {self.strategy}"
+        )
+
+
+@dataclass
+class Batch:
+    """Cases that are compiled together."""
+
+    seed: str
+    meshes: list
+    rules: list
+    cases: list = field(default_factory=list)
+    waves: int = 1
+    threads: int = 1
+
+    def options(self):
+        result = ["--waves", self.waves]
+        for case in self.cases:
+            if case.forced:
+                result += ["--strategy", f"{case.name}={case.strategy}"]
+        return result
+
+    def write(self, folder: Path):
+        """spec.optim, many.json, one.json and in.safetensors."""
+        folder.mkdir(parents=True, exist_ok=True)
+        used = [rule for rule in self.rules if any(case.rule is rule for case in self.cases)]
+        claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in used)
+        text = f"// seed {self.seed}\n" + "".join(rule.text for rule in used) + f"route {{\n{claims}}}\n"
+        (folder / "spec.optim").write_text(text)
+        many = {"version": 1, "meshes": [m.json() for m in self.meshes],
+                "parameters": [case.json() for case in self.cases]}  # fmt: skip
+        one = Mesh("one", (1,), [0])
+        single = {"version": 1, "meshes": [one.json()],
+                  "parameters": [case.json("one") for case in self.cases]}  # fmt: skip
+        (folder / "many.json").write_text(json.dumps(many, indent=1))
+        (folder / "one.json").write_text(json.dumps(single, indent=1))
+        save(folder / "in.safetensors", self.tensors())
+
+    def tensors(self):
+        generator = np.random.default_rng(list(self.seed.encode()))
+        result = {}
+        for case in self.cases:
+            shape = case.layout.shape
+            result[f"param:{case.name}"] = tensor(generator.normal(size=shape), case.dtype)
+            for step in range(1, STEPS + 1):
+                scale = 10.0 ** generator.uniform(-2, 0.5)
+                values = scale * generator.normal(size=shape)
+                result[f"grad:{case.name}@{step}"] = tensor(values, case.grad_dtype)
+            for name, (dtype, kind) in case.rule.states.items():
+                if generator.random() < 0.4:
+                    values = generator.normal(size=state_shape(case.layout, kind))
+                    result[f"state:{case.name}:{name}"] = tensor(values, dtype)
+        return result
+
+
+def state_shape(layout, kind):
+    """The global shape of a state; matrices of a stack have their own."""
+    lead = layout.shape[: layout.batch]
+    ends = {"full": layout.shape[layout.batch :], "rows": layout.shape[-2:-1],
+            "cols": layout.shape[-1:], "one": ()}  # fmt: skip
+    assert kind in SHAPES
+    return (*lead, *ends[kind])
+
+
+def random_batch(seed, count):
+    """`count` cases; strategies, dtypes and classes take turns, so that each comes often."""
+    source = random.Random(seed)
+    meshes = random_meshes(source, source.choice(TOTALS[1:] if source.random() < 0.95 else TOTALS))
+    flavors = ["elementwise", "vector", "matrix", "matrix"]
+    rules = [random_rule(source, f"R{i}", flavor) for i, flavor in enumerate(flavors)]
+    batch = Batch(seed, meshes, rules, waves=source.randint(1, 3), threads=source.randint(1, 4))
+    turn = source.randrange(12)
+    chosen = {}  # equal parameters form a group, which has one strategy
+    while len(batch.cases) < count:
+        turn += 1
+        strategy = STRATEGIES[turn % 4]
+        fit = [rule for rule in rules if rule.elementwise == (strategy == "elementwise")]
+        rule = source.choice(fit or rules)
+        if rule.elementwise:
+            strategy = "elementwise"
+        layout = random_layout(source, meshes[source.randrange(3)], rule.matrix,
+                               batched=source.random() < 0.3, whole=strategy == "local")  # fmt: skip
+        dtype = source.choice(DTYPES)
+        other = source.choice(DTYPES) if source.random() < 0.5 else dtype
+        key = (rule.name, layout.shape, layout.batch, layout.mesh.name, str(layout.placements), dtype, other)
+        if chosen.setdefault(key, strategy) != strategy:
+            continue
+        forced = strategy == "gather" or (strategy != "elementwise" and source.random() < 0.6)
+        if strategy == "owner" and not forced and not layout.kinds - {"R"}:
+            forced = True  # whole matrices would be local
+        copies = 2 if source.random() < 0.15 else 1  # two parameters of one group
+        for _ in range(min(copies, count - len(batch.cases))):
+            name = f"{rule.name}.p{len(batch.cases)}"
+            batch.cases.append(Case(name, rule, layout, dtype, other, strategy, forced or copies > 1))
+    for case in batch.cases:
+        case.forced &= case.strategy != "elementwise"
+    return batch

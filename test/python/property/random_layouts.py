@@ -1,0 +1,142 @@
+"""Random meshes, shapes and placements, and what is special about them."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+TOTALS = (1, 2, 3, 4, 5, 8)
+
+
+@dataclass
+class Mesh:
+    name: str
+    sizes: tuple
+    ranks: list
+
+    def json(self):
+        axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(self.sizes)]
+        return {"name": self.name, "axes": axes, "ranks": self.ranks}
+
+
+@dataclass
+class Layout:
+    """Where one parameter lives."""
+
+    mesh: Mesh
+    shape: tuple
+    batch: int
+    placements: list
+
+    @property
+    def kinds(self):
+        return {"_S" if p.startswith("_S") else p[0] for p in self.placements}
+
+    def traits(self):
+        """The classes that the property test counts."""
+        counts = local_counts(self)
+        result = {f"mesh rank {len(self.mesh.sizes)}", *(f"placement {kind}" for kind in self.kinds)}
+        if len(set(counts)) > 1:
+            result.add("uneven")
+        if 0 in counts:
+            result.add("empty")
+        if self.batch:
+            result.add("batched")
+        return result
+
+
+def parse(placement):
+    """(dimension, split factor) of a sharding, None of R."""
+    if placement == "R":
+        return None
+    parts = placement[placement.index("(") + 1 : -1].split(",")
+    return int(parts[0]), int(parts[1]) if len(parts) > 1 else 1
+
+
+def cut_order(layout, dim):
+    """The mesh axes that cut a dimension, first to last (docs/manifest.md): an axis cuts after those
+    later axes whose sizes multiply to its split factor, and before the other later ones."""
+    order = []
+    for axis in reversed(range(len(layout.mesh.sizes))):
+        sharding = parse(layout.placements[axis])
+        if not sharding or sharding[0] != dim:
+            continue
+        at, product = 0, 1
+        while product < sharding[1]:
+            product *= layout.mesh.sizes[order[at]]
+            at += 1
+        order.insert(at, axis)
+    return order
+
+
+def local_counts(layout):
+    """Elements that each rank of the mesh holds; pieces as torch.chunk cuts them."""
+    orders = [cut_order(layout, dim) for dim in range(len(layout.shape))]
+    counts = []
+    for at in itertools.product(*map(range, layout.mesh.sizes)):
+        count = 1
+        for size, order in zip(layout.shape, orders, strict=True):
+            for axis in order:
+                piece = -(-size // layout.mesh.sizes[axis])
+                size = max(0, min(piece, size - at[axis] * piece))
+            count *= size
+        counts.append(count)
+    return counts
+
+
+def random_sizes(random, total, rank):
+    """Axis sizes of a mesh of that many axes; ones are axes too."""
+    choices = [s for s in itertools.product(range(1, total + 1), repeat=rank) if math.prod(s) == total]
+    best = [s for s in choices if 1 not in s]
+    return random.choice(best if best and random.random() < 0.8 else choices)
+
+
+def random_meshes(random, total):
+    """Meshes of one, two and three axes on ranks of one world, not all on all of it."""
+    meshes = []
+    for rank in (1, 2, 3):
+        size = total if rank == 1 or random.random() < 0.7 else random.choice([t for t in TOTALS if t <= total])
+        ranks = list(range(total))
+        if random.random() < 0.4:
+            random.shuffle(ranks)
+        meshes.append(Mesh(f"mesh{rank}", random_sizes(random, size, rank), ranks[:size]))
+    return meshes
+
+
+def random_shape(random, matrix, batched):
+    """(shape, batch axes)."""
+
+    def size(most=40):
+        return random.choice([random.randint(1, 7), random.randint(1, most)])
+
+    if batched:
+        lead = [random.randint(1, 6) for _ in range(random.choice([1, 1, 2]))]
+        return (*lead, size(20), size(20)), len(lead)
+    if matrix:
+        return (size(), size()), 0
+    return tuple(size(12 if n > 2 else 40) for n in [random.choice([0, 1, 1, 1, 2, 2, 3])] for _ in range(n)), 0
+
+
+def random_placements(random, mesh, dims):
+    """One placement per axis; `dims` are those that may be cut. Several axes may cut one of them, in
+    any order."""
+    chosen = [random.choice(dims) if dims and random.random() < 0.75 else None for _ in mesh.sizes]
+    if dims and random.random() < 0.35:  # all on one dimension: strided shards
+        chosen = [dims[0] if one is not None else None for one in chosen]
+    if dims and random.random() < 0.2:
+        chosen = [random.choice(dims)] * len(mesh.sizes)
+    placements = ["R"] * len(mesh.sizes)
+    for dim in set(chosen) - {None}:
+        axes = [axis for axis, one in enumerate(chosen) if one == dim]
+        order = random.sample(axes, len(axes))
+        for axis in axes:
+            before = [a for a in order[: order.index(axis)] if a > axis]
+            factor = math.prod(mesh.sizes[a] for a in before)
+            placements[axis] = f"_S({dim}, {factor})" if factor > 1 else f"S({dim})"
+    return placements
+
+
+def random_layout(random, mesh, matrix, batched, whole):
+    """`whole`: matrices are not cut, as strategy local needs."""
+    shape, batch = random_shape(random, matrix, batched)
+    dims = list(range(batch if whole else len(shape)))
+    return Layout(mesh, shape, batch, random_placements(random, mesh, dims))

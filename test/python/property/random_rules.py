@@ -1,0 +1,213 @@
+"""Random optimizers: well-typed `.optim` rules over every operator and function.
+
+Values stay finite, because the bits of a NaN are no part of the language: arguments of `log`, `sqrt`, powers
+and divisors are made positive, lets and states are clamped.
+"""
+
+from dataclasses import dataclass, field
+
+KINDS = ("full", "rows", "cols", "one", "scalar")
+SHAPES = {"full": "", "rows": "[rows]", "cols": "[cols]", "one": "[]"}
+
+
+def meet(a, b):
+    """The kind of an elementwise result (docs/language.md, "Values")."""
+    if a == b or b == "scalar":
+        return a
+    if a == "scalar":
+        return b
+    if "full" in (a, b) or {a, b} == {"rows", "cols"}:
+        return "full"
+    return a if b == "one" else b
+
+
+@dataclass
+class Rule:
+    name: str
+    text: str
+    matrix: bool  # only matrices may have it
+    elementwise: bool  # nothing in it needs a whole matrix
+    states: dict = field(default_factory=dict)  # name → (dtype, kind)
+    hypers: str = "lr = 0.05, mu = 0.9"
+
+
+class Generator:
+    """One rule. `elementwise` rules have no reduction and no matrix; `vector` rules fit any shape."""
+
+    def __init__(self, random, name, flavor):
+        self.random, self.name, self.flavor = random, name, flavor
+        self.values = {"grad": "full", "param": "full"}
+        self.states, self.lines = {}, []
+        self.crossed = False  # something needs a whole matrix
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    # --- expressions; each method returns text of exactly the wanted kind ---
+
+    def scalar(self, depth=1):
+        pick = self.random.choice
+        leaves = ["lr", "mu", "step", f"{self.random.uniform(0.1, 2):.3g}"]
+        if self.flavor == "matrix":
+            leaves += ["rows", "cols"]
+        leaves += ["numel"] if self.chance(0.2) else []
+        if depth == 0 or self.chance(0.4):
+            return pick(leaves)
+        a, b = self.scalar(depth - 1), self.scalar(depth - 1)
+        forms = [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"{a} / (1 + abs({b}))",
+                 f"sqrt(abs({a}))", f"max({a}, {b})", f"min({a}, {b})", f"select({a} < {b}, {b}, {a})",
+                 f"(1 - mu ^ step)", f"exp(-abs({a}))", f"log(1 + abs({a}))"]  # fmt: skip
+        return f"clamp({pick(forms)}, -8, 8)"
+
+    def leaf(self, kind):
+        named = [name for name, of in self.values.items() if of == kind]
+        if named and (kind == "full" or self.chance(0.7)):
+            return self.random.choice(named + named[-2:])  # the newest most often
+        return self.reduction(kind)
+
+    def reduction(self, kind):
+        """A rows, cols or one value from a full one."""
+        self.crossed = True
+        function = self.random.choice(["sum", "mean", "rms", "norm", "max"])
+        full = [name for name, of in self.values.items() if of == "full"]
+        argument = self.random.choice(full)
+        if self.chance(0.5):
+            argument += f" * {self.random.choice(full)}"
+        if kind == "one":
+            return f"{function}({argument})"
+        return f"{function}({argument}, over = {'columns' if kind == 'rows' else 'rows'})"
+
+    def narrower(self, kind):
+        """A kind that an operand may have so that the result has `kind`."""
+        allowed = [kind, "scalar"]
+        if self.flavor == "elementwise":
+            return self.random.choice(allowed)
+        if kind == "full" and self.flavor == "matrix":
+            allowed += ["rows", "cols", "one"]
+        elif kind != "one":
+            allowed += ["one"]
+        return self.random.choice(allowed)
+
+    def of(self, kind, depth):
+        if kind == "scalar":
+            return self.scalar()
+        return self.full(depth) if kind == "full" else self.small(kind, depth)
+
+    def small(self, kind, depth):
+        if depth <= 0 or self.chance(0.4):
+            return self.leaf(kind)
+        return self.elementwise(kind, depth)
+
+    def full(self, depth):
+        if depth <= 0 or self.chance(0.15):
+            return self.leaf("full")
+        return self.elementwise("full", depth)
+
+    def condition(self, kind, depth):
+        a, b = self.of(kind, depth - 1), self.of(self.narrower(kind), depth - 1)
+        text = f"{a} {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {b}"
+        if self.chance(0.3):
+            other = f"{self.of(kind, 0)} {self.random.choice(['<', '>'])} {self.scalar(0)}"
+            text = f"{text} {self.random.choice(['and', 'or'])} {other}"
+        return f"not ({text})" if self.chance(0.2) else text
+
+    def elementwise(self, kind, depth):
+        """An operator or a function of a value of this kind, others of kinds that fit."""
+        pick = self.random.choice
+        a = self.of(kind, depth - 1)
+
+        def other():
+            return self.of(self.narrower(kind), depth - 1)
+
+        operators = [
+            lambda: f"({a} + {other()})", lambda: f"({other()} - {a})", lambda: f"{a} * {other()}",
+            lambda: f"({a} / (0.5 + abs({other()})))", lambda: f"-({a})",
+        ]  # fmt: skip
+        functions = [
+            lambda: f"sqrt(abs({a}))", lambda: f"rsqrt(0.25 + abs({a}))", lambda: f"abs({a})",
+            lambda: f"sign({a})", lambda: f"exp(clamp({a}, -4, 4))", lambda: f"log(0.1 + abs({a}))",
+            lambda: f"min({a}, {other()})", lambda: f"max({a}, {other()})",
+            lambda: f"clamp({a}, -abs({other()}), 1 + abs({other()}))",
+            lambda: f"lerp({a}, {other()}, {self.scalar()})",
+            lambda: f"select({self.condition(kind, depth)}, {a}, {other()})",
+            lambda: f"cast(clamp({a}, -900, 900), {pick(['f32', 'bf16', 'f16'])})",
+            lambda: f"(0.5 + clamp(abs({a}), 0, 8)) ^ {pick(['2', '3', '-2', '0.5', '1.7', 'mu'])}",
+            lambda: f"momentum({a}, {self.of(kind, 0)}, {self.scalar(0)})",
+            lambda: f"decay({a}, lr, {self.scalar(0)})",
+        ]  # fmt: skip
+        return pick(operators if self.chance(0.5) else functions)()
+
+    def orthogonalize(self):
+        self.crossed = True
+        steps = self.random.randint(1, 3)
+        precision = self.random.choice(["f32", "bf16", "f16"])
+        options = f"precision = {precision}"
+        if self.chance(0.3):
+            chosen = self.random.choice(["simple", "quintic", "polar_express", "cans", "cubic5"])
+            options += f", coefficients = {chosen}"
+        else:
+            # |a| + |b| + |c| ≤ 1.2 keeps three steps inside f16.
+            triples = []
+            for _ in range(steps):
+                parts = [self.random.uniform(-1, 1) for _ in range(3)]
+                if self.chance(0.2):
+                    parts[2] = 0.0
+                scale = 1.2 / sum(map(abs, parts))
+                triples.append("(" + ", ".join(f"{x * scale:.4f}" for x in parts) + ")")
+            options += f", coefficients = [{', '.join(triples)}]"
+        if self.chance(0.3):
+            options += f", eps = {self.random.choice(['1e-3', '1e-7', '0.5'])}"
+        return f"orthogonalize({self.full(1)}, {options})"
+
+    # --- statements ---
+
+    def make(self):
+        random = self.random
+        master = self.chance(0.3)
+        kinds = {"elementwise": ["full"], "vector": ["full", "one"], "matrix": list(SHAPES)}[self.flavor]
+        for index in range(random.randint(0, 3)):
+            name, kind = f"s{index}", random.choice(kinds)
+            if self.flavor != "elementwise" and index == 0 and self.chance(0.6):
+                kind = random.choice(kinds[1:])
+            dtype = random.choice(["f32", "f32", "bf16", "f16"])
+            initial = f" = {random.uniform(-1, 1):.3f}" if self.chance(0.3) else ""
+            self.states[name] = (dtype, kind)
+            self.values[name] = kind
+            self.lines.append(f"state {name} : {dtype}{SHAPES[kind]}{initial}")
+        for index in range(random.randint(0, 3)):
+            self.let(f"t{index}")
+        if self.flavor == "matrix" and self.chance(0.7):
+            self.lines.append(f"let o = {self.orthogonalize()}")
+            self.values["o"] = "full"
+        elif self.flavor != "elementwise":
+            kind = random.choice(["one"] if self.flavor == "vector" else ["one", "rows", "cols"])
+            self.lines.append(f"let r = {self.reduction(kind)}")
+            self.values["r"] = kind
+        for name, (_, kind) in self.states.items():
+            if self.chance(0.9):
+                self.lines.append(f"{name} = clamp({self.of(kind, 2)}, -90, 90)")
+        update = self.full(2)
+        if "o" in self.values and self.chance(0.8):
+            update = f"(o + {update})"
+        elif "r" in self.values:
+            update = f"{update} * r"
+        self.lines.append(f"param = decay(param, lr, 0.1) - lr * clamp({update}, -9, 9)")
+        if master:
+            self.lines.insert(0, "master : f32")
+        body = "".join(f"  {line}\n" for line in self.lines)
+        hypers = Rule.hypers
+        text = f"optimizer {self.name}({hypers}) {{\n{body}}}\n"
+        return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
+
+    def let(self, name):
+        kinds = {"elementwise": ["full"], "vector": ["full", "one"]}
+        kind = self.random.choice(kinds.get(self.flavor, ["full", "full", "rows", "cols", "one"]))
+        self.lines.append(f"let {name} = clamp({self.of(kind, 2)}, -90, 90)")
+        self.values[name] = kind
+
+
+def random_rule(random, name, flavor):
+    """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix"."""
+    rule = Generator(random, name, flavor).make()
+    named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
+    return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)
