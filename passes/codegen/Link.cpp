@@ -99,7 +99,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
     return failure("expected to write '" + path + "', " + code.message());
   scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
 
-  std::string soname = ("-Wl,-soname," + sys::path::filename(path)).str();
+  // Of the library, not of the path: that may be a temporary one.
+  std::string soname = ("-Wl,-soname,lib" + name + ".so").str();
   std::string script = "-Wl,--version-script=" + exports;
   SmallVector<StringRef> arguments = {
       *linker, "-shared", "-fuse-ld=lld", "-o", unfinished, objectFile, runtimeArchive, script, soname,

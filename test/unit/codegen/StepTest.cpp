@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <random>
 
 namespace stepc::test {
@@ -113,16 +114,18 @@ Matrix orthogonalize(Matrix x, int steps) {
 }
 
 /// Three matrices after some steps of a Muon library, put together from its ranks.
-std::vector<std::vector<float>> stepMuon(const Compiled &compiled, int steps, int threads) {
+/// Rows are in `shards` pieces; further ranks hold replicas.
+std::vector<std::vector<float>> stepMuon(const Compiled &compiled, int shards, int steps, int threads) {
   std::vector<std::vector<float>> whole(3, std::vector<float>(kRows * kCols));
   for (int64_t p = 0; p < 3; ++p)
     whole[p] = randomFloats(kRows * kCols, unsigned(p));
-  int size = compiled.library->world_size();
+  auto start = whole;
+  std::mutex mutex;
   runWorld(compiled.library, [&](Rank &rank, int index) {
     // torch.chunk: rows divided evenly here.
-    int64_t rows = kRows / size, first = index * rows * kCols, count = rows * kCols;
+    int64_t rows = kRows / shards, first = index % shards * rows * kCols, count = rows * kCols;
     for (int64_t p = 0; p < 3; ++p)
-      std::memcpy(rank.parameter<float>(p), whole[p].data() + first, count * 4);
+      std::memcpy(rank.parameter<float>(p), start[p].data() + first, count * 4);
     for (int t = 1; t <= steps; ++t) {
       for (int64_t p = 0; p < 3; ++p) {
         std::vector<float> grad = randomFloats(kRows * kCols, unsigned(100 * t + p));
@@ -130,22 +133,33 @@ std::vector<std::vector<float>> stepMuon(const Compiled &compiled, int steps, in
       }
       rank.step();
     }
-    for (int64_t p = 0; p < 3; ++p)
-      std::memcpy(whole[p].data() + first, rank.parameter<float>(p), count * 4);
+    std::lock_guard lock(mutex);
+    for (int64_t p = 0; p < 3; ++p) {
+      float *to = whole[p].data() + first, *from = rank.parameter<float>(p);
+      bool written = std::memcmp(to, start[p].data() + first, count * 4) != 0;
+      if (written) // by another replica
+        EXPECT_EQ(std::memcmp(to, from, count * 4), 0) << "replicas differ, rank " << index;
+      std::memcpy(to, from, count * 4);
+    }
   }, threads);
   return whole;
 }
 
-/// Row shards on two ranks, owners 0, 1, 0: the bits of a single rank, and the true values nearly.
-TEST(CompiledStep, MuonOnTwoRanksEqualsOneRank) {
+/// Row shards on two and four ranks, owners 0, 1, 0: the bits of a single rank, and the true values nearly.
+TEST(CompiledStep, MuonOnManyRanksEqualsOneRank) {
   Compiled one = load({input("muon_one_rank.mlir")}), two = load({input("muon_two_ranks.mlir")});
   ASSERT_TRUE(one.library) << one.error;
   ASSERT_TRUE(two.library) << two.error;
-  auto single = stepMuon(one, 3, 1);
-  EXPECT_EQ(stepMuon(two, 3, 1), single);
-  EXPECT_EQ(stepMuon(two, 3, 3), single);
+  auto single = stepMuon(one, 1, 3, 1);
+  EXPECT_EQ(stepMuon(two, 2, 3, 1), single);
+  EXPECT_EQ(stepMuon(two, 2, 3, 3), single);
 
-  auto after = stepMuon(two, 1, 2);
+  // Two replicas of two shards: only one of the replicas sends.
+  Compiled four = load({input("muon_replicas.mlir")});
+  ASSERT_TRUE(four.library) << four.error;
+  EXPECT_EQ(stepMuon(four, 2, 3, 1), single);
+
+  auto after = stepMuon(two, 2, 1, 2);
   for (int64_t p = 0; p < 3; ++p) {
     std::vector<float> param = randomFloats(kRows * kCols, unsigned(p)), grad = randomFloats(kRows * kCols, 100 + unsigned(p));
     Matrix u(param.size());

@@ -1,0 +1,110 @@
+module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.level = "scheduled", stepc.numerics = "exact"} {
+  optim.mesh @world axes ["dp", "fsdp"] sizes [2, 2] ranks [0, 1, 2, 3]
+  optim.rule @Muon hyperparameters ["lr", "momentum", "weight_decay"] states [#optim.state<"m", f32, full, 0.000000e+00 : f64, false>] needs_matrix {
+  ^bb0(%arg0: tensor<?x?xf32>, %arg1: tensor<?x?xf32>, %arg2: tensor<?x?xf32>, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64, %arg8: f64, %arg9: f64):
+    %0 = optim.splat %arg4 : tensor<?x?xf32>
+    %1 = arith.mulf %0, %arg2 {optim.space = 0 : i64} : tensor<?x?xf32>
+    %2 = arith.addf %1, %arg1 {optim.space = 0 : i64} : tensor<?x?xf32>
+    %3 = arith.mulf %0, %2 {optim.space = 0 : i64} : tensor<?x?xf32>
+    %4 = arith.addf %3, %arg1 {optim.space = 0 : i64} : tensor<?x?xf32>
+    %5 = arith.truncf %4 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+    %6 = optim.orthogonalize %5 coefficients [[3.444500e+00, -4.775000e+00, 2.031500e+00], [3.444500e+00, -4.775000e+00, 2.031500e+00]] eps 9.9999999999999995E-8 {optim.space = 1 : i64} : tensor<?x?xbf16>
+    %7 = arith.extf %6 {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+    %cst = arith.constant 1.000000e+00 : f64
+    %8 = arith.mulf %arg3, %arg5 : f64
+    %9 = arith.subf %cst, %8 : f64
+    %10 = optim.splat %9 : tensor<?x?xf32>
+    %11 = arith.mulf %10, %arg0 {optim.space = 2 : i64} : tensor<?x?xf32>
+    %12 = optim.splat %arg3 : tensor<?x?xf32>
+    %13 = arith.mulf %12, %7 {optim.space = 2 : i64} : tensor<?x?xf32>
+    %14 = arith.subf %11, %13 {optim.space = 2 : i64} : tensor<?x?xf32>
+    optim.yield %14, %2 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  }
+  optim.route @Muon rule @Muon matrix patterns [] except [] defaults [2.000000e-02, 9.500000e-01, 1.000000e-01] missing_grad error
+  optim.parameter @w shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @Muon
+  optim.parameter @w2 shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @Muon
+  optim.parameter @w3 shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @Muon
+  optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy owner owners [0, 1, 2] reason "blocks span ranks: exact routes to a balanced owner" {waves = array<i64: 0, 0, 0>}
+  comm.segment @group.0.w0 group @group.0 all {wave = 0 : i64}
+  func.func @step() attributes {comm.arena_bytes = 43648 : i64} {
+    %0 = comm.buffer offset 43584 bytes 36 : memref<3x3xf32>
+    comm.scalars @group.0 outs(%0 : memref<3x3xf32>) {
+    ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
+      %cst = arith.constant 1.000000e+00 : f64
+      %33 = arith.mulf %arg0, %arg2 : f64
+      %34 = arith.subf %cst, %33 : f64
+      comm.yield %arg1, %34, %arg0 : f64, f64, f64
+    }
+    %1 = comm.shards state @group.0 "m" : <@group.0, f32>
+    %2 = comm.shards gradient @group.0 : <@group.0, f32>
+    %3 = comm.extent @group.0.w0 to_matrix full send
+    %4 = comm.buffer offset 0 bytes 5600(%3) : memref<?xbf16>
+    comm.stage @group.0.w0 over shards to_matrix send ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16>) scalars(%0 : memref<3x3xf32>) {
+    ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
+      %33 = arith.mulf %arg2, %arg0 : f32
+      %34 = arith.addf %33, %arg1 : f32
+      %35 = arith.mulf %arg2, %34 : f32
+      %36 = arith.addf %35, %arg1 : f32
+      %37 = arith.truncf %36 : f32 to bf16
+      comm.yield %34, %37 : f32, bf16
+    }
+    %5 = comm.world
+    %6 = comm.extent @group.0.w0 to_matrix full receive
+    %7 = comm.buffer offset 5632 bytes 5600(%6) : memref<?xbf16>
+    %8 = comm.start %5 to_matrix order 0 sends [@group.0.w0](%4 : memref<?xbf16>) receives [@group.0.w0](%7 : memref<?xbf16>) kinds [0]
+    comm.wait %8
+    %9 = comm.extent @group.0.w0 to_matrix full blocks
+    %10 = comm.buffer offset 0 bytes 5600(%9) : memref<?x70x40xbf16>
+    comm.copy @group.0.w0 to_matrix full from receive to blocks ins(%7 : memref<?xbf16>) outs(%10 : memref<?x70x40xbf16>)
+    %11 = comm.extent @group.0.w0 to_matrix full blocks
+    %12 = comm.buffer offset 5952 bytes 4(%11) : memref<?x1x1xf32>
+    %13 = comm.buffer offset 5632 bytes 280(%11) : memref<?x70x1xf32>
+    optim.block_reduce norm @group.0.w0 %10 outs(%12, %13 : memref<?x1x1xf32>, memref<?x70x1xf32>) : memref<?x70x40xbf16>
+    %14 = comm.buffer offset 29120 bytes 5600(%11) : memref<?x70x40xbf16>
+    comm.stage @group.0.w0 over blocks to_matrix blocks ins(%10, %12 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%14 : memref<?x70x40xbf16>) {
+    ^bb0(%arg0: bf16, %arg1: f32):
+      %cst = arith.constant 1.000000e-07 : f32
+      %33 = arith.maximumf %arg1, %cst : f32
+      %34 = arith.extf %arg0 : bf16 to f32
+      %35 = arith.divf %34, %33 : f32
+      %36 = arith.truncf %35 : f32 to bf16
+      comm.yield %36 : bf16
+    }
+    %15 = comm.buffer offset 34752 bytes 3200(%11) : memref<?x40x40xbf16>
+    %16 = comm.buffer offset 0 bytes 29120(%11) : memref<?x1x7280xf32>
+    optim.product @group.0.w0 %14, %14 outs(%15, %16 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    %17 = comm.buffer offset 23040 bytes 3200(%11) : memref<?x40x40xbf16>
+    %18 = comm.buffer offset 0 bytes 16640(%11) : memref<?x1x4160xf32>
+    optim.product @group.0.w0 %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    %19 = comm.buffer offset 34752 bytes 5600(%11) : memref<?x70x40xbf16>
+    %20 = comm.buffer offset 0 bytes 23040(%11) : memref<?x1x5760xf32>
+    optim.product @group.0.w0 %14, %17 plus %14 outs(%19, %20 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    %21 = comm.buffer offset 29120 bytes 3200(%11) : memref<?x40x40xbf16>
+    %22 = comm.buffer offset 0 bytes 29120(%11) : memref<?x1x7280xf32>
+    optim.product @group.0.w0 %19, %19 outs(%21, %22 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    %23 = comm.buffer offset 40384 bytes 3200(%11) : memref<?x40x40xbf16>
+    %24 = comm.buffer offset 0 bytes 16640(%11) : memref<?x1x4160xf32>
+    optim.product @group.0.w0 %21, %21 plus %21 outs(%23, %24 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    %25 = comm.buffer offset 23040 bytes 5600(%11) : memref<?x70x40xbf16>
+    %26 = comm.buffer offset 0 bytes 23040(%11) : memref<?x1x5760xf32>
+    optim.product @group.0.w0 %19, %23 plus %19 outs(%25, %26 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    %27 = comm.extent @group.0.w0 to_shards full send
+    %28 = comm.buffer offset 0 bytes 11200(%27) : memref<?xbf16>
+    comm.copy @group.0.w0 to_shards full from blocks to send ins(%25 : memref<?x70x40xbf16>) outs(%28 : memref<?xbf16>)
+    %29 = comm.extent @group.0.w0 to_shards full receive
+    %30 = comm.buffer offset 11200 bytes 8400(%29) : memref<?xbf16>
+    %31 = comm.start %5 to_shards order 1 sends [@group.0.w0](%28 : memref<?xbf16>) receives [@group.0.w0](%30 : memref<?xbf16>) kinds [0]
+    comm.wait %31
+    %32 = comm.shards parameter @group.0 : <@group.0, f32>
+    comm.stage @group.0.w0 over shards to_shards receive ins(%32, %30 : !comm.shards<@group.0, f32>, memref<?xbf16>) writes(%32 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32>) {
+    ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
+      %33 = arith.mulf %arg3, %arg0 : f32
+      %34 = arith.extf %arg1 : bf16 to f32
+      %35 = arith.mulf %arg4, %34 : f32
+      %36 = arith.subf %33, %35 : f32
+      comm.yield %36 : f32
+    }
+    return
+  }
+}
+
