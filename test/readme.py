@@ -1,0 +1,48 @@
+"""Checks that README.md shows what is true, or brings it up to date.
+
+    .venv/bin/python test/readme.py [--update]
+
+A code block after `<!-- file: PATH -->` holds that file; one after `<!-- output: COMMAND -->` holds what the
+command prints.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"(<!-- (file|output): (.+?) -->\n```[a-z]*\n)(.*?)(```\n)", re.DOTALL)
+
+
+def actual(kind: str, what: str) -> str:
+    if kind == "file":
+        return (ROOT / what).read_text()
+    return subprocess.run(what, shell=True, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def main() -> int:
+    readme = ROOT / "README.md"
+    text = readme.read_text()
+    wrong = []
+
+    def replace(match: re.Match) -> str:
+        now = actual(match[2], match[3])
+        if match[4] != now:
+            wrong.append(f"README.md, {match[2]} {match[3]}: expected\n{now}\nfound\n{match[4]}")
+        return match[1] + now + match[5]
+
+    updated = BLOCK.sub(replace, text)
+    if not BLOCK.search(text):
+        wrong.append("README.md: expected blocks to check, found none")
+    if "--update" in sys.argv:
+        readme.write_text(updated)
+        return 0
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
