@@ -244,7 +244,7 @@ def print_table(sharded: list[float], unsharded: list[float]) -> float:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=80)
+    parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of plot and losses")
     parser.add_argument("--spec", type=Path, default=SPEC, help="the optimizer definition")

@@ -123,7 +123,7 @@ def test_fsdp2_and_distributed_checkpoint_across_world_sizes(fake, tmp_path, dty
     expected = whole(model)
     assert all(torch.equal(trained[0][name], expected[name]) for name in expected)
     # Another number of ranks and other placements, resumed from the same checkpoint.
-    for size in (2, 4):
+    for size in (2,) if dtype == torch.float32 else (4,):
         resumed = run_ranks(_resume, size, size, str(tmp_path / "c"), dtype)
         assert all(torch.equal(resumed[0][name], expected[name]) for name in expected)
 

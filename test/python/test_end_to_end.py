@@ -22,7 +22,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-from torch.distributed.tensor.placement_types import _StridedShard
+from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
 import stepc
 from stepc.torch import Optimizer, export_manifest
@@ -285,6 +285,50 @@ def reference_on_one(dtype, steps, master):
 @pytest.mark.parametrize(("dtype", "master"), [(torch.float32, False), (torch.bfloat16, True)])
 def test_layouts_give_the_bits_of_one_rank(real, dtype, master):
     assert all(run_ranks(_layouts, 4, dtype, master))
+
+
+def _experts_and_stages(rank):
+    """Experts on a mesh of their own beside dense weights; then two pipeline stages, each a world."""
+    dense = init_device_mesh("cpu", (4,), mesh_dim_names=("dp",))
+    sparse = init_device_mesh("cpu", (2, 2), mesh_dim_names=("edp", "ep"))
+    generator = torch.Generator().manual_seed(1)
+    whole = {"up": torch.randn(6, 5, generator=generator),
+             "experts": torch.randn(4, 6, 3, generator=generator)}  # fmt: skip
+
+    def train(model, **options):
+        optimizer = Optimizer(model.named_parameters(), spec(MUON) + "route { Muon(lr = 0.1) for matrix }",
+                              batch=["experts*"], timeout=60.0, **options)  # fmt: skip
+        for step in range(2):
+            set_gradients(model, step)
+            optimizer.step()
+        return optimizer
+
+    places = {"up": (dense, [Shard(0)]), "experts": (sparse, [Shard(1), Shard(0)])}
+    model = nn.ParameterDict({
+        name: nn.Parameter(distribute_tensor(value, *places[name], src_data_rank=None))
+        for name, value in whole.items()
+    })  # fmt: skip
+    train(model)
+    single = nn.ParameterDict({name: nn.Parameter(value.clone()) for name, value in whole.items()})
+    groups = [dist.new_group([one]) for one in range(4)]
+    train(single, process_group=groups[rank])
+    for name, p in model.items():
+        assert torch.equal(p.full_tensor(), single[name]), name
+    # Stage 0 has "w" of one shape, stage 1 of another; worlds are {0, 1} and {2, 3}.
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
+    stage = mesh.get_local_rank("pp")
+    value = torch.randn((4, 3) if stage == 0 else (3, 7), generator=torch.Generator().manual_seed(2))
+    model = nn.ParameterDict({"w": nn.Parameter(
+        distribute_tensor(value, mesh["dp"], [Shard(0)], src_data_rank=None))})  # fmt: skip
+    optimizer = train(model)
+    single = nn.ParameterDict({"w": nn.Parameter(value.clone())})
+    train(single, process_group=groups[rank])
+    assert torch.equal(model["w"].full_tensor(), single["w"])
+    return optimizer.library.world_ranks
+
+
+def test_experts_and_pipeline_stages(real):
+    assert run_ranks(_experts_and_stages, 4) == [(0, 1), (0, 1), (2, 3), (2, 3)]
 
 
 def _save(rank, folder):

@@ -33,7 +33,7 @@ class Tensor:
 
 def tensor(values, dtype):
     """Rounds float values to a dtype of the language (f32, bf16, f16)."""
-    values = np.ascontiguousarray(values, np.float32)
+    values = np.asarray(values, np.float32, order="C")
     if dtype == "bf16":
         bits = values.view(np.uint32).astype(np.uint64)
         bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest even; no NaN comes here
