@@ -167,7 +167,7 @@ void defineExplain(CLI::App &root, ExplainCommand &command) {
   app->add_flag("--json", command.json, "Print the table as JSON");
   app->footer("Examples:\n"
               "  stepc explain muon.optim --manifest model.json\n"
-              "  stepc explain muon.optim --manifest model.json --strategy '*=gather' --json\n\n" +
+              "  stepc explain muon.optim --manifest model.json --strategy '*.attn.*=gather' --json\n\n" +
               std::string(kExitCodes));
 }
 
@@ -299,6 +299,20 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
 
   exitCode = kSuccess;
   std::string name = "stepc";
+  // CLI11 would say of a misspelt command only that one is required.
+  std::string names;
+  bool isCommand = argc > 1 && argv[1][0] == '-';
+  for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; })) {
+    names += (names.empty() ? "" : ", ") + sub->get_name();
+    isCommand |= argc > 1 && sub->get_name() == argv[1];
+  }
+  if (!isCommand) {
+    std::cerr << "stepc: error: expected a command (" << names << "), found "
+              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'")
+              << "\nhint: `stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+    exitCode = kUsageError;
+    return false;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // help or version

@@ -29,13 +29,15 @@ int main(int argc, char **argv) {
     return runCompile(line.compile);
   case CommandLine::Command::Check:
     return runCheck(line.check);
+  case CommandLine::Command::Explain:
+    return runExplain(line.explain);
   case CommandLine::Command::Format:
     return runFormat(line.format);
   case CommandLine::Command::Run:
     return runRun(line.run);
   case CommandLine::Command::Manifest:
     return runManifest(line.manifest);
-  default:
+  case CommandLine::Command::None:
     break;
   }
   return kUsageError;

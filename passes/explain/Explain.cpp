@@ -1,0 +1,325 @@
+//===- Explain.cpp - What was decided, why, and what it costs --------------===//
+
+#include "passes/explain/Explain.h"
+
+#include "passes/decide/GroupGeometry.h"
+#include "passes/distribute/GroupChain.h"
+#include "passes/kernels/TargetShape.h"
+#include "passes/plan/PlanFromIR.h"
+#include "runtime/plan/Tables.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::explain;
+
+RankCost &RankCost::operator+=(const RankCost &other) {
+  messagesSent += other.messagesSent;
+  bytesSent += other.bytesSent;
+  messagesReceived += other.messagesReceived;
+  bytesReceived += other.bytesReceived;
+  flops += other.flops;
+  return *this;
+}
+
+Cost explain::summarize(ArrayRef<RankCost> ranks) {
+  Cost cost;
+  auto range = [&](int64_t RankCost::*field) {
+    Range result{ranks.empty() ? 0 : ranks[0].*field, 0};
+    for (const RankCost &rank : ranks) {
+      result.least = std::min(result.least, rank.*field);
+      result.most = std::max(result.most, rank.*field);
+    }
+    return result;
+  };
+  cost.bytesSent = range(&RankCost::bytesSent);
+  cost.messagesSent = range(&RankCost::messagesSent);
+  cost.bytesReceived = range(&RankCost::bytesReceived);
+  cost.messagesReceived = range(&RankCost::messagesReceived);
+  cost.flops = range(&RankCost::flops);
+  double sum = 0;
+  for (const RankCost &rank : ranks)
+    sum += double(rank.flops);
+  if (sum > 0)
+    cost.balance = double(cost.flops.most) * double(ranks.size()) / sum;
+  return cost;
+}
+
+namespace {
+
+/// A value that travels: where to, of what kind, in how many bytes per element.
+struct Traveller {
+  plan::Direction direction;
+  plan::ValueKind kind;
+  int64_t bytes;
+};
+
+int64_t bytesOf(Type type) {
+  if (auto shaped = dyn_cast<ShapedType>(type))
+    type = shaped.getElementType();
+  return type.getIntOrFloatBitWidth() / 8;
+}
+
+std::vector<Traveller> travellers(optim::RuleOp rule) {
+  std::vector<Traveller> result;
+  distribute::Crossings crossings = distribute::findCrossings(rule);
+  auto addState = [&](plan::Direction direction, unsigned index) {
+    optim::StateAttr state = rule.getState(index);
+    result.push_back({direction, plan::ValueKind(state.getKind()), bytesOf(state.getType())});
+  };
+  for (Value value : crossings.fullIn)
+    result.push_back({plan::Direction::ToMatrix, plan::ValueKind::Full, bytesOf(value.getType())});
+  for (unsigned state : crossings.statesIn)
+    addState(plan::Direction::ToMatrix, state);
+  for (Value value : crossings.fullOut)
+    result.push_back({plan::Direction::ToShards, plan::ValueKind::Full, bytesOf(value.getType())});
+  for (unsigned state : crossings.statesOut)
+    addState(plan::Direction::ToShards, state);
+  return result;
+}
+
+/// Adds the messages of a table on one rank; what stays on the rank is no message.
+void addMessages(RankCost &cost, const plan::RankTable &table, int64_t rank, int64_t bytes) {
+  for (const plan::Message &message : table.messages) {
+    if (message.peer == rank)
+      continue;
+    cost.messagesSent += message.sendCount > 0;
+    cost.messagesReceived += message.receiveCount > 0;
+    cost.bytesSent += message.sendCount * bytes;
+    cost.bytesReceived += message.receiveCount * bytes;
+  }
+}
+
+class Explainer {
+public:
+  explicit Explainer(ModuleOp module) : module(module) {}
+
+  FailureOr<Report> run() {
+    FailureOr<ProgramPlan> made = planFromModule(module);
+    if (failed(made))
+      return failure();
+    program = std::move(*made);
+    const plan::Plan &plan = program.plan;
+    report.name = plan.name;
+    report.workspace = plan.arenaBytes;
+    report.exchanges = plan.exchanges.size();
+    report.parameters = plan.parameters.size();
+    report.meshes = plan.meshes;
+    report.world = plan.world();
+    report.ranks.resize(report.world.size());
+    if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
+      report.limit = limit.getInt();
+    if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
+      report.chip = splitChip(chip.getValue()).first;
+    countMessages();
+    countFlops();
+    for (auto group : module.getOps<optim::GroupOp>())
+      describe(group);
+    return std::move(report);
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // What the program does
+  //===--------------------------------------------------------------------===//
+
+  void countMessages() {
+    const plan::Plan &plan = program.plan;
+    costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
+    plan::Expander expander(plan);
+    for (size_t rank = 0; rank < report.world.size(); ++rank)
+      for (const plan::Exchange &exchange : plan.exchanges)
+        for (int64_t index : exchange.tables) {
+          const plan::Table &table = plan.tables[index];
+          RankCost cost;
+          addMessages(cost, expander.table(table, rank), rank, table.elementBytes);
+          costs[plan.segments[table.segment].group][rank] += cost;
+          report.ranks[rank] += cost;
+        }
+  }
+
+  /// Of one block in one operation of matrix space; others are none.
+  static int64_t flopsOf(Operation *op) {
+    if (auto product = dyn_cast<optim::ProductOp>(op)) {
+      auto [m, n, k] = product.getSizes();
+      // Half of a symmetric result is mirrored.
+      return product.getSymmetric() ? m * (m + 1) * k : 2 * m * n * k;
+    }
+    if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
+      auto type = cast<ShapedType>(reduce.getSource().getType());
+      return 2 * type.getDimSize(1) * type.getDimSize(2);
+    }
+    return 0;
+  }
+
+  void countFlops() {
+    const plan::Plan &plan = program.plan;
+    flopsPerBlock.assign(plan.groups.size(), 0);
+    // A group's waves do the same with other blocks: one of them tells.
+    std::map<int64_t, int64_t> segmentOf;
+    module.walk([&](Operation *op) {
+      auto segment = op->getAttrOfType<FlatSymbolRefAttr>("segment");
+      int64_t flops = flopsOf(op);
+      if (!segment || !flops)
+        return;
+      int64_t index = ProgramPlan::find(program.segments, segment);
+      int64_t group = plan.segments[index].group;
+      if (segmentOf.try_emplace(group, index).first->second == index)
+        flopsPerBlock[group] += flops;
+    });
+  }
+
+  /// Blocks that the rank at each position of the group's mesh computes.
+  std::vector<int64_t> computed(const decide::GroupGeometry &geometry, plan::Strategy strategy,
+                                const std::vector<int64_t> &owners) {
+    std::vector<int64_t> blocks(geometry.mesh.ranks.size());
+    if (strategy == plan::Strategy::Owner)
+      for (int64_t owner : owners)
+        ++blocks[owner];
+    if (strategy == plan::Strategy::Gather)
+      llvm::fill(blocks, geometry.blockCount());
+    if (strategy == plan::Strategy::Local)
+      for (size_t position = 0; position < blocks.size(); ++position)
+        for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
+          blocks[position] += geometry.held(position, block) > 0 ? geometry.parameters : 0;
+    return blocks;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // What it could have done
+  //===--------------------------------------------------------------------===//
+
+  /// The costs of the mesh's ranks if the group alone were stepped with another strategy.
+  std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
+                              ArrayRef<Traveller> values, plan::Strategy strategy, int64_t flops) {
+    plan::Plan alone;
+    alone.meshes = {geometry.mesh};
+    alone.groups = {group};
+    plan::Group &copy = alone.groups[0];
+    copy.mesh = 0;
+    copy.strategy = strategy;
+    copy.owners.clear();
+    // Equal blocks in turn: what balancing them alone comes to.
+    if (strategy == plan::Strategy::Owner)
+      for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
+        copy.owners.push_back(block % int64_t(geometry.mesh.ranks.size()));
+    copy.parameters.clear();
+    for (int64_t i = 0; i < geometry.parameters; ++i) {
+      copy.parameters.push_back(i);
+      alone.parameters.push_back({"", 0, 0, i});
+    }
+    alone.segments.push_back({"", 0, {}, true});
+
+    std::vector<int64_t> world = alone.world();
+    std::vector<RankCost> ranks(world.size());
+    std::vector<int64_t> blocks = computed(geometry, strategy, copy.owners);
+    plan::Expander expander(alone);
+    for (size_t rank = 0; rank < world.size(); ++rank) {
+      int64_t position = llvm::find(geometry.mesh.ranks, world[rank]) - geometry.mesh.ranks.begin();
+      ranks[rank].flops = blocks[position] * flops;
+      for (const Traveller &value : values) {
+        bool travels = strategy == plan::Strategy::Owner || (strategy == plan::Strategy::Gather &&
+                                                             value.direction == plan::Direction::ToMatrix);
+        if (!travels)
+          continue;
+        plan::Table table;
+        table.kind = plan::TableKind::Message;
+        table.direction = value.direction;
+        table.value = value.kind;
+        table.receiveSegment = 0;
+        table.elementBytes = value.bytes;
+        addMessages(ranks[rank], expander.table(table, rank), rank, value.bytes);
+      }
+    }
+    return ranks;
+  }
+
+  /// Names with `*` for the dotted parts in which they differ; the first and how many, if they
+  /// have nothing in common.
+  static std::string patternOf(ArrayRef<std::string> names) {
+    SmallVector<StringRef> common;
+    StringRef(names[0]).split(common, '.');
+    bool alike = true, anyEqual = false;
+    for (StringRef name : names) {
+      SmallVector<StringRef> parts;
+      name.split(parts, '.');
+      alike &= parts.size() == common.size();
+      for (auto [part, other] : llvm::zip(common, parts))
+        if (part != other)
+          part = "*";
+    }
+    for (StringRef part : common)
+      anyEqual |= part != "*";
+    if (alike && anyEqual)
+      return llvm::join(common, ".");
+    return names[0] + ", …";
+  }
+
+  void describe(optim::GroupOp op) {
+    int64_t index = program.groups.lookup(op.getSymNameAttr());
+    const plan::Plan &plan = program.plan;
+    const plan::Group &group = plan.groups[index];
+    auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(op, op.getRuleAttr());
+    decide::GroupGeometry geometry(op);
+
+    GroupReport &out = report.groups.emplace_back();
+    out.name = group.name;
+    out.rule = rule.getSymName().str();
+    llvm::MapVector<int64_t, bool> routes;
+    for (int64_t parameter : group.parameters) {
+      out.parameters.push_back(plan.parameters[parameter].name);
+      routes[plan.parameters[parameter].route] = true;
+    }
+    for (auto [route, unused] : routes)
+      out.routes.push_back(plan.routes[route].name);
+    out.pattern = patternOf(out.parameters);
+    out.shape = group.shape;
+    out.batchAxes = group.batchAxes;
+    out.blocks = geometry.blockCount();
+    out.type = plan::name(group.parameterType);
+    out.gradientType = plan::name(group.gradientType);
+    out.placements = optim::describe(op.getExemplar().getPlacements());
+    out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
+    out.waves = llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });
+
+    // The chosen one: the program's own messages, on the ranks of the group's mesh.
+    std::vector<int64_t> blocks = computed(geometry, group.strategy, group.owners);
+    std::vector<RankCost> ranks;
+    for (auto [position, global] : llvm::enumerate(geometry.mesh.ranks)) {
+      int64_t rank = llvm::find(report.world, global) - report.world.begin();
+      costs[index][rank].flops = blocks[position] * flopsPerBlock[index];
+      report.ranks[rank].flops += costs[index][rank].flops;
+      ranks.push_back(costs[index][rank]);
+    }
+    out.strategies.push_back({group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
+    if (group.strategy == plan::Strategy::Elementwise)
+      return;
+    std::vector<Traveller> values = travellers(rule);
+    for (plan::Strategy other : {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
+      if (other == group.strategy)
+        continue;
+      if (other == plan::Strategy::Local && !geometry::blocksAreWhole(geometry.group, geometry.mesh)) {
+        out.strategies.push_back({other, false, "not legal: placements cut blocks", std::nullopt});
+        continue;
+      }
+      out.strategies.push_back(
+          {other, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index]))});
+    }
+  }
+
+  ModuleOp module;
+  ProgramPlan program;
+  Report report;
+  std::vector<std::vector<RankCost>> costs; // per group, rank of the world
+  std::vector<int64_t> flopsPerBlock;       // per group
+};
+
+} // namespace
+
+FailureOr<Report> explain::explain(ModuleOp module) {
+  auto level = module->getAttrOfType<StringAttr>(comm::kLevelAttr);
+  if (!level || level.getValue() != "scheduled")
+    return module.emitError("expected a module at level scheduled to explain");
+  return Explainer(module).run();
+}

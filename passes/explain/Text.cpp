@@ -1,0 +1,258 @@
+//===- Text.cpp - The report as tables and as JSON -------------------------===//
+
+#include "passes/explain/Explain.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc;
+using namespace stepc::explain;
+using llvm::StringRef;
+
+namespace {
+
+constexpr size_t kWidth = 120;
+
+/// Columns on a terminal: characters, not bytes.
+size_t widthOf(StringRef text) {
+  return llvm::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+/// The first `width` columns, the last of them "…" where something is cut.
+std::string cut(StringRef text, size_t width) {
+  if (widthOf(text) <= width)
+    return text.str();
+  size_t columns = 0, bytes = 0;
+  while (bytes < text.size() && columns + 1 < width) {
+    ++columns;
+    do
+      ++bytes;
+    while (bytes < text.size() && (text[bytes] & 0xC0) == 0x80);
+  }
+  return text.take_front(bytes).str() + "…";
+}
+
+/// Takes as many words from the front of `text` as `width` columns hold, at least one.
+std::string takeLine(StringRef &text, size_t width) {
+  std::string line;
+  while (!text.empty()) {
+    auto [word, rest] = text.split(' ');
+    if (!line.empty() && widthOf(line) + 1 + widthOf(word) > width)
+      break;
+    line += (line.empty() ? "" : " ") + cut(word, width);
+    text = rest;
+  }
+  return line;
+}
+
+/// Rows of cells under a header, as wide as they need to be. The last column goes on in further
+/// lines where the page ends.
+class Table {
+public:
+  explicit Table(std::vector<std::string> header, std::string rightAligned)
+      : rightAligned(std::move(rightAligned)) {
+    rows.push_back(std::move(header));
+  }
+  void add(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+
+  void print(llvm::raw_ostream &os) const {
+    std::vector<size_t> widths(rows[0].size());
+    for (const auto &row : rows)
+      for (auto [cell, width] : llvm::zip(row, widths))
+        width = std::max(width, widthOf(cell));
+    for (const auto &row : rows) {
+      std::string line;
+      for (size_t i = 0; i + 1 < row.size(); ++i) {
+        std::string space(widths[i] - widthOf(row[i]), ' ');
+        line += (rightAligned[i] == '>' ? space + row[i] : row[i] + space) + "  ";
+      }
+      size_t indent = widthOf(line), room = kWidth - std::min(kWidth - 20, indent);
+      StringRef rest = row.back();
+      line += takeLine(rest, room);
+      os << StringRef(line).rtrim() << '\n';
+      while (!rest.empty())
+        os << std::string(indent, ' ') << takeLine(rest, room) << '\n';
+    }
+  }
+
+private:
+  std::string rightAligned; // per column: '>' or '<'
+  std::vector<std::vector<std::string>> rows;
+};
+
+/// 3 significant digits with a unit.
+std::string scaled(double value, double base, llvm::ArrayRef<const char *> units) {
+  size_t unit = 0;
+  while (value >= base && unit + 1 < units.size()) {
+    value /= base;
+    ++unit;
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (unit == 0)
+    os << llvm::format("%.0f", value);
+  else
+    os << llvm::format(value < 10 ? "%.2f" : value < 100 ? "%.1f" : "%.0f", value);
+  os << units[unit];
+  return text;
+}
+
+std::string bytes(int64_t value) { return scaled(double(value), 1024, {" B", " KiB", " MiB", " GiB", " TiB"}); }
+std::string flops(int64_t value) { return scaled(double(value), 1000, {"", " k", " M", " G", " T", " P"}); }
+std::string count(int64_t value) { return std::to_string(value); }
+
+std::string range(Range value, std::string (*spell)(int64_t)) {
+  std::string least = spell(value.least), most = spell(value.most);
+  return least == most ? most : least + "–" + most;
+}
+
+std::string fixed(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.2f", value);
+  return text;
+}
+
+std::string shapeOf(const GroupReport &group) {
+  std::string text;
+  for (auto [axis, size] : llvm::enumerate(group.shape))
+    text += (axis == 0 ? "" : int64_t(axis) == group.batchAxes ? " × " : "×") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+std::string plural(int64_t count, StringRef what) {
+  return (llvm::Twine(count) + " " + what + (count == 1 ? "" : "s")).str();
+}
+
+} // namespace
+
+std::string explain::toText(const Report &report) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << report.name << ": " << plural(report.parameters, "parameter") << " in "
+     << plural(report.groups.size(), "group") << " on " << plural(report.world.size(), "rank");
+  for (const plan::Mesh &mesh : report.meshes) {
+    os << (&mesh == &report.meshes[0] ? " (" : "; ") << mesh.name << ":";
+    for (auto [axis, size] : llvm::zip(mesh.axes, mesh.sizes))
+      os << ' ' << axis << "=" << size;
+  }
+  os << ")\n\n";
+
+  Table groups({"group", "parameters", "count", "shape", "type", "placements", "route"}, "<<><<<<");
+  for (const GroupReport &group : report.groups)
+    groups.add({group.name, cut(group.pattern, 40), count(int64_t(group.parameters.size())), shapeOf(group),
+                group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
+                group.placements, llvm::join(group.routes, ", ")});
+  groups.print(os);
+
+  os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
+  Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "waves", "why"}, "<<>>>>><");
+  for (const GroupReport &group : report.groups)
+    for (const Alternative &item : group.strategies) {
+      std::string name = (item.chosen ? "* " : "  ") + std::string(plan::name(item.strategy));
+      std::string label = item.chosen ? group.name : "";
+      if (!item.cost) {
+        costs.add({label, name, "", "", "", "", "", item.why});
+        continue;
+      }
+      const Cost &cost = *item.cost;
+      bool computes = cost.flops.most > 0;
+      costs.add({label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
+                 computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
+                 item.chosen && item.strategy != plan::Strategy::Elementwise ? count(group.waves) : "",
+                 item.why});
+    }
+  costs.print(os);
+
+  Cost total = summarize(report.ranks);
+  os << "\nIn all each rank sends " << range(total.bytesSent, bytes) << " in "
+     << range(total.messagesSent, count) << " messages and receives " << range(total.bytesReceived, bytes)
+     << " in " << range(total.messagesReceived, count) << ", in " << plural(report.exchanges, "exchange")
+     << ".\n";
+  if (total.flops.most > 0)
+    os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
+       << " times the mean.\n";
+  os << "The workspace is " << bytes(report.workspace) << " on each rank";
+  if (report.limit > 0)
+    os << "; the limit is " << bytes(report.limit);
+  os << ".\n";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+static llvm::json::Object toJson(const Cost &cost) {
+  auto range = [](Range value) { return llvm::json::Object{{"min", value.least}, {"max", value.most}}; };
+  return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},
+                            {"messages_sent", range(cost.messagesSent)},
+                            {"bytes_received", range(cost.bytesReceived)},
+                            {"messages_received", range(cost.messagesReceived)},
+                            {"flops", range(cost.flops)},
+                            {"balance", cost.balance}};
+}
+
+static llvm::json::Object toJson(const GroupReport &group) {
+  llvm::json::Array strategies;
+  for (const Alternative &item : group.strategies) {
+    llvm::json::Object object{{"strategy", std::string(plan::name(item.strategy))},
+                              {"chosen", item.chosen},
+                              {"legal", item.cost.has_value()}};
+    if (!item.why.empty())
+      object["why"] = item.why;
+    if (item.cost)
+      object["cost"] = toJson(*item.cost);
+    strategies.push_back(std::move(object));
+  }
+  const Alternative &chosen = group.strategies.front();
+  return llvm::json::Object{{"name", group.name},
+                            {"rule", group.rule},
+                            {"routes", llvm::json::Array(group.routes)},
+                            {"parameters", llvm::json::Array(group.parameters)},
+                            {"shape", llvm::json::Array(group.shape)},
+                            {"batch_axes", group.batchAxes},
+                            {"blocks", group.blocks},
+                            {"dtype", group.type},
+                            {"grad_dtype", group.gradientType},
+                            {"placements", group.placements},
+                            {"mesh", group.mesh},
+                            {"strategy", std::string(plan::name(chosen.strategy))},
+                            {"why", chosen.why},
+                            {"waves", group.waves},
+                            {"strategies", std::move(strategies)}};
+}
+
+std::string explain::toJson(const Report &report) {
+  llvm::json::Array groups, ranks, meshes;
+  for (const GroupReport &group : report.groups)
+    groups.push_back(::toJson(group));
+  for (auto [index, cost] : llvm::enumerate(report.ranks))
+    ranks.push_back(llvm::json::Object{{"rank", int64_t(index)},
+                                       {"global_rank", report.world[index]},
+                                       {"messages_sent", cost.messagesSent},
+                                       {"bytes_sent", cost.bytesSent},
+                                       {"messages_received", cost.messagesReceived},
+                                       {"bytes_received", cost.bytesReceived},
+                                       {"flops", cost.flops}});
+  for (const plan::Mesh &mesh : report.meshes)
+    meshes.push_back(llvm::json::Object{{"name", mesh.name},
+                                        {"axes", llvm::json::Array(mesh.axes)},
+                                        {"sizes", llvm::json::Array(mesh.sizes)},
+                                        {"ranks", llvm::json::Array(mesh.ranks)}});
+  llvm::json::Object object{{"name", report.name},
+                            {"chip", report.chip},
+                            {"meshes", std::move(meshes)},
+                            {"world", llvm::json::Array(report.world)},
+                            {"workspace_bytes", report.workspace},
+                            {"exchanges", report.exchanges},
+                            {"groups", std::move(groups)},
+                            {"ranks", std::move(ranks)},
+                            {"total", ::toJson(summarize(report.ranks))}};
+  if (report.limit > 0)
+    object["workspace_limit"] = report.limit;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(object))) << '\n';
+  return text;
+}

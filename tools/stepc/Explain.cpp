@@ -1,0 +1,25 @@
+//===- Explain.cpp - stepc explain -----------------------------------------===//
+
+#include "passes/explain/Explain.h"
+
+#include "tools/stepc/Files.h"
+#include "tools/stepc/Input.h"
+#include "tools/stepc/Pipeline.h"
+
+using namespace stepc;
+using namespace stepc::driver;
+
+int driver::runExplain(const ExplainCommand &command) {
+  Input input;
+  int exitCode = kSuccess;
+  mlir::OwningOpRef<mlir::ModuleOp> module = input.load(command, exitCode);
+  if (!module)
+    return exitCode;
+  if (int code = lowerTo(*module, Level::Scheduled, command, input.report))
+    return code;
+  llvm::FailureOr<explain::Report> report = explain::explain(*module);
+  if (failed(report))
+    return kInternalError;
+  std::string text = command.json ? explain::toJson(*report) : explain::toText(*report);
+  return writeFile(input.report, "-", text) ? kSuccess : kInternalError;
+}
