@@ -115,7 +115,7 @@ private:
 
 Compiled compile(const CompileRequest &request) { return Compilation(request).run(); }
 
-Compiled load(const CompileRequest &request) {
+Compiled link(const CompileRequest &request) {
   Compilation compilation(request);
   Compiled result = compilation.run();
   if (!result.error.empty())
@@ -135,6 +135,17 @@ Compiled load(const CompileRequest &request) {
   if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive, result.path,
                                                request.sanitizeAddress))
     return fail(llvm::toString(std::move(error)));
+  return result;
+}
+
+Compiled load(const CompileRequest &request) {
+  Compiled result = link(request);
+  if (!result.error.empty())
+    return result;
+  auto fail = [&](std::string message) {
+    result.error = std::move(message);
+    return result;
+  };
   void *handle = dlopen(result.path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return fail(dlerror());

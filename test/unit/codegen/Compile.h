@@ -35,6 +35,8 @@ std::string replaced(std::string text, const std::string &from, const std::strin
 
 /// Down to object code, or an error.
 Compiled compile(const CompileRequest &request);
+/// The same, linked.
+Compiled link(const CompileRequest &request);
 /// The same, linked and loaded.
 Compiled load(const CompileRequest &request);
 

@@ -1,0 +1,154 @@
+// RUN: stepc-opt %s --split-input-file --comm-lower-to-kernels=target=cpu:x86-64-v3 | FileCheck %s
+
+// Stages become kernels, one per computation: both groups share theirs, and the second finds its
+// rows of the scalar table behind the first group's two parameters of one column each.
+
+// CHECK: module @sgd attributes {stepc.chip = "x86-64-v3;{{.*}}+avx2{{.*}}"}
+module @sgd {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @Sgd hyperparameters ["lr"] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.route @Sgd rule @Sgd rest patterns [] except [] defaults [1.0e-02] missing_grad error
+  optim.parameter @a shape [5] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
+  optim.parameter @b shape [5] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
+  optim.parameter @c shape [6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
+  optim.group @g0 rule @Sgd parameters [@a, @b] strategy elementwise
+  optim.group @g1 rule @Sgd parameters [@c] strategy elementwise
+  comm.segment @s0 group @g0 all
+  comm.segment @s1 group @g1 all
+
+  // CHECK-NOT: func.func
+  // CHECK: llvm.func @stepc_program_step(%[[CONTEXT:.*]]: !llvm.ptr)
+  // CHECK-SAME: comm.arena_bytes = 128 : i64
+  // CHECK-SAME: stepc.exchanges = []
+  // CHECK-SAME: stepc.launches = [{index = 0 : i64, kind = "group"}, {index = 0 : i64, kind = "chunks"}, {index = 1 : i64, kind = "group"}, {index = 1 : i64, kind = "chunks"}]
+  // CHECK-SAME: stepc.tables = [{kind = "shard_chunks", segment = @s0}, {kind = "shard_chunks", segment = @s1}]
+  // CHECK: %[[ARENA:.*]] = llvm.call @stepc_rt_arena(%[[CONTEXT]])
+  // CHECK: llvm.call @stepc_rt_chunks
+  // CHECK: %[[PARAMETERS:.*]] = llvm.call @stepc_rt_parameters(%[[CONTEXT]])
+  // CHECK: llvm.mlir.addressof @Sgd_scalars
+  // CHECK: llvm.call @stepc_rt_launch_group
+  // CHECK: llvm.mlir.addressof @Sgd_elementwise_f32
+  // CHECK: llvm.call @stepc_rt_launch_chunks
+  // CHECK: llvm.mlir.addressof @Sgd_scalars
+  // CHECK: %[[BACK:.*]] = arith.constant -2 : i64
+  // CHECK: llvm.getelementptr %{{.*}}[%[[BACK]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+  // CHECK: llvm.mlir.addressof @Sgd_elementwise_f32
+  // CHECK: llvm.return
+  func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+    %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32>
+    %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32>
+    %p0 = comm.shards parameter @g0 : !comm.shards<@g0, f32>
+    %q0 = comm.shards gradient @g0 : !comm.shards<@g0, f32>
+    %p1 = comm.shards parameter @g1 : !comm.shards<@g1, f32>
+    %q1 = comm.shards gradient @g1 : !comm.shards<@g1, f32>
+    comm.scalars @g0 outs(%t0 : memref<2x1xf32>) {
+    ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+      comm.yield %lr : f64
+    }
+    comm.stage @s0 over shards to_matrix none ins(%p0, %q0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+        writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32>) {
+    ^bb0(%p: f32, %q: f32, %lr: f32):
+      %d = arith.mulf %lr, %q : f32
+      %n = arith.subf %p, %d : f32
+      comm.yield %n : f32
+    }
+    comm.scalars @g1 outs(%t1 : memref<1x1xf32>) {
+    ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+      comm.yield %lr : f64
+    }
+    comm.stage @s1 over shards to_matrix none ins(%p1, %q1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>)
+        writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32>) {
+    ^bb0(%p: f32, %q: f32, %lr: f32):
+      %d = arith.mulf %lr, %q : f32
+      %n = arith.subf %p, %d : f32
+      comm.yield %n : f32
+    }
+    return
+  }
+}
+
+// The scalars are f64 and rounded once, at the store.
+// CHECK-LABEL: llvm.func internal @Sgd_scalars(
+// CHECK: %[[LR:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f64
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : f64 to f32
+// CHECK: llvm.store %[[ROUNDED]]
+
+// A row of a chunk: 16 at a time, then one by one; all loads before the store.
+// CHECK-LABEL: llvm.func internal @Sgd_elementwise_f32(
+// CHECK: scf.for
+// CHECK: %[[COLUMN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
+// CHECK: %[[WHOLE:.*]] = arith.andi
+// CHECK: scf.for
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]]
+// CHECK: %[[P:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// CHECK: %[[Q:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// CHECK: %[[SPLAT:.*]] = vector.broadcast %[[COLUMN]]
+// CHECK: %[[D:.*]] = arith.mulf %[[SPLAT]], %[[Q]]
+// CHECK: %[[N:.*]] = arith.subf %[[P]], %[[D]]
+// CHECK: llvm.store %[[N]], %{{.*}} {alignment = 4 : i64} : vector<16xf32>
+// CHECK: scf.for %{{.*}} = %[[WHOLE]] to
+// CHECK: arith.mulf %[[COLUMN]], %{{.*}} : f32
+// CHECK-NOT: @Sgd_elementwise_f32_1
+
+// -----
+
+// A stage with an out has two forms: a replica that does not send (staged < 0) stores no out. 16-bit floats
+// travel as integers. An exchange is waited for, and a failed one ends the step.
+
+// CHECK: module @staged
+module @staged {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+  }
+  optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @w shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+  optim.group @g rule @R parameters [@w] strategy owner owners [0]
+  comm.segment @s group @g all
+
+  // CHECK: llvm.func @stepc_program_step
+  // CHECK-SAME: stepc.exchanges = [array<i64: 1>]
+  // CHECK-SAME: stepc.tables = [{from = "send", kind = "shard_chunks", segment = @s}, {element_bytes = 2 : i64, kind = "message", receive_segment = @s, segment = @s}, {element_bytes = 2 : i64, from = "receive", kind = "copy", segment = @s, to = "blocks"}]
+  // CHECK: llvm.call @stepc_rt_states
+  // CHECK: llvm.call @stepc_rt_launch_chunks
+  // CHECK: llvm.call @stepc_rt_exchange_start
+  // CHECK: llvm.call @stepc_rt_exchange_wait
+  // CHECK: %[[FAILED:.*]] = llvm.call @stepc_rt_failed
+  // CHECK: %[[IS:.*]] = arith.cmpi ne, %[[FAILED]]
+  // CHECK: llvm.cond_br %[[IS]], ^[[DONE:.*]], ^[[NEXT:[a-z0-9]+]]
+  // CHECK: ^[[NEXT]]:
+  // CHECK: llvm.call @stepc_rt_copy
+  // CHECK: llvm.br ^[[DONE]]
+  // CHECK: ^[[DONE]]:
+  // CHECK-NEXT: llvm.return
+  func.func @step() attributes {comm.arena_bytes = 192 : i64} {
+    %m = comm.shards state @g "m" : !comm.shards<@g, f32>
+    %n = comm.extent @s to_matrix full send
+    %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16>
+    %r = comm.buffer offset 64 bytes 64 (%n) : memref<?xbf16>
+    %x = comm.buffer offset 128 bytes 64 (%n) : memref<?x4x8xbf16>
+    comm.stage @s over shards to_matrix send ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16>) {
+    ^bb0(%a: f32):
+      %t = arith.truncf %a : f32 to bf16
+      comm.yield %a, %t : f32, bf16
+    }
+    %w = comm.world
+    %token = comm.start %w to_matrix order 0 sends [@s] (%b : memref<?xbf16>) receives [@s] (%r : memref<?xbf16>) kinds [0]
+    comm.wait %token
+    comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xbf16>) outs(%x : memref<?x4x8xbf16>)
+    return
+  }
+}
+
+// CHECK-LABEL: llvm.func internal @R_in_f32_bf16(
+// CHECK: %[[ABSENT:.*]] = arith.cmpi slt
+// CHECK: scf.if %[[ABSENT]] {
+// CHECK: llvm.store %{{.*}} : vector<16xf32>
+// CHECK-NOT: i16
+// CHECK: } else {
+// CHECK: %[[BITS:.*]] = arith.bitcast %{{.*}} : vector<16xbf16> to vector<16xi16>
+// CHECK: llvm.store %[[BITS]], %{{.*}} {alignment = 2 : i64} : vector<16xi16>
