@@ -235,25 +235,45 @@ private:
     return ranks;
   }
 
-  /// Names with `*` for the dotted parts in which they differ; the first and how many, if they
-  /// have nothing in common.
+  /// Names with `*` for what differs in their dotted parts; the first one and "…", if they have
+  /// nothing in common.
   static std::string patternOf(ArrayRef<std::string> names) {
-    SmallVector<StringRef> common;
-    StringRef(names[0]).split(common, '.');
-    bool alike = true, anyEqual = false;
+    SmallVector<StringRef> first;
+    StringRef(names[0]).split(first, '.');
+    // Of each part, what all names begin and end with.
+    SmallVector<size_t> prefix, suffix;
+    SmallVector<bool> equal(first.size(), true);
+    for (StringRef part : first) {
+      prefix.push_back(part.size());
+      suffix.push_back(part.size());
+    }
     for (StringRef name : names) {
       SmallVector<StringRef> parts;
       name.split(parts, '.');
-      alike &= parts.size() == common.size();
-      for (auto [part, other] : llvm::zip(common, parts))
-        if (part != other)
-          part = "*";
+      if (parts.size() != first.size())
+        return names[0] + ", …";
+      for (size_t i = 0; i < parts.size(); ++i) {
+        size_t length = std::min(parts[i].size(), first[i].size()), same = 0;
+        equal[i] = equal[i] && parts[i] == first[i];
+        while (same < std::min(length, prefix[i]) && parts[i][same] == first[i][same])
+          ++same;
+        prefix[i] = same;
+        same = 0;
+        while (same < std::min(length - prefix[i], suffix[i]) &&
+               parts[i][parts[i].size() - 1 - same] == first[i][first[i].size() - 1 - same])
+          ++same;
+        suffix[i] = same;
+      }
     }
-    for (StringRef part : common)
-      anyEqual |= part != "*";
-    if (alike && anyEqual)
-      return llvm::join(common, ".");
-    return names[0] + ", …";
+    std::string pattern;
+    bool anything = false;
+    for (size_t i = 0; i < first.size(); ++i) {
+      pattern += i ? "." : "";
+      pattern += equal[i] ? first[i].str()
+                          : (first[i].take_front(prefix[i]) + "*" + first[i].take_back(suffix[i])).str();
+      anything |= equal[i] || prefix[i] + suffix[i] > 0;
+    }
+    return anything ? pattern : names[0] + ", …";
   }
 
   void describe(optim::GroupOp op) {
