@@ -156,6 +156,9 @@ bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
   if (!isParameter(chunk.parameter))
     return fail("expected parameters of group @" + group.name + ", found parameter " +
                 std::to_string(chunk.parameter));
+  if (chunk.staged < -1)
+    return fail("expected a place in the staged operand or -1, found " +
+                std::to_string(chunk.staged));
   const plan::Parameter &parameter = truth.plan().parameters[chunk.parameter];
   Cut at{-1, 0, 0, 0, 0, 0, 0};
   map.cut({chunk.local, 0, 0, 0, 1, 1}, [&](const Cut &cut) { at = cut; });

@@ -84,6 +84,8 @@ private:
   /// What `rank` says of its message with `peer`; none counts as empty.
   plan::Message message(int64_t rank, int64_t peer) const;
   bool checkWay(const Way &way);
+  /// What a rank packs, it sends: all of it, and nothing beyond.
+  bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
   bool checkReceived(const Way &way, int64_t rank, const Pieces &received,
                      const std::vector<Pieces> &sent);
   bool fail(int64_t table, std::string message, int64_t other = -1);

@@ -1,0 +1,157 @@
+//===- PlanFromIRTest.cpp - A module's plan -------------------------------===//
+
+#include "passes/plan/PlanFromIR.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/plan/Tables.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+using namespace mlir;
+using namespace stepc;
+
+namespace {
+
+class PlanFromIR : public ::testing::Test {
+protected:
+  PlanFromIR() {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                        tensor::TensorDialect, optim::OptimDialect, comm::CommDialect>();
+  }
+  MLIRContext context;
+};
+
+TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(STEPC_LIT_INPUTS "/scheduled.mlir", &context);
+  ASSERT_TRUE(module);
+  FailureOr<ProgramPlan> program = planFromModule(*module);
+  ASSERT_TRUE(succeeded(program));
+  const plan::Plan &plan = program->plan;
+  EXPECT_EQ(plan::validate(plan), "");
+  EXPECT_EQ(plan.name, "tiny");
+  EXPECT_EQ(plan.numerics, "exact");
+  EXPECT_EQ(plan.arenaBytes, 640);
+  ASSERT_EQ(plan.parameters.size(), 3u);
+  EXPECT_EQ(plan.parameters[1].name, "b");
+  EXPECT_EQ(plan.parameters[1].indexInGroup, 1);
+  EXPECT_EQ(plan.groups[0].owners, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(plan.groups[0].strategy, plan::Strategy::Owner);
+  EXPECT_EQ(plan.segments[2].all, true);
+  EXPECT_EQ(plan.exchanges.size(), 4u);
+  EXPECT_TRUE(plan.launches.empty());
+  // Stage in, messages and the same again; elementwise; copy and blocks; copy back, messages, …
+  EXPECT_EQ(plan.tables[0].kind, plan::TableKind::ShardChunks);
+  EXPECT_EQ(plan.tables[0].from, plan::Layout::Send);
+  EXPECT_EQ(plan.tables[1].kind, plan::TableKind::Message);
+  EXPECT_EQ(plan.tables[1].elementBytes, 2);
+  EXPECT_EQ(plan.tables[1].receiveSegment, 0);
+  // The reduction and the stage over blocks share one table.
+  Operation *reduce = nullptr, *stage = nullptr;
+  module->walk([&](Operation *op) {
+    if (isa<optim::BlockReduceOp>(op) && !reduce)
+      reduce = op;
+    auto over = dyn_cast<comm::StageOp>(op);
+    if (over && over.getIteration() == comm::Iteration::Blocks && !stage)
+      stage = op;
+  });
+  EXPECT_EQ(program->table(reduce), program->table(stage));
+  EXPECT_EQ(plan.tables[program->table(stage)].kind, plan::TableKind::BlockChunks);
+}
+
+TEST_F(PlanFromIR, OrdersParametersByGroup) {
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"(
+    module @order {
+      optim.mesh @m axes ["x"] sizes [1] ranks [3]
+      optim.rule @R hyperparameters [] states [] {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %s: f64, %r: f64, %c: f64, %n: f64):
+        optim.yield %g : tensor<?x?xf32>
+      }
+      optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad skip
+      optim.parameter @a shape [2] batch 0 type f32 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
+      optim.parameter @b shape [3] batch 0 type bf16 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
+      optim.parameter @c shape [2] batch 0 type f32 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
+      optim.group @g0 rule @R parameters [@b] strategy elementwise
+      optim.group @g1 rule @R parameters [@c, @a] strategy elementwise
+    })",
+                                                             &context);
+  ASSERT_TRUE(module);
+  FailureOr<ProgramPlan> program = planFromModule(*module);
+  ASSERT_TRUE(succeeded(program));
+  std::vector<std::string> names;
+  for (const plan::Parameter &parameter : program->plan.parameters)
+    names.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"b", "c", "a"}));
+  EXPECT_EQ(program->plan.groups[1].parameters, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(program->plan.groups[0].parameterType, plan::DType::BF16);
+  EXPECT_EQ(program->plan.routes[0].missingGrad, plan::MissingGrad::Skip);
+}
+
+TEST_F(PlanFromIR, RefusesParametersInNoGroupOrTwo) {
+  auto said = [&](const char *groups) {
+    std::string text = R"(
+      module {
+        optim.mesh @m axes ["x"] sizes [1] ranks [0]
+        optim.rule @R hyperparameters [] states [] {
+        ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %s: f64, %r: f64, %c: f64, %n: f64):
+          optim.yield %g : tensor<?x?xf32>
+        }
+        optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+        optim.parameter @a shape [2] batch 0 type f32 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
+    )" + std::string(groups) +
+                       "}";
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module);
+    std::string message;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      message += diagnostic.str();
+      return success();
+    });
+    EXPECT_TRUE(failed(planFromModule(*module)));
+    return message;
+  };
+  EXPECT_EQ(said(""), "'optim.parameter' op expected a group that lists the parameter, found none");
+  EXPECT_EQ(
+      said("optim.group @g0 rule @R parameters [@a]\noptim.group @g1 rule @R parameters [@a]"),
+      "'optim.group' op expected parameters of no other group, found @a");
+}
+
+TEST_F(PlanFromIR, TakesMillisecondsForAThousandParameters) {
+  std::string text = R"(
+    module {
+      optim.mesh @m axes ["x"] sizes [64] ranks [)";
+  for (int i = 0; i < 64; ++i)
+    text += (i ? ", " : "") + std::to_string(i);
+  text += R"(]
+      optim.rule @R hyperparameters [] states [] {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %s: f64, %r: f64, %c: f64, %n: f64):
+        optim.yield %g : tensor<?x?xf32>
+      }
+      optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+)";
+  std::string list;
+  for (int i = 0; i < 1000; ++i) {
+    std::string name = "@w" + std::to_string(i);
+    list += (i ? ", " : "") + name;
+    text += "optim.parameter " + name +
+            " shape [64, 64] batch 0 type f32 gradient f32 mesh @m placements [#optim.shard<0>] "
+            "aliases [] route @route\n";
+  }
+  text += "optim.group @g rule @R parameters [" + list + "]\n}";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  ASSERT_TRUE(module);
+  auto begin = std::chrono::steady_clock::now();
+  FailureOr<ProgramPlan> program = planFromModule(*module);
+  std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(succeeded(program));
+  // Generous: a look-up per parameter through the module would take seconds.
+  EXPECT_LT(taken.count(), 0.2);
+}
+
+} // namespace

@@ -1,0 +1,176 @@
+//===- VerifyPlanTest.cpp - Random programs and tables that lie -----------===//
+//
+// Random programs are accepted. One change in one row of one rank's tables, and
+// they are refused: whatever the change was.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RandomProgram.h"
+
+#include "passes/verify/Verify.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+using namespace mlir;
+using namespace stepc;
+using test::draw;
+using test::Random;
+
+namespace {
+
+/// A change of one row.
+struct Mutation {
+  int64_t table, rank;
+  std::string what;
+  plan::RankTable rows;
+};
+
+class RandomPrograms : public ::testing::Test {
+protected:
+  RandomPrograms() : random(seed()) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, math::MathDialect,
+                        tensor::TensorDialect, optim::OptimDialect, comm::CommDialect>();
+  }
+  static uint64_t seed() {
+    const char *given = std::getenv("STEPC_SEED");
+    uint64_t seed = given ? std::stoull(given) : 20250314;
+    std::cout << "STEPC_SEED=" << seed << "\n";
+    return seed;
+  }
+
+  /// Draws a change of a row that says something; nothing for an empty table.
+  std::optional<Mutation> mutate(const plan::Plan &plan) {
+    Mutation m;
+    m.table = draw(random, 0, int64_t(plan.tables.size()) - 1);
+    m.rank = draw(random, 0, int64_t(plan.world().size()) - 1);
+    const plan::Table &table = plan.tables[m.table];
+    m.rows = plan::expandTable(plan, table, m.rank);
+    bool changed = table.kind == plan::TableKind::Message ? mutate(m, m.rows.messages)
+                   : table.kind == plan::TableKind::Copy  ? mutate(m, m.rows.copies)
+                                                          : mutate(m, m.rows.chunks, table);
+    return changed ? std::optional(m) : std::nullopt;
+  }
+
+  template <typename Row, typename... Extra>
+  bool mutate(Mutation &m, std::vector<Row> &rows, const Extra &...extra) {
+    if (rows.empty())
+      return false;
+    size_t at = size_t(draw(random, 0, int64_t(rows.size()) - 1));
+    switch (draw(random, 0, 3)) {
+    case 0:
+      m.what = "a row dropped";
+      rows.erase(rows.begin() + at);
+      return true;
+    case 1:
+      m.what = "a row doubled";
+      rows.insert(rows.begin() + at, rows[at]);
+      return true;
+    default:
+      return shift(m, rows[at], extra...);
+    }
+  }
+
+  /// Adds ±1 to one of the numbers.
+  bool shift(Mutation &m, std::vector<std::pair<const char *, int64_t *>> fields) {
+    auto [name, field] = fields[draw(random, 0, int64_t(fields.size()) - 1)];
+    int64_t by = draw(random, 0, 1) ? 1 : -1;
+    m.what = std::string(name) + (by > 0 ? " + 1" : " - 1");
+    *field += by;
+    return true;
+  }
+  bool shift(Mutation &m, plan::Chunk &c, const plan::Table &table) {
+    std::vector<std::pair<const char *, int64_t *>> fields = {
+        {"parameter", &c.parameter}, {"block", &c.block}, {"row", &c.row}, {"col", &c.col},
+        {"rows", &c.rows},           {"cols", &c.cols}};
+    bool overShards = table.kind == plan::TableKind::ShardChunks;
+    if (overShards)
+      fields.push_back({"local", &c.local});
+    else
+      fields.push_back({"slot", &c.slot});
+    if (table.from != plan::Layout::None || !overShards)
+      fields.push_back({"staged", &c.staged});
+    if (overShards && c.rows > 1)
+      fields.push_back({"local stride", &c.localStride});
+    if (c.rows > 1 && c.staged >= 0 && (table.from != plan::Layout::None || !overShards))
+      fields.push_back({"staged stride", &c.stagedStride});
+    return shift(m, fields);
+  }
+  bool shift(Mutation &m, plan::CopyRow &c) {
+    std::vector<std::pair<const char *, int64_t *>> fields = {{"parameter", &c.parameter},
+                                                              {"rows", &c.rows},
+                                                              {"cols", &c.cols},
+                                                              {"source", &c.source},
+                                                              {"target", &c.target}};
+    if (c.rows > 1) {
+      fields.push_back({"source stride", &c.sourceStride});
+      fields.push_back({"target stride", &c.targetStride});
+    }
+    return shift(m, fields);
+  }
+  bool shift(Mutation &m, plan::Message &c) {
+    std::vector<std::pair<const char *, int64_t *>> fields = {
+        {"peer", &c.peer}, {"send count", &c.sendCount}, {"receive count", &c.receiveCount}};
+    if (c.sendCount)
+      fields.push_back({"send offset", &c.sendOffset});
+    if (c.receiveCount)
+      fields.push_back({"receive offset", &c.receiveOffset});
+    return shift(m, fields);
+  }
+
+  MLIRContext context;
+  Random random;
+};
+
+TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
+  constexpr int kPrograms = 200, kMutations = 12;
+  std::map<std::string, int> histogram;
+  for (int i = 0; i < kPrograms; ++i) {
+    std::string text = test::randomProgram(random, histogram);
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(module) << text;
+    ASSERT_TRUE(succeeded(verify::verifyPlan(*module))) << text;
+
+    FailureOr<ProgramPlan> program = planFromModule(*module);
+    ASSERT_TRUE(succeeded(program));
+    for (int k = 0; k < kMutations; ++k) {
+      std::optional<Mutation> mutation = mutate(program->plan);
+      if (!mutation)
+        continue;
+      auto lie = [&](const plan::Plan &plan) -> verify::Expand {
+        return [&](int64_t table, int64_t rank) {
+          return table == mutation->table && rank == mutation->rank
+                     ? mutation->rows
+                     : plan::expandTable(plan, plan.tables[table], rank);
+        };
+      };
+      std::string said;
+      ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+        said += diagnostic.str();
+        return success();
+      });
+      LogicalResult result = verify::verifyPlan(*module, lie);
+      const plan::Table &table = program->plan.tables[mutation->table];
+      ASSERT_TRUE(failed(result)) << mutation->what << " in table " << mutation->table
+                                  << " of kind " << int64_t(table.kind) << " on rank "
+                                  << mutation->rank << "\n"
+                                  << text;
+      ASSERT_FALSE(said.empty());
+      ++histogram["refused: " + mutation->what];
+    }
+  }
+  for (auto &[what, count] : histogram)
+    std::cout << "  " << what << ": " << count << "\n";
+  for (const char *what : {"strategy owner", "strategy gather", "strategy local",
+                           "strategy elementwise", "mesh axes 3", "placement _S", "waves 3",
+                           "batched", "state rows", "state cols", "state one"})
+    EXPECT_GE(histogram[what], 15) << what;
+}
+
+} // namespace
