@@ -113,7 +113,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">]> {
                        Optim_MissingGrad:$missing_grad);
   let assemblyFormat = [{
     $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
-    `defaults` $defaults `missing_grad` $missing_grad attr-dict
+    `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
@@ -206,7 +206,7 @@ def Optim_BroadcastOp : Optim_Op<"broadcast", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Optim_LerpOp : Optim_Op<"lerp", [Pure, SameOperandsAndResultType]> {
+def Optim_LerpOp : Optim_Op<"lerp", [Pure, AllTypesMatch<["from", "to", "weight", "result"]>]> {
   let summary = "linear interpolation: from + weight · (to − from)";
   let description = [{Rounds as sub, mul, add. Expanded by `optim-expand-named`.}];
   let arguments = (ins FloatTensor:$from, FloatTensor:$to, FloatTensor:$weight);
@@ -214,7 +214,7 @@ def Optim_LerpOp : Optim_Op<"lerp", [Pure, SameOperandsAndResultType]> {
   let assemblyFormat = "$from `,` $to `,` $weight attr-dict `:` type($result)";
 }
 
-def Optim_MomentumOp : Optim_Op<"momentum", [Pure, SameOperandsAndResultType]> {
+def Optim_MomentumOp : Optim_Op<"momentum", [Pure, AllTypesMatch<["state", "gradient", "decay", "result"]>]> {
   let summary = "classical momentum: decay · state + gradient";
   let description = [{Rounds as mul, add. Expanded by `optim-expand-named`.}];
   let arguments = (ins FloatTensor:$state, FloatTensor:$gradient, FloatTensor:$decay);
@@ -234,11 +234,12 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
   let description = [{
     Over columns gives one value per row, over rows one per column, over both one per block: the result's
-    type tells which. f32; the order of additions depends on the block's shape alone: each row (for a
-    rows result) or the block (for one: rows first, then the row values) is summed in 16 interleaved
-    partial sums that are then added pairwise; a cols result adds rows in order in 16 interleaved partial
-    sums of rows, then pairwise. `mean` divides by the count, `rms` is the root of the mean of squares, `norm` the root
-    of the sum of squares; `max` propagates NaN.
+    type tells which. All in f32, in an order that the block's shape alone fixes. A chain of values x0, x1, … has 16
+    partial results, each starting at +0 (`max`: at −∞); partial j takes x_j, x_(j+16), … in order, then partial j takes
+    partial j + 8 for j < 8, and so with 4, 2 and 1. A rows result is a chain along each row, a cols result one
+    down each column, a one result the chain of all rows' chains. `mean` and `rms` divide a chain's result by
+    the count (rounded to f32), `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root
+    last. `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
 
     ```mlir
     %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
@@ -251,14 +252,14 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, SameOperandsAndResultType]> {
+def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "Newton–Schulz orthogonalization of each block";
   let description = [{
     One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
     (‖X‖_F as `optim.reduce norm`), rounded to the operand type; then per coefficient (a, b, c):
     A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order by fused
     multiply-add, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
-    c = 0 the product A A is skipped and B = b · A. A is symmetric in bits.
+    c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
     Source: Jordan et al., Muon (2024); coefficients as given.
 
     ```mlir
@@ -292,15 +293,19 @@ def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
   let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
     Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
-    addend and out m × n. f32 accumulation over k in increasing order by fused multiply-add;
-    epilogue in f32 as round(alpha · acc) + round(beta · addend) (a factor of 1 multiplies nothing); rounded to out's
-    type. `symmetric`: the result is symmetric, so only its lower half is computed and mirrored.
+    addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over k in increasing order
+    (of a product and a sum, both rounded, where the chip has no fused multiply-add); the epilogue in f32 is
+    round(alpha · acc) + round(beta · addend), alpha and beta rounded to f32 first (a factor of 1 multiplies nothing),
+    rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0). `symmetric`: the result is symmetric,
+    so only elements on and below the diagonal are computed, with their addends, and mirrored.
 
     ```mlir
-    %a = optim.product %x, %x {alpha = 1.0, transpose_rhs, symmetric}
-      outs(%init) scratch(%s) : (tensor<?x8x16xbf16>, tensor<?x8x16xbf16>) -> tensor<?x8x8xbf16>
+    %a, %p = optim.product @g0 %x, %x outs(%init, %packed : tensor<?x8x8xbf16>, tensor<?x1x1024xf32>)
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+      : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x1024xf32>
     ```
-    Constraints: ranks 3; extents agree; `symmetric` needs m = n. `scratch` is target memory for packed operands.
+    Constraints: ranks 3; extents agree; `symmetric` needs m = n. The second out is the target's memory for packed
+    operands: as many f32 per block as `productScratchElements` says.
   }];
   let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
                        Optional<FloatTensorOrMemRef>:$addend,

@@ -110,8 +110,6 @@ private:
   int64_t lanes;
 };
 
-std::string typeName(Type type) { return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16"; }
-
 } // namespace
 
 Kernel packKernel(ModuleOp module, const ProductSpec &spec) {

@@ -16,13 +16,18 @@ struct ProductSpec {
   mlir::Location loc;
 };
 
+inline std::string typeName(mlir::Type type) {
+  return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";
+}
+
 struct Kernel {
   mlir::LLVM::LLVMFuncOp function;
   int64_t itemsPerBlock;
 };
 
-/// tile(left panel, right panel, k, tile): one tile over the whole k, into f32 [rowStride][tileCols].
-mlir::LLVM::LLVMFuncOp tileFunction(mlir::ModuleOp module, const ProductSpec &spec);
+/// tile(left panel, right panel, k, tile): the first `cols` columns of one tile over the whole k,
+/// into f32 [rowStride][tileCols].
+mlir::LLVM::LLVMFuncOp tileFunction(mlir::ModuleOp module, const ProductSpec &spec, int64_t cols);
 
 /// (lhs, rhs, scratch): packs both operands of every slot, as exact f32.
 Kernel packKernel(mlir::ModuleOp module, const ProductSpec &spec);

@@ -2,6 +2,7 @@
 
 #include "passes/kernels/products/Contiguous.h"
 #include "passes/kernels/products/Products.h"
+#include "passes/kernels/products/Tiling.h"
 #include "passes/kernels/products/VectorBuilder.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -20,8 +21,6 @@ constexpr int64_t kPartials = 16;
 /// Elements that make an item worth a thread's while.
 constexpr int64_t kItemElements = 1 << 14;
 constexpr int64_t kItemColumns = 64;
-
-int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Reducer {
 public:

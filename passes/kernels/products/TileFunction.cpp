@@ -6,10 +6,10 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec) {
+LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec, int64_t cols) {
   const Tiling &tiling = spec.tiling;
   // Packed operands are f32 whatever they were, so all products of a chip share this.
-  std::string name = "stepc_product_tile_" + tiling.chip();
+  std::string name = "stepc_product_tile_" + tiling.chip() + "_" + std::to_string(cols);
   if (auto known = findKernel(module, name))
     return known;
   VectorBuilder builder(module.getContext(), spec.loc);
@@ -20,7 +20,7 @@ LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec) {
   auto arguments = function.getArguments();
   Value left = arguments[0], right = arguments[1], k = arguments[2], tile = arguments[3];
 
-  int64_t vectors = tiling.tileCols / tiling.lanes;
+  int64_t vectors = cols / tiling.lanes;
   VectorType type = builder.vector(tiling.lanes);
   SmallVector<Value> zeros(tiling.tileRows * vectors, builder.number(type, 0.0f));
   auto loop = scf::ForOp::create(builder, builder.loc, builder.constant(0), k, builder.constant(1), zeros);
@@ -41,8 +41,10 @@ LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec) {
     }
     scf::YieldOp::create(builder, builder.loc, sums);
   }
-  for (auto [i, sum] : llvm::enumerate(loop.getResults()))
-    builder.write(f32, sum, builder.address(tile, f32, int64_t(i) * tiling.lanes));
+  for (int64_t i = 0; i < tiling.tileRows; ++i)
+    for (int64_t j = 0; j < vectors; ++j)
+      builder.write(f32, loop.getResult(i * vectors + j),
+                    builder.address(tile, f32, i * tiling.tileCols + j * tiling.lanes));
   return function;
 }
 

@@ -12,7 +12,9 @@ namespace {
 
 class TilesEmitter {
 public:
-  TilesEmitter(const ProductSpec &spec, VectorBuilder &builder, LLVM::LLVMFuncOp tileFunction)
+  using TileFunction = function_ref<LLVM::LLVMFuncOp(int64_t cols)>;
+
+  TilesEmitter(const ProductSpec &spec, VectorBuilder &builder, TileFunction tileFunction)
       : spec(spec), t(spec.tiling), b(builder), tileFunction(tileFunction) {}
 
   int64_t items() const {
@@ -46,8 +48,15 @@ public:
           row0 = b.mul(i, t.tileRows);
           column0 = b.mul(j, t.tileCols);
           auto compute = [&] {
-            LLVM::CallOp::create(b, b.loc, tileFunction,
-                                 ValueRange{leftPanel, rightPanel, b.constant(t.k), tile});
+            auto call = [&](LLVM::LLVMFuncOp function) {
+              LLVM::CallOp::create(b, b.loc, function,
+                                   ValueRange{leftPanel, rightPanel, b.constant(t.k), tile});
+            };
+            // Half of a tile on the diagonal or at the right edge is often not asked for.
+            Value end = spec.symmetric ? b.smaller(b.add(row0, t.tileRows), t.n) : b.constant(t.n);
+            b.when(
+                b.atMost(end, b.add(column0, t.tileCols / 2)),
+                [&] { call(tileFunction(t.tileCols / 2)); }, [&] { call(tileFunction(t.tileCols)); });
             finish();
           };
           if (!spec.symmetric)
@@ -187,11 +196,9 @@ private:
   const ProductSpec &spec;
   const Tiling &t;
   VectorBuilder &b;
-  LLVM::LLVMFuncOp tileFunction;
+  TileFunction tileFunction;
   Value tile, outBlock, addendBlock, row0, column0;
 };
-
-std::string typeName(Type type) { return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16"; }
 
 } // namespace
 
@@ -203,8 +210,8 @@ Kernel tilesKernel(ModuleOp module, const ProductSpec &spec) {
                     llvm::bit_cast<uint32_t>(spec.alpha));
   if (spec.addend)
     name += llvm::formatv("_{0}_{1:x-}", typeName(spec.addend), llvm::bit_cast<uint32_t>(spec.beta));
-  LLVM::LLVMFuncOp tile = tileFunction(module, spec);
   VectorBuilder builder(module.getContext(), spec.loc);
+  auto tile = [&](int64_t cols) { return tileFunction(module, spec, cols); };
   TilesEmitter emitter(spec, builder, tile);
   if (auto known = findKernel(module, name))
     return {known, emitter.items()};
