@@ -6,6 +6,22 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
+/// All digits of each value, and NaN as its bits: the array's own form loses both.
+static void printDefaults(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr defaults) {
+  printer << '[';
+  llvm::interleaveComma(defaults.asArrayRef(), printer,
+                        [&](double value) { printer.printFloat(APFloat(value)); });
+  printer << ']';
+}
+static ParseResult parseDefaults(OpAsmParser &parser, DenseF64ArrayAttr &defaults) {
+  SmallVector<double> values;
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&] { return parser.parseFloat(values.emplace_back()); }))
+    return failure();
+  defaults = parser.getBuilder().getDenseF64ArrayAttr(values);
+  return success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/optim/OptimOps.cpp.inc"
 
