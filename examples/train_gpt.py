@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import multiprocessing
 import sysconfig
 import tempfile
 import time
@@ -272,7 +273,11 @@ def main() -> None:
     count = sum(p.numel() for p in make_model(options).parameters())
     print(f"GPT with {count / 1e6:.2f}M parameters, compiler {stepc.find_compiler()}")
     with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(train_sharded, (options, folder), nprocs=options.ranks)
+        # A fork server imports torch once for all ranks.
+        multiprocessing.set_forkserver_preload(["torch.distributed.fsdp", "stepc.torch"])
+        mp.start_processes(
+            train_sharded, (options, folder), options.ranks, start_method="forkserver"
+        )
         result = json.loads(Path(folder, "result.json").read_text())
     unsharded, torch_seconds = train_unsharded(options)
     sharded = result["losses"]

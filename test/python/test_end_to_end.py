@@ -102,9 +102,9 @@ def shards(model, optimizer):
     return result
 
 
-def reference(dtype, steps, master):
+def reference(dtype, steps, master, **options):
     model = Net(dtype)
-    optimizer = Optimizer(model.named_parameters(), spec(BOTH, master))
+    optimizer = Optimizer(model.named_parameters(), spec(BOTH, master), **options)
     for step in range(steps):
         set_gradients(model, step)
         optimizer.step()
@@ -246,7 +246,8 @@ def test_missing_gradients_follow_the_route(real):
 
 def _layouts(rank, dtype, master):
     """The same steps under FSDP2, HSDP and FSDP2 + TP: the bits of one rank."""
-    expected = reference_on_one(dtype, 3, master)
+    alone = [dist.new_group([one]) for one in range(4)][rank]
+    expected = reference(dtype, 3, master, process_group=alone)
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
     for layout in ("fsdp", "hsdp", "tp"):
         model = Net(dtype)
@@ -268,18 +269,6 @@ def _layouts(rank, dtype, master):
         executed, planned = optimizer.counters()
         assert executed == planned
     return True
-
-
-def reference_on_one(dtype, steps, master):
-    """The single-rank result, computed on every rank in a group of its own."""
-    groups = [dist.new_group([one]) for one in range(dist.get_world_size())]
-    model = Net(dtype)
-    optimizer = Optimizer(model.named_parameters(), spec(BOTH, master),
-                          process_group=groups[dist.get_rank()])  # fmt: skip
-    for step in range(steps):
-        set_gradients(model, step)
-        optimizer.step()
-    return shards(model, optimizer)
 
 
 @pytest.mark.parametrize(("dtype", "master"), [(torch.float32, False), (torch.bfloat16, True)])
@@ -400,5 +389,7 @@ def test_the_example_trains(real, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "train_gpt.png").stat().st_size > 5000
     line = next(x for x in done.stdout.splitlines() if x.startswith("largest difference"))
-    assert math.isfinite(float(line.split()[-1])) and float(line.split()[-1]) < 1e-3
+    # Rounding alone gives 5e-7 (as does splitting the batch in plain torch); a momentum that is wrong
+    # by 1e-4 gives 4e-5 in 15 steps.
+    assert math.isfinite(float(line.split()[-1])) and float(line.split()[-1]) < 5e-6
     assert "loss plot:" in done.stdout and "Muon" in done.stdout

@@ -124,7 +124,7 @@ def random_batch(seed, count):
         rule = source.choice(fit or rules)
         if rule.elementwise:
             strategy = "elementwise"
-        layout = random_layout(source, meshes[source.randrange(3)], rule.matrix,
+        layout = random_layout(source, meshes[source.randrange(3)], rule,
                                batched=source.random() < 0.3, whole=strategy == "local")  # fmt: skip
         dtype = source.choice(DTYPES)
         other = source.choice(DTYPES) if source.random() < 0.5 else dtype

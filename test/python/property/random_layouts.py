@@ -102,8 +102,8 @@ def random_meshes(random, total):
     return meshes
 
 
-def random_shape(random, matrix, batched):
-    """(shape, batch axes)."""
+def random_shape(random, matrix, batched, elementwise):
+    """(shape, batch axes). Only elementwise rules may have three axes of which none is declared."""
 
     def size(most=40):
         return random.choice([random.randint(1, 7), random.randint(1, most)])
@@ -113,21 +113,21 @@ def random_shape(random, matrix, batched):
         return (*lead, size(20), size(20)), len(lead)
     if matrix:
         return (size(), size()), 0
-    return tuple(size(12 if n > 2 else 40) for n in [random.choice([0, 1, 1, 1, 2, 2, 3])] for _ in range(n)), 0
+    axes = random.choice([0, 1, 1, 2, 3] if elementwise else [0, 1, 1, 2])
+    return tuple(size(12 if axes > 2 else 40) for _ in range(axes)), 0
 
 
 def random_placements(random, mesh, dims):
     """One placement per axis; `dims` are those that may be cut. Several axes may cut one of them, in
     any order."""
     chosen = [random.choice(dims) if dims and random.random() < 0.75 else None for _ in mesh.sizes]
-    if dims and random.random() < 0.35:  # all on one dimension: strided shards
-        chosen = [dims[0] if one is not None else None for one in chosen]
-    if dims and random.random() < 0.2:
+    strided = dims and random.random() < 0.5  # all on one dimension, later axes first
+    if strided:
         chosen = [random.choice(dims)] * len(mesh.sizes)
     placements = ["R"] * len(mesh.sizes)
     for dim in set(chosen) - {None}:
         axes = [axis for axis, one in enumerate(chosen) if one == dim]
-        order = random.sample(axes, len(axes))
+        order = axes[::-1] if strided else random.sample(axes, len(axes))
         for axis in axes:
             before = [a for a in order[: order.index(axis)] if a > axis]
             factor = math.prod(mesh.sizes[a] for a in before)
@@ -135,8 +135,8 @@ def random_placements(random, mesh, dims):
     return placements
 
 
-def random_layout(random, mesh, matrix, batched, whole):
+def random_layout(random, mesh, rule, batched, whole):
     """`whole`: matrices are not cut, as strategy local needs."""
-    shape, batch = random_shape(random, matrix, batched)
+    shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
     return Layout(mesh, shape, batch, random_placements(random, mesh, dims))
