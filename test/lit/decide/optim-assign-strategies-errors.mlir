@@ -1,0 +1,69 @@
+// What a forced strategy may not say.
+// RUN: split-file %s %t
+// DEFINE: %{force} =
+// DEFINE: %{run} = not stepc-opt %t/module.mlir --mlir-print-op-on-diagnostic=false -o /dev/null --optim-assign-strategies=force=%{force} 2>&1 | FileCheck %s --check-prefix
+
+// Local needs whole blocks on every rank.
+// REDEFINE: %{force} = b=local
+// RUN: %{run} LOCAL
+// LOCAL: error: expected whole blocks on every rank to force local on 'b', found placements [S(0)] that cut them
+
+// A group is handled in one way.
+// REDEFINE: %{force} = c1=gather,c2=owner
+// RUN: %{run} CONFLICT
+// CONFLICT: error: expected one strategy for the parameters of group c, found that 'c1' and 'c2' are forced to different ones
+
+// Half of a group cannot be forced.
+// REDEFINE: %{force} = c1=gather
+// RUN: %{run} HALF
+// HALF: error: expected one strategy for the parameters of group c, found that 'c1' and 'c2' are forced to different ones
+
+// A pattern that matches nothing is a typing error.
+// REDEFINE: %{force} = layer.*=owner
+// RUN: %{run} UNMATCHED
+// UNMATCHED: error: expected strategy pattern "layer.*" to match a parameter, found none
+
+// There are three strategies to force.
+// REDEFINE: %{force} = b=nowhere
+// RUN: %{run} UNKNOWN
+// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "b=nowhere"
+
+// Elementwise is not chosen; it follows from the rule.
+// REDEFINE: %{force} = b=elementwise
+// RUN: %{run} ELEMENTWISE
+// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "b=elementwise"
+
+// A strategy comes after the pattern.
+// REDEFINE: %{force} = owner
+// RUN: %{run} BARE
+// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "owner"
+
+// A pattern that is no glob.
+// REDEFINE: %{force} = [b=owner
+// RUN: %{run} GLOB
+// GLOB: error: expected a pattern, found "[b":
+
+// A rule without matrix operations has nothing to force.
+// REDEFINE: %{force} = p=owner
+// RUN: %{run} NONE
+// NONE: error: expected a rule with matrix operations to force a strategy on 'p', found rule Plain, which needs no communication
+
+//--- module.mlir
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @p shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c1 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c2 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @p rule @Plain parameters [@p]
+optim.group @b rule @Matrix parameters [@b]
+optim.group @c rule @Matrix parameters [@c1, @c2]

@@ -1,0 +1,44 @@
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies | FileCheck %s
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies='force=b*=owner,b2=gather,r=local' | FileCheck %s --check-prefixes FORCED
+
+// Each strategy, with its reason: none for a rule without matrix operations; local where blocks are whole, as on
+// replicas or with one expert per rank; owner where ranks share a block. Forced ones say what forced them, the last
+// pattern holds, and what no pattern names is as before.
+// CHECK-LABEL: @strategies
+// CHECK: optim.group @plain {{.*}} strategy elementwise reason "no operation needs a whole matrix"
+// CHECK: optim.group @replicated {{.*}} strategy local reason "each block is whole on its rank"
+// CHECK: optim.group @experts {{.*}} strategy local reason "each block is whole on its rank"
+// CHECK: optim.group @sharded {{.*}} strategy owner reason "blocks span ranks: exact routes to a balanced owner"
+// CHECK: optim.group @columns {{.*}} strategy owner reason
+// CHECK: optim.group @set {{.*}} strategy gather{{$}}
+// FORCED-LABEL: @strategies
+// FORCED: optim.group @plain {{.*}} strategy elementwise
+// FORCED: optim.group @replicated {{.*}} strategy local reason "forced by 'r=local'"
+// FORCED: optim.group @experts {{.*}} strategy local reason "each block
+// FORCED: optim.group @sharded {{.*}} strategy owner reason "forced by 'b*=owner'"
+// FORCED: optim.group @columns {{.*}} strategy gather reason "forced by 'b2=gather'"
+module @strategies {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @p shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @r shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @x shape [4, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b1 shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b2 shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+optim.parameter @s shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+optim.group @plain rule @Plain parameters [@p]
+optim.group @replicated rule @Matrix parameters [@r]
+optim.group @experts rule @Matrix parameters [@x]
+optim.group @sharded rule @Matrix parameters [@b1]
+optim.group @columns rule @Matrix parameters [@b2]
+optim.group @set rule @Matrix parameters [@s] strategy gather
+}

@@ -1,0 +1,164 @@
+// RUN: stepc-opt %s --optim-cut-spaces | FileCheck %s
+
+// Muon crosses at its casts to bf16, two bytes per element each way; the momentum is stored on the way in.
+// CHECK-LABEL: optim.rule @Muon
+// CHECK: arith.mulf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: arith.truncf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.extf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.subf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2, 0>}
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %t = arith.mulf %s, %m : tensor<?x?xf32>
+  %m1 = arith.addf %t, %grad : tensor<?x?xf32>
+  %c = arith.truncf %m1 : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xbf16>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
+  %d = arith.mulf %s, %f : tensor<?x?xf32>
+  %p = arith.subf %param, %d : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// Without an operation that needs whole blocks all is on shards, and there is one place to store.
+// CHECK-LABEL: optim.rule @Elementwise
+// CHECK: arith.subf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 0, 0>}
+optim.rule @Elementwise hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %m1 = arith.subf %m, %grad : tensor<?x?xf32>
+  %p = arith.addf %param, %m1 : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// Row statistics stay whole: squares, their mean, the state, its broadcast and the division are in matrix space, and one
+// value crosses each way.
+// CHECK-LABEL: optim.rule @NorMuon
+// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 1 : i64} : tensor<?x1xf32>
+// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.divf {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.subf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2, 1>}
+optim.rule @NorMuon hyperparameters ["lr"] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %q = arith.mulf %o, %o : tensor<?x?xf32>
+  %r = optim.reduce mean %q : tensor<?x?xf32> to tensor<?x1xf32>
+  %v1 = arith.addf %v, %r : tensor<?x1xf32>
+  %b = optim.broadcast %v1 : tensor<?x1xf32> to tensor<?x?xf32>
+  %n = arith.divf %o, %b : tensor<?x?xf32>
+  %p = arith.subf %param, %n : tensor<?x?xf32>
+  optim.yield %p, %v1 : tensor<?x?xf32>, tensor<?x1xf32>
+}
+
+// The parameter's update reads the old momentum after the exchange, so the new one is stored there too.
+// CHECK-LABEL: optim.rule @OldState
+// CHECK: arith.addf {{.*}} {optim.space = 0 : i64}
+// CHECK: arith.subf {{.*}} {optim.space = 2 : i64}
+// CHECK: optim.yield {{.*}} {optim.writes = array<i64: 2, 2>}
+optim.rule @OldState hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %m1 = arith.addf %m, %grad : tensor<?x?xf32>
+  %o = optim.orthogonalize %m1 coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %p = arith.subf %o, %m : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// The gradient itself crosses when nothing comes before.
+// CHECK-LABEL: optim.rule @GradientOnly
+// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2>}
+optim.rule @GradientOnly hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+
+// What lies between two orthogonalizes stays in matrix space.
+// CHECK-LABEL: optim.rule @Twice
+// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.negf {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 2 : i64}
+optim.rule @Twice hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %n = arith.negf %o : tensor<?x?xf32>
+  %o2 = optim.orthogonalize %n coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %p = arith.addf %param, %o2 : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// A parameter or state that is yielded as it came is not written anywhere.
+// CHECK-LABEL: optim.rule @Kept
+// CHECK: optim.yield {{.*}} {optim.writes = array<i64: -1, -1>}
+optim.rule @Kept hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// Of two operands the sum crosses, once, and not both: the cut takes the fewest bytes.
+// CHECK-LABEL: optim.rule @FewestBytes
+// CHECK: arith.mulf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.orthogonalize
+optim.rule @FewestBytes hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %a = arith.mulf %m, %grad : tensor<?x?xf32>
+  %b = arith.addf %a, %grad : tensor<?x?xf32>
+  %r = optim.reduce sum %b : tensor<?x?xf32> to tensor<?x1xf32>
+  %f = optim.broadcast %r : tensor<?x1xf32> to tensor<?x?xf32>
+  %c = arith.mulf %b, %f : tensor<?x?xf32>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// A cast that widens happens where it is cheap: the bf16 value crosses, the f32 one is made there.
+// CHECK-LABEL: optim.rule @WidenAfter
+// CHECK: arith.truncf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: arith.extf {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+optim.rule @WidenAfter hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %h = arith.truncf %grad : tensor<?x?xf32> to tensor<?x?xbf16>
+  %w = arith.extf %h : tensor<?x?xbf16> to tensor<?x?xf32>
+  %r = optim.reduce sum %w : tensor<?x?xf32> to tensor<?x1xf32>
+  %f = optim.broadcast %r : tensor<?x1xf32> to tensor<?x?xf32>
+  %p = arith.mulf %param, %f : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// Where bytes tie, work stays on the shards, which are many.
+// CHECK-LABEL: optim.rule @Tie
+// CHECK: arith.negf {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.negf {{.*}} {optim.space = 2 : i64}
+optim.rule @Tie hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %n = arith.negf %grad : tensor<?x?xf32>
+  %o = optim.orthogonalize %n coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %p = arith.negf %o : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// A condition never crosses: comparison and selection are in one space.
+// CHECK-LABEL: optim.rule @Condition
+// CHECK: arith.cmpf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = 2 : i64}
+optim.rule @Condition hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %k = arith.cmpf ogt, %o, %grad : tensor<?x?xf32>
+  %p = arith.select %k, %o, %grad : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}

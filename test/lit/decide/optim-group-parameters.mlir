@@ -1,0 +1,59 @@
+// RUN: stepc-opt %s -split-input-file --optim-group-parameters | FileCheck %s
+
+// Groups are equal in rule, shape, batch, types, mesh and placements, whatever the route; they are numbered as their
+// first parameters stand.
+// CHECK-LABEL: @differences
+// CHECK: optim.group @group.0 rule @Plain parameters [@a, @e, @tied]
+// CHECK-NEXT: optim.group @group.1 rule @Other parameters [@rule]
+// CHECK-NEXT: optim.group @group.2 rule @Plain parameters [@shape]
+// CHECK-NEXT: optim.group @group.3 rule @Plain parameters [@type]
+// CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@gradient]
+// CHECK-NEXT: optim.group @group.5 rule @Plain parameters [@mesh]
+// CHECK-NEXT: optim.group @group.6 rule @Plain parameters [@placement]
+// CHECK-NEXT: optim.group @group.7 rule @Plain parameters [@stack]
+// CHECK-NEXT: optim.group @group.8 rule @Plain parameters [@batch]
+// CHECK-NOT: optim.group
+module @differences {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.rule @Other hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.mesh @second axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @P rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.route @Q rule @Plain patterns ["e"] except [] defaults [] missing_grad error
+optim.route @O rule @Other patterns ["rule"] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @rule shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @O
+optim.parameter @shape shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @e shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Q
+optim.parameter @type shape [4, 6] batch 0 type bf16 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @gradient shape [4, 6] batch 0 type f32 gradient bf16 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @mesh shape [4, 6] batch 0 type f32 gradient f32 mesh @second placements [#optim.replicate] aliases [] route @P
+optim.parameter @placement shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @tied shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases ["x"] route @P
+optim.parameter @stack shape [2, 4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @batch shape [2, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+}
+
+// -----
+
+// What is grouped stays so.
+// CHECK-LABEL: @grouped
+// CHECK: optim.group @mine rule @Plain parameters [@b, @a]
+// CHECK-NOT: optim.group
+module @grouped {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @P rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
+optim.group @mine rule @Plain parameters [@b, @a]
+}

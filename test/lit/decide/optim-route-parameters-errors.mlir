@@ -1,0 +1,167 @@
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics --optim-route-parameters
+
+// No route claims the parameter.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Plain rule @Plain patterns ["a"] except [] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected a route for parameter 'b' of shape [4, 2], found none that claims it}}
+optim.parameter @b shape [4, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// The rest excepts the parameter, and no other route claims it.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Plain rule @Plain rest patterns [] except ["b"] defaults [] missing_grad error
+// expected-error @below {{expected a route for parameter 'b' of shape [4], found none that claims it}}
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Two routes claim the parameter; both are pointed at.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route First claims it}}
+optim.route @First rule @Plain patterns ["*"] except [] defaults [] missing_grad error
+// expected-note @below {{route Second claims it}}
+optim.route @Second rule @Plain patterns ["b"] except [] defaults [] missing_grad error
+// expected-error @below {{expected one route for parameter 'b' of shape [4], found 2}}
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Two routes for the rest claim it twice.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route First claims it}}
+optim.route @First rule @Plain rest patterns [] except [] defaults [] missing_grad error
+// expected-note @below {{route Second claims it}}
+optim.route @Second rule @Plain rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{expected one route for parameter 'b' of shape [4], found 2}}
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Three axes that nobody declares are a stack of matrices or a convolution: the two ways out are named.
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{if it is not (a convolution, say), except it from route Matrix}}
+optim.route @Matrix rule @Matrix matrix patterns [] except [] defaults [] missing_grad error
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{expected two axes, or declared batch axes, for parameter 'conv' of shape [4, 6, 3] that a matrix route names, found 3 axes that nothing declares}}
+// expected-note @below {{if it is a stack of matrices, declare its leading axes as batch axes in the manifest}}
+optim.parameter @conv shape [4, 6, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A pattern that matches nothing is a typing error.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected pattern "layer.*" of route Plain to match a parameter, found none}}
+optim.route @Plain rule @Plain patterns ["layer.*", "layers.*"] except [] defaults [] missing_grad error
+optim.parameter @layers.0 shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// An except pattern that matches nothing may wait for another model: a warning.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-warning @below {{except pattern "*embed*" of route Plain matches no parameter}}
+optim.route @Plain rule @Plain rest patterns [] except ["*embed*"] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A rule that needs a matrix gets a vector by name.
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Matrix claims it}}
+optim.route @Matrix rule @Matrix patterns ["a", "bias"] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected a matrix for rule Matrix, found parameter 'bias' of shape [6]}}
+optim.parameter @bias shape [6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A rule that needs a matrix gets the rest, a scalar among it.
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Matrix claims it}}
+optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{expected a matrix for rule Matrix, found parameter 'scale' of shape []}}
+optim.parameter @scale shape [] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A pattern that is no glob.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected a pattern, found "layers.[0": }}
+optim.route @Plain rule @Plain patterns ["layers.[0"] except [] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// An except pattern that is no glob.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected a pattern, found "[z-a]": }}
+optim.route @Plain rule @Plain rest patterns [] except ["[z-a]"] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Every parameter with an error is reported in one run.
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Matrix claims it}}
+optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{found parameter 'a' of shape [1]}}
+optim.parameter @a shape [1] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{found parameter 'b' of shape [2]}}
+optim.parameter @b shape [2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []

@@ -1,0 +1,130 @@
+// RUN: stepc-opt %s -split-input-file --optim-route-parameters | FileCheck %s
+
+// A matrix route claims matrices and declared stacks of them; the rest goes to the other.
+// CHECK-LABEL: @matrix_and_rest
+// CHECK: optim.parameter @w {{.*}} route @Matrix
+// CHECK: optim.parameter @experts {{.*}} route @Matrix
+// CHECK: optim.parameter @bias {{.*}} route @Plain
+// CHECK: optim.parameter @scalar {{.*}} route @Plain
+module @matrix_and_rest {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Matrix rule @Matrix matrix patterns [] except [] defaults [] missing_grad error
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @experts shape [2, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @bias shape [6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// Patterns are globs on the whole name; what a pattern does not name is not claimed.
+// CHECK-LABEL: @patterns
+// CHECK: optim.parameter @h.0.w {{.*}} route @Layers
+// CHECK: optim.parameter @h.11.w {{.*}} route @Layers
+// CHECK: optim.parameter @wte {{.*}} route @Others
+// CHECK: optim.parameter @xh.0.w {{.*}} route @Others
+module @patterns {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Layers rule @Plain patterns ["h.*.w"] except [] defaults [] missing_grad error
+optim.route @Others rule @Plain patterns ["wte", "x?.[0-9].w"] except [] defaults [] missing_grad error
+optim.parameter @h.0.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @h.11.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @wte shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @xh.0.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// What a route excepts goes to the rest.
+// CHECK-LABEL: @except
+// CHECK: optim.parameter @w {{.*}} route @Matrix
+// CHECK: optim.parameter @embed.w {{.*}} route @Plain
+// CHECK: optim.parameter @lm_head {{.*}} route @Plain
+module @except {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Matrix rule @Matrix matrix patterns [] except ["*embed*", "lm_head"] defaults [] missing_grad error
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @embed.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @lm_head shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// A tied parameter is known by all its names, to patterns and to except.
+// CHECK-LABEL: @aliases
+// CHECK: optim.parameter @a {{.*}} route @Named
+// CHECK: optim.parameter @b {{.*}} route @Others
+module @aliases {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Named rule @Plain patterns ["tied", "b"] except ["head"] defaults [] missing_grad error
+optim.route @Others rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases ["tied"]
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases ["head", "other"]
+}
+
+// -----
+
+// Three axes that a matrix route does not name, because it excepts them, go to the rest.
+// CHECK-LABEL: @convolution
+// CHECK: optim.parameter @conv {{.*}} route @Plain
+module @convolution {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Matrix rule @Matrix matrix patterns [] except ["conv"] defaults [] missing_grad error
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @conv shape [4, 6, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// A route that is set stays.
+// CHECK-LABEL: @kept
+// CHECK: optim.parameter @a {{.*}} route @Second
+// CHECK: optim.parameter @b {{.*}} route @First
+module @kept {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @First rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.route @Second rule @Plain patterns ["b"] except ["b"] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Second
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
