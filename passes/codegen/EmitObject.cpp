@@ -90,8 +90,7 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
     function.addFnAttr("target-cpu", machine->getTargetCPU());
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
-    // What only a sanitized function gets is instrumented; profilers want frames.
-    function.addFnAttr("frame-pointer", "non-leaf");
+    // Only functions with the attribute are instrumented.
     if (options.sanitizeAddress)
       function.addFnAttr(llvm::Attribute::SanitizeAddress);
   }

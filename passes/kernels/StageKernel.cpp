@@ -36,6 +36,7 @@ enum class Place {
 struct Operand {
   Place place;
   Type element;
+  size_t slot;       // among the distinct operands
   Value base = {};   // of the chunk
   Value stride = {}; // between rows; null: all rows are the same
   Value single = {}; // what is the same along a row
@@ -81,11 +82,14 @@ public:
     return llvm::any_of(reads, [](const Operand &o) { return o.place == Place::Row; });
   }
 
+  ArrayRef<Value> distinctOperands() const { return distinct; }
+
   /// What besides the region makes two kernels differ.
   std::string signature();
 
 private:
   FailureOr<Place> placeOf(Value value);
+  LogicalResult checkExtents();
   Value field(Value chunk, size_t offset) {
     return b.load(b.getI64Type(), b.address(chunk, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
   }
@@ -98,6 +102,7 @@ private:
   KernelBuilder &b;
   ElementwiseBody body;
   SmallVector<Operand> reads, writes; // writes: shards, then outs
+  SmallVector<Value> distinct;
   bool flat = false;                  // a block's chunk is one run of elements
   Value scalars, blockRows;
 };
@@ -123,20 +128,40 @@ FailureOr<Place> StageEmitter::placeOf(Value value) {
   return op.emitOpError("expected operands that broadcast to the out's shape, found ") << type;
 }
 
+/// Chunks of blocks walk a block's rows and columns: an out of other extents would be overrun.
+LogicalResult StageEmitter::checkExtents() {
+  if (op.getOuts().empty())
+    return op.emitOpError("expected an out over blocks");
+  auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(op, op.getSegmentAttr());
+  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, segment.getGroupAttr());
+  for (Value out : op.getOuts())
+    if (auto type = dyn_cast<MemRefType>(out.getType());
+        type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != group.getRows()) ||
+                 (type.getDimSize(2) != 1 && type.getDimSize(2) != group.getCols())))
+      return op.emitOpError("expected outs of ")
+             << group.getRows() << " x " << group.getCols() << " (or 1) over the blocks of group "
+             << group.getSymName() << ", found " << type;
+  return success();
+}
+
 LogicalResult StageEmitter::classify() {
   if (Operation *illegal = body.illegal()) {
     auto error = op.emitOpError("expected elementwise operations only, found ") << illegal->getName();
     error.attachNote(illegal->getLoc()) << "this operation";
     return error;
   }
-  if (op.getIteration() == comm::Iteration::Blocks && op.getOuts().empty())
-    return op.emitOpError("expected an out over blocks");
+  if (op.getIteration() == comm::Iteration::Blocks && failed(checkExtents()))
+    return failure();
   auto add = [&](ValueRange values, SmallVector<Operand> &list) -> LogicalResult {
     for (Value value : values) {
       FailureOr<Place> place = placeOf(value);
       if (failed(place))
         return failure();
-      list.push_back({*place, elementOf(value)});
+      // What is read and written has one pointer.
+      size_t slot = llvm::find(distinct, value) - distinct.begin();
+      if (slot == distinct.size())
+        distinct.push_back(value);
+      list.push_back({*place, elementOf(value), slot});
     }
     return success();
   };
@@ -157,7 +182,7 @@ std::string StageEmitter::signature() {
   llvm::raw_string_ostream os(text);
   for (auto *list : {&reads, &writes}) {
     for (const Operand &operand : *list)
-      os << int(operand.place) << operand.element << ' ';
+      os << int(operand.place) << operand.element << operand.slot << ' ';
     os << '|';
   }
   os << op.getWrites().size() << (flat ? " flat" : "")
@@ -201,10 +226,15 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
     cols = b.mul(rows, cols);
     rows = b.constant(1);
   }
-  size_t next = 0;
+  SmallVector<const Operand *> placed(bases.size());
   for (auto *list : {&reads, &writes})
     for (Operand &operand : *list) {
-      Value base = bases[next++], offset;
+      if (const Operand *same = placed[operand.slot]) {
+        operand = *same;
+        continue;
+      }
+      placed[operand.slot] = &operand;
+      Value base = bases[operand.slot], offset;
       switch (operand.place) {
       case Place::Shards:
         base = b.load(b.pointer, b.address(base, b.pointer, parameter));
@@ -337,9 +367,8 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
     result.arguments.push_back({KernelArgument::Scalars, op.getScalars()});
   if (probe.needsBlockRows())
     result.arguments.push_back({KernelArgument::BlockRows, {}});
-  for (auto values : {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})
-    for (Value value : values)
-      result.arguments.push_back({KernelArgument::Operand, value});
+  for (Value value : probe.distinctOperands())
+    result.arguments.push_back({KernelArgument::Operand, value});
 
   std::string name = nameOf(op), key = name + probe.signature() + fingerprint(op.getBody());
   auto kernel = get(key, name, op.getLoc(), [&](KernelBuilder &b, LLVM::LLVMFuncOp function) {

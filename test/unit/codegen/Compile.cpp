@@ -30,6 +30,26 @@
 using namespace mlir;
 
 namespace stepc::test {
+namespace {
+
+/// Holds the libraries of one run of the tests, and takes them away with it.
+const std::string &folder() {
+  struct Folder {
+    llvm::SmallString<128> path;
+    std::string text;
+    Folder() {
+      llvm::sys::fs::createUniqueDirectory("stepc-codegen-tests", path);
+      text = std::string(path);
+    }
+    ~Folder() { llvm::sys::fs::remove_directories(path); }
+  };
+  static const Folder made;
+  return made.text;
+}
+
+} // namespace
+
+std::string temporaryFile(const std::string &name) { return folder() + "/" + name; }
 
 std::string input(const std::string &name) {
   std::ifstream file(std::string(STEPC_TEST_INPUTS) + "/" + name);
@@ -129,7 +149,7 @@ Compiled link(const CompileRequest &request) {
   if (!archive)
     return fail(llvm::toString(archive.takeError()));
   llvm::SmallString<128> path;
-  llvm::sys::fs::createUniquePath(llvm::Twine(testing::TempDir()) + "lib" + compilation.name + "-%%%%%%%%.so", path,
+  llvm::sys::fs::createUniquePath(llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path,
                                   false);
   result.path = std::string(path);
   if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive, result.path,

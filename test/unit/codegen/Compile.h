@@ -28,6 +28,8 @@ struct Compiled {
   const stepc_library *library = nullptr;
 };
 
+/// A path that is gone after the tests.
+std::string temporaryFile(const std::string &name);
 /// The file under inputs/.
 std::string input(const std::string &name);
 /// `text` with every `from` replaced.

@@ -24,7 +24,7 @@ struct Ran {
 };
 
 Ran run(std::vector<std::string> words) {
-  std::string log = testing::TempDir() + "codegen-output.log";
+  std::string log = temporaryFile("output.log");
   llvm::sys::fs::remove(log); // redirection does not truncate
   std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
   auto program = llvm::sys::findProgramByName(words.front());
@@ -42,7 +42,7 @@ std::string contents(const std::string &path) {
 TEST(Output, TheHeaderIsCAndCxx) {
   Compiled compiled = compile({input("muon_two_ranks.mlir")});
   ASSERT_EQ(compiled.error, "");
-  std::string folder = testing::TempDir(), include = "-I" STEPC_TEST_INCLUDE;
+  std::string folder = temporaryFile(""), include = "-I" STEPC_TEST_INCLUDE;
   std::ofstream(folder + "muon.h") << compiled.header;
   std::ofstream(folder + "use.c") << "#include \"muon.h\"\n#include \"muon.h\"\n"
                                      "const stepc_library *(*entry)(void) = muon_library;\n"
@@ -60,7 +60,7 @@ TEST(Output, TheHeaderKeepsHostileNamesInComments) {
   std::string text = replaced(input("adamw.mlir"), "@\"a.bias\"", "@\"a*/ int x; /* b\\\\\"");
   Compiled compiled = compile({replaced(text, "@\"b.bias\"", "@\"a*/ int x; /+ b__\"")});
   ASSERT_EQ(compiled.error, "");
-  std::string folder = testing::TempDir();
+  std::string folder = temporaryFile("");
   std::ofstream(folder + "hostile.h") << compiled.header;
   Ran c = run({"clang-22", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I" STEPC_TEST_INCLUDE, "-fsyntax-only",
                "-x", "c", folder + "hostile.h"});
@@ -117,7 +117,7 @@ TEST(Output, RefusalsSayWhy) {
   compiled = compile({input("muon_two_ranks.mlir"), "cpu:nehalem"});
   EXPECT_NE(compiled.error.find("expected the chip that the module was made for"), std::string::npos) << compiled.error;
 
-  std::string path = testing::TempDir() + "libbroken.so";
+  std::string path = temporaryFile("libbroken.so");
   std::string error = llvm::toString(codegen::linkLibrary({'x', 'y'}, "broken", "/nowhere/libstepc_runtime.a", path));
   EXPECT_NE(error.find("libbroken.so', it failed with status 1"), std::string::npos) << error;
   EXPECT_NE(error.find("/nowhere/libstepc_runtime.a"), std::string::npos) << error;
