@@ -27,11 +27,27 @@ LogicalResult SegmentOp::verify() {
   return success();
 }
 
+LogicalResult ShardsOp::verify() {
+  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
+  if (!group)
+    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
+  if (getType().getGroup() != getGroupAttr())
+    return emitOpError("expected shards of group ") << getGroupAttr() << ", found " << getType();
+  if (getState().has_value() != (getKind() == ShardsKind::State))
+    return emitOpError("expected a state name for states only");
+  auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(*this, group.getRuleAttr());
+  if (getState() && llvm::none_of(rule.getStates().getAsRange<optim::StateAttr>(),
+                                  [&](optim::StateAttr state) { return state.getName() == getStateAttr(); }))
+    return emitOpError("expected a state of group ") << getGroupAttr() << ", found " << getStateAttr();
+  return success();
+}
+
 LogicalResult BufferOp::verify() {
-  if (getOffset() < 0 || getOffset() % 64 || getBytes() < 0)
+  int64_t offset = getOffset(), bytes = getBytes();
+  if (offset < 0 || offset % 64 || bytes < 0)
     return emitOpError("expected an offset that is a multiple of 64, and bytes that are not "
                        "negative, found ")
-           << getOffset() << " and " << getBytes();
+           << offset << " and " << bytes;
   auto type = cast<MemRefType>(getType());
   if (size_t(type.getNumDynamicDims()) != getExtents().size())
     return emitOpError("expected one extent per dynamic dimension, ")

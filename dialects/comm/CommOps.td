@@ -12,6 +12,7 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
 def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>, MemRefOf<[F32, BF16, F16]>]>;
 def StageInput : AnyTypeOf<[Comm_Shards, Buffer]>;
+def BufferMemRef : MemRefOf<[F32, BF16, F16]>;
 def BufferTensor : RankedTensorOf<[F32, BF16, F16]>;
 
 //===----------------------------------------------------------------------===//
@@ -46,11 +47,12 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure]> {
     ```mlir
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     ```
-    Constraints: the group exists; a state name for states only, one that exists for the group.
+    Constraints: the group exists, and the type names it; a state name for states only, one of the group's rule.
   }];
   let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
   let results = (outs Comm_Shards:$result);
   let assemblyFormat = "$kind $group ($state^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
 }
 
 def Comm_ExtentOp : Comm_Op<"extent", [Pure]> {
@@ -245,7 +247,7 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments,
     Constraints: those of the collective interface; memrefs.
   }];
   let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction, I64Attr:$order,
-                       Variadic<Buffer>:$sends, Variadic<Buffer>:$receives,
+                       Variadic<BufferMemRef>:$sends, Variadic<BufferMemRef>:$receives,
                        SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
                        DenseI64ArrayAttr:$kinds);
   let results = (outs Comm_Token:$token);

@@ -1,0 +1,44 @@
+// Every type, and every case of every enumeration, in text, in generic form and in bytecode.
+// RUN: stepc-opt %s | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --mlir-print-op-generic | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --emit-bytecode | stepc-opt | FileCheck %s
+
+// The types: shards name their group, communicators and tokens have no parameters.
+// CHECK-LABEL: func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
+func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
+
+// Both directions, every kind of value and every layout that has an extent.
+// CHECK-LABEL: func.func @extents
+// CHECK: comm.extent @s to_matrix full none
+// CHECK: comm.extent @s to_matrix rows send
+// CHECK: comm.extent @s to_shards cols receive
+// CHECK: comm.extent @s to_shards one blocks
+// CHECK: comm.extent @s to_shards full shard
+func.func @extents() {
+  %0 = comm.extent @s to_matrix full none
+  %1 = comm.extent @s to_matrix rows send
+  %2 = comm.extent @s to_shards cols receive
+  %3 = comm.extent @s to_shards one blocks
+  %4 = comm.extent @s to_shards full shard
+  return
+}
+
+// Every kind of shards.
+// CHECK-LABEL: func.func @kinds
+// CHECK: comm.shards parameter @g
+// CHECK: comm.shards gradient @g
+// CHECK: comm.shards state @g "m"
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @kinds() {
+  %0 = comm.shards parameter @g : !comm.shards<@g, f32>
+  %1 = comm.shards gradient @g : !comm.shards<@g, f32>
+  %2 = comm.shards state @g "m" : !comm.shards<@g, f32>
+  return
+}

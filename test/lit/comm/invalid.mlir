@@ -1,0 +1,939 @@
+// Every error of the dialect's verifiers and constraints.
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics
+
+// A segment's group exists.
+// expected-error @below {{expected a group, found no optim.group named @g}}
+comm.segment @s group @g all
+
+// -----
+
+// A segment is all blocks or some, not both.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+// expected-error @below {{expected either all or blocks}}
+comm.segment @s group @g all blocks [0]
+
+// -----
+
+// A segment says which blocks.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+// expected-error @below {{expected either all or blocks}}
+comm.segment @s group @g
+
+// -----
+
+// A segment's blocks exist: two parameters of one block.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+// expected-error @below {{expected blocks below 2, found 2}}
+comm.segment @s group @g blocks [0, 2]
+
+// -----
+
+// Blocks are counted from 0.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+// expected-error @below {{expected blocks below 2, found -1}}
+comm.segment @s group @g blocks [-1]
+
+// -----
+
+// A segment stands in a module.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+func.func @f() {
+  // expected-error @below {{expects parent op 'builtin.module'}}
+  comm.segment @t group @g all
+  return
+}
+
+// -----
+
+// The shards of a group name one that exists.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected a group, found no optim.group named @h}}
+  %p = comm.shards parameter @h : !comm.shards<@h, f32>
+  return
+}
+
+// -----
+
+// A state is named.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected a state name for states only}}
+  %p = comm.shards state @g : !comm.shards<@g, f32>
+  return
+}
+
+// -----
+
+// Only a state is named.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected a state name for states only}}
+  %p = comm.shards gradient @g "m" : !comm.shards<@g, f32>
+  return
+}
+
+// -----
+
+// The state is one of the group's rule.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected a state of group @g, found "v"}}
+  %p = comm.shards state @g "v" : !comm.shards<@g, f32>
+  return
+}
+
+// -----
+
+// Shards are typed by their own group.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected shards of group @g, found '!comm.shards<@h, f32>'}}
+  %p = comm.shards parameter @g : !comm.shards<@h, f32>
+  return
+}
+
+// -----
+
+// A buffer is aligned.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected an offset that is a multiple of 64, and bytes that are not negative, found 32 and 64}}
+  %b = comm.buffer offset 32 bytes 64 : memref<4xf32>
+  return
+}
+
+// -----
+
+// A buffer lies in the workspace.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{found -64 and 64}}
+  %b = comm.buffer offset -64 bytes 64 : memref<4xf32>
+  return
+}
+
+// -----
+
+// A buffer has no negative size.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{found 0 and -1}}
+  %b = comm.buffer offset 0 bytes -1 : memref<4xf32>
+  return
+}
+
+// -----
+
+// A buffer has an extent per dynamic dimension.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected one extent per dynamic dimension, 1, found 0}}
+  %b = comm.buffer offset 0 bytes 64 : memref<?xf32>
+  return
+}
+
+// -----
+
+// Scalars belong to a group.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%t: tensor<2x1xf32>) {
+  // expected-error @below {{expected a group, found no optim.group named @h}}
+  %0 = comm.scalars @h outs(%t : tensor<2x1xf32>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    comm.yield %lr : f64
+  } -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+// The scalar table has a row per parameter.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%t: tensor<3x1xf32>) {
+  // expected-error @below {{expected a table with one row per parameter, 2, found 'tensor<3x1xf32>'}}
+  %0 = comm.scalars @g outs(%t : tensor<3x1xf32>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    comm.yield %lr : f64
+  } -> tensor<3x1xf32>
+  return
+}
+
+// -----
+
+// Scalars take the hyperparameters, and step, rows, cols and numel.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%t: tensor<2x1xf32>) {
+  // expected-error @below {{expected 5 arguments of f64, found 'f64'}}
+  %0 = comm.scalars @g outs(%t : tensor<2x1xf32>) {
+  ^bb0(%lr: f64):
+    comm.yield %lr : f64
+  } -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+// Scalars are f64.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%t: tensor<2x1xf32>) {
+  // expected-error @below {{expected 5 arguments of f64, found 'f64', 'f64', 'f64', 'f64', 'f32'}}
+  %0 = comm.scalars @g outs(%t : tensor<2x1xf32>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f32):
+    comm.yield %lr : f64
+  } -> tensor<2x1xf32>
+  return
+}
+
+// -----
+
+// Scalars yield the table's columns.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%t: tensor<2x2xf32>) {
+  // expected-error @below {{expected one f64 per column, 2, found 'f64'}}
+  %0 = comm.scalars @g outs(%t : tensor<2x2xf32>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    comm.yield %lr : f64
+  } -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+// A yield of elements ends a stage or scalars.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expects parent op to be one of 'comm.stage, comm.scalars'}}
+  comm.yield
+  return
+}
+
+// -----
+
+// A stage works on a segment.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>) {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  comm.stage @t over shards to_matrix none writes(%p : !comm.shards<@g, f32>) {
+    %0 = arith.constant 0.0 : f32
+    comm.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// A stage over blocks sees no shards.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>) {
+  // expected-error @below {{expected no shards over blocks, found '!comm.shards<@g, f32>'}}
+  comm.stage @s over blocks to_matrix blocks writes(%p : !comm.shards<@g, f32>) {
+    %0 = arith.constant 0.0 : f32
+    comm.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// Over blocks, operands are batches.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @below {{expected operands of rank 3, found 'tensor<?xf32>'}}
+  %0 = comm.stage @s over blocks to_matrix blocks ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// Over shards, staged operands are one-dimensional.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?x4x6xf32>) {
+  // expected-error @below {{expected operands of rank 1, found 'tensor<?x4x6xf32>'}}
+  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?x4x6xf32>) outs(%x : tensor<?x4x6xf32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?x4x6xf32>
+  return
+}
+
+// -----
+
+// Staged operands have a layout.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @below {{expected a layout for staged operands}}
+  %0 = comm.stage @s over shards to_matrix none ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A stage has a result per out that is a tensor.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xf32>) {
+  // expected-error @below {{expected one result per out tensor, 1, found 0}}
+  comm.stage @s over shards to_matrix send ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// A memref out has no result.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: memref<?xf32>, %y: tensor<?xf32>) {
+  // expected-error @below {{expected one result per out tensor, 0, found 1}}
+  %0 = comm.stage @s over shards to_matrix send outs(%x : memref<?xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// The region takes one element of each input.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xbf16>) {
+  // expected-error @below {{expected region arguments 'bf16', found 'f32'}}
+  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xbf16>) outs(%x : tensor<?xbf16>) {
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to bf16
+    comm.yield %h : bf16
+  } -> tensor<?xbf16>
+  return
+}
+
+// -----
+
+// The region takes all columns of the scalar table.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xf32>, %t: tensor<2x2xf32>) {
+  // expected-error @below {{expected region arguments 'f32', 'f32', 'f32', found 'f32'}}
+  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) scalars(%t : tensor<2x2xf32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// The region yields what is written, then the outs.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xbf16>) {
+  // expected-error @below {{expected yields 'f32', 'bf16', found 'bf16'}}
+  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xbf16>) writes(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xbf16>) {
+  ^bb0(%a: bf16):
+    comm.yield %a : bf16
+  } -> tensor<?xbf16>
+  return
+}
+
+// -----
+
+// A stage sees nothing from outside but its operands.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?xf32>, %c: f32) {
+  // expected-note @below {{required by region isolation constraints}}
+  %0 = comm.stage @s over shards to_matrix send outs(%x : tensor<?xf32>) {
+    // expected-error @below {{using value defined outside the region}}
+    comm.yield %c : f32
+  } -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A copy works on a segment.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>, %x: tensor<?x4x6xf32>) {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  %0 = comm.copy @t to_matrix full from receive to blocks ins(%r : tensor<?xf32>) outs(%x : tensor<?x4x6xf32>) -> tensor<?x4x6xf32>
+  return
+}
+
+// -----
+
+// A copy changes the layout.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>) {
+  // expected-error @below {{expected two different layouts, found send and send}}
+  %0 = comm.copy @s to_matrix full from send to send ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A copy comes from a layout.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>) {
+  // expected-error @below {{expected two different layouts, found none and send}}
+  %0 = comm.copy @s to_matrix full from none to send ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A copy goes to one place.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>, %p: !comm.shards<@g, f32>) {
+  // expected-error @below {{expected either written shards or an out}}
+  %0 = comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>) writes(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A copy goes somewhere.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>) {
+  // expected-error @below {{expected either written shards or an out}}
+  comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>)
+  return
+}
+
+// -----
+
+// Shards are what layout shard is of.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>, %p: !comm.shards<@g, f32>) {
+  // expected-error @below {{expected shards exactly where the layout is shard}}
+  %0 = comm.copy @s to_matrix full from receive to send ins(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// Layout shard is of shards.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>) {
+  // expected-error @below {{expected shards exactly where the layout is shard}}
+  %0 = comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A copy does not convert.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32>, %b: tensor<?xbf16>) {
+  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
+  %0 = comm.copy @s to_matrix full from receive to send ins(%r : tensor<?xf32>) outs(%b : tensor<?xbf16>) -> tensor<?xbf16>
+  return
+}
+
+// -----
+
+// An exchange receives as often as it sends.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{expected as many sends, receives, segments and kinds, found 1, 0, 1 and 0, 0}}
+  comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [] kinds []
+  return
+}
+
+// -----
+
+// An exchange has a kind per value.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{expected as many sends, receives, segments and kinds, found 1, 1, 1 and 1, 2}}
+  %0 = comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0, 0] -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// What is sent is of a segment.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  %0 = comm.exchange %w to_matrix sends [@t] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// What is received is of a segment.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  %0 = comm.all_gather %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@t] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// A value is full, rows, cols or one.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{expected kinds between 0 and 3, found 4}}
+  %0 = comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [4] -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// What travels is packed.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>, %x: tensor<?x4x6xf32>) {
+  // expected-error @below {{expected one-dimensional buffers, found 'tensor<?x4x6xf32>' and 'tensor<?xf32>'}}
+  %0 = comm.exchange %w to_matrix sends [@s] (%x : tensor<?x4x6xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
+  return
+}
+
+// -----
+
+// What travels arrives in its type.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>, %b: tensor<?xbf16>) {
+  // expected-error @below {{expected equal element types, found 'tensor<?xf32>' and 'tensor<?xbf16>'}}
+  %0 = comm.all_gather %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%b : tensor<?xbf16>) kinds [0] -> tensor<?xbf16>
+  return
+}
+
+// -----
+
+// A started collective obeys the same.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: memref<?xf32>, %b: memref<?xbf16>) {
+  // expected-error @below {{expected equal element types, found 'memref<?xf32>' and 'memref<?xbf16>'}}
+  %t = comm.start %w to_matrix order 0 sends [@s] (%r : memref<?xf32>) receives [@s] (%b : memref<?xbf16>) kinds [0]
+  return
+}
+
+// -----
+
+// A started collective is in memory.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
+  // expected-error @below {{operand #1 must be variadic of memref of 32-bit float or bfloat16 type or 16-bit float values, but got 'tensor<?xf32>'}}
+  %t = comm.start %w to_matrix order 0 sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0]
+  return
+}
+
+// -----
+
+// Only a token is waited for.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%w: !comm.communicator) {
+  // expected-note @above {{prior use here}}
+  // expected-error @below {{expects different type than prior uses: '!comm.token' vs '!comm.communicator'}}
+  comm.wait %w
+  return
+}
+
+// -----
+
+// A direction is one of two.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'direction' [to_matrix, to_shards]}}
+  %n = comm.extent @s sideways full send
+  return
+}

@@ -1,0 +1,256 @@
+// RUN: stepc-opt %s -split-input-file --comm-distribute | FileCheck %s
+
+// Owner: a stage packs what crosses and stores the momentum; routes bring it to owners, which unpack, compute and pack; routes
+// bring it back, and a stage stores the parameter. The scalars of a step are a table. Extents are asked once.
+// CHECK-LABEL: module @owner
+// CHECK-SAME: stepc.level = "comm"
+// CHECK: comm.segment @g.w0 group @g all {wave = 0 : i64}
+// CHECK: func.func @step() {
+// CHECK-NEXT: %[[WORLD:.*]] = comm.world
+// CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32>
+// CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars @g outs(%[[TABLE]]
+// CHECK-NEXT: ^bb0(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
+// CHECK-NEXT: comm.yield %[[LR]] : f64
+// CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
+// CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, f32>
+// CHECK-NEXT: %[[M:.*]] = comm.shards state @g "m" : <@g, f32>
+// CHECK-NEXT: %[[NS:.*]] = comm.extent @g.w0 to_matrix full send
+// CHECK-NEXT: %[[ES:.*]] = tensor.empty(%[[NS]]) : tensor<?xbf16>
+// CHECK-NEXT: %[[S:.*]] = comm.stage @g.w0 over shards to_matrix send ins(%[[M]], %[[G]] : {{.*}}) writes(%[[M]] : {{.*}}) outs(%[[ES]] : tensor<?xbf16>) {
+// CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: f32):
+// CHECK-NEXT: %[[M1:.*]] = arith.addf %[[ME]], %[[GE]] : f32
+// CHECK-NEXT: %[[C:.*]] = arith.truncf %[[M1]] : f32 to bf16
+// CHECK-NEXT: comm.yield %[[M1]], %[[C]] : f32, bf16
+// CHECK: %[[ER:.*]] = tensor.empty(%{{.*}}) : tensor<?xbf16>
+// CHECK-NEXT: %[[R:.*]] = comm.exchange %[[WORLD]] to_matrix sends [@g.w0](%[[S]] : tensor<?xbf16>) receives [@g.w0](%[[ER]] : tensor<?xbf16>) kinds [0]
+// CHECK-NEXT: %[[NB:.*]] = comm.extent @g.w0 to_matrix full blocks
+// CHECK-NEXT: %[[EB:.*]] = tensor.empty(%[[NB]]) : tensor<?x4x6xbf16>
+// CHECK-NEXT: %[[X:.*]] = comm.copy @g.w0 to_matrix full from receive to blocks ins(%[[R]] : tensor<?xbf16>) outs(%[[EB]] : tensor<?x4x6xbf16>)
+// CHECK-NEXT: %[[O:.*]] = optim.orthogonalize %[[X]] {{.*}}comm.segment = @g.w0{{.*}} : tensor<?x4x6xbf16>
+// CHECK: %[[K:.*]] = comm.copy @g.w0 to_shards full from blocks to send ins(%[[O]] : tensor<?x4x6xbf16>)
+// CHECK: %[[B:.*]] = comm.exchange %[[WORLD]] to_shards sends [@g.w0](%[[K]] : tensor<?xbf16>)
+// CHECK-NEXT: comm.stage @g.w0 over shards to_shards receive ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32>) {
+// CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[BE:.*]]: bf16, %[[LRE:.*]]: f32):
+// CHECK-NEXT: %[[F:.*]] = arith.extf %[[BE]] : bf16 to f32
+// CHECK-NEXT: %[[U:.*]] = arith.mulf %[[LRE]], %[[F]] : f32
+// CHECK-NEXT: %[[P1:.*]] = arith.subf %[[PE]], %[[U]] : f32
+// CHECK-NEXT: comm.yield %[[P1]] : f32
+// CHECK-NEXT: }
+// CHECK-NEXT: return
+module @owner {
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1]
+}
+
+// -----
+
+// Gather: every rank gets every block, so nothing travels back and the last stage reads blocks.
+// CHECK-LABEL: module @gather
+// CHECK: comm.stage @g.w0 over shards to_matrix send
+// CHECK: comm.all_gather %{{.*}} to_matrix sends [@g.w0]
+// CHECK: comm.copy @g.w0 to_matrix full from receive to blocks
+// CHECK: %[[O:.*]] = optim.orthogonalize
+// CHECK-NOT: comm.exchange
+// CHECK-NOT: comm.all_gather
+// CHECK-NOT: comm.copy
+// CHECK: comm.stage @g.w0 over shards to_shards blocks ins(%{{.*}}, %[[O]] : !comm.shards<@g, f32>, tensor<?x4x6xbf16>) writes
+module @gather {
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Muon parameters [@a] strategy gather
+}
+
+// -----
+
+// Local: stages write and read whole blocks; nothing is packed and nothing travels.
+// CHECK-LABEL: module @local
+// CHECK: %[[X:.*]] = comm.stage @g.w0 over shards to_matrix blocks {{.*}} outs(%{{.*}} : tensor<?x4x6xbf16>)
+// CHECK-NOT: comm.copy
+// CHECK-NOT: comm.exchange
+// CHECK: %[[O:.*]] = optim.orthogonalize %[[X]]
+// CHECK-NEXT: comm.stage @g.w0 over shards to_shards blocks ins(%{{.*}}, %[[O]] :
+// CHECK-NOT: comm.exchange
+module @local {
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @Muon parameters [@a] strategy local
+}
+
+// -----
+
+// Elementwise: one stage without a layout. Constants stand in it; what depends on hyperparameters comes from the table. The
+// master of an f32 parameter does not exist.
+// CHECK-LABEL: module @elementwise
+// CHECK: comm.scalars @g
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : f64
+// CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
+// CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, f32>
+// CHECK-NOT: state
+// CHECK: comm.stage @g.w0 over shards to_matrix none ins(%[[P]], %[[G]] : {{.*}}) writes(%[[P]] : !comm.shards<@g, f32>) scalars
+// CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[GE:.*]]: f32, %[[S:.*]]: f32):
+// CHECK-DAG: %[[W:.*]] = arith.constant 2.000000e+00 : f32
+// CHECK-DAG: %[[U:.*]] = arith.mulf %[[S]], %[[GE]] : f32
+// CHECK: %[[V:.*]] = arith.mulf %[[W]], %[[U]] : f32
+// CHECK-NEXT: %[[P1:.*]] = arith.subf %[[PE]], %[[V]] : f32
+// CHECK-NEXT: comm.yield %[[P1]] : f32
+// CHECK-NOT: comm.stage
+module @elementwise {
+optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full, 0.0 : f64, true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %master: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %two = arith.constant 2.0 : f64
+  %h = arith.mulf %lr, %two : f64
+  %s = optim.splat %h : tensor<?x?xf32>
+  %w = optim.splat %two : tensor<?x?xf32>
+  %u = arith.mulf %s, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %v = arith.mulf %w, %u {optim.space = 0 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %v {optim.space = 0 : i64} : tensor<?x?xf32>
+  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 0, -1>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Sgd parameters [@a] strategy elementwise
+}
+
+// -----
+
+// A bf16 parameter with a master: the master is read and written in f32, the parameter only written, rounded; a gradient
+// in bf16 is widened as it is read.
+// CHECK-LABEL: module @master
+// CHECK: %[[MASTER:.*]] = comm.shards state @g "master" : <@g, f32>
+// CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, bf16>
+// CHECK-NEXT: %[[P:.*]] = comm.shards parameter @g : <@g, bf16>
+// CHECK-NEXT: comm.stage @g.w0 over shards to_matrix none ins(%[[MASTER]], %[[G]] : {{.*}}) writes(%[[P]], %[[MASTER]] : !comm.shards<@g, bf16>, !comm.shards<@g, f32>)
+// CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: bf16, %{{.*}}: f32):
+// CHECK: arith.extf %[[GE]] : bf16 to f32
+// CHECK: %[[P1:.*]] = arith.subf %[[ME]], %{{.*}} : f32
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[P1]] : f32 to bf16
+// CHECK-NEXT: comm.yield %[[H]], %[[P1]] : bf16, f32
+module @master {
+optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full, 0.0 : f64, true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %master: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %two = arith.constant 2.0 : f64
+  %h = arith.mulf %lr, %two : f64
+  %s = optim.splat %h : tensor<?x?xf32>
+  %w = optim.splat %two : tensor<?x?xf32>
+  %u = arith.mulf %s, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %v = arith.mulf %w, %u {optim.space = 0 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %v {optim.space = 0 : i64} : tensor<?x?xf32>
+  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 0, -1>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type bf16 gradient bf16 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Sgd parameters [@a] strategy elementwise
+}
+
+// -----
+
+// A state with one value per row travels beside the block as its own value, in its storage type, and back; reductions and
+// fused stages over blocks are between. A reduction to one value has scratch for its rows.
+// CHECK-LABEL: module @rows
+// CHECK: %[[VS:.*]] = comm.shards state @g "v" : <@g, bf16>
+// CHECK: %[[SEND:.*]] = comm.copy @g.w0 to_matrix rows from shard to send ins(%[[VS]] : !comm.shards<@g, bf16>) outs(%{{.*}} : tensor<?xbf16>)
+// CHECK: %[[R:.*]]:2 = comm.exchange %{{.*}} to_matrix sends [@g.w0, @g.w0](%{{.*}}, %[[SEND]] : tensor<?xf32>, tensor<?xbf16>) receives {{.*}} kinds [0, 1]
+// CHECK: %[[X:.*]] = comm.copy @g.w0 to_matrix full from receive to blocks ins(%[[R]]#0 : tensor<?xf32>)
+// CHECK: %[[V:.*]] = comm.copy @g.w0 to_matrix rows from receive to blocks ins(%[[R]]#1 : tensor<?xbf16>) outs(%{{.*}} : tensor<?x4x1xbf16>)
+// CHECK: %[[Q:.*]] = comm.stage @g.w0 over blocks to_matrix blocks ins(%[[X]] : tensor<?x4x6xf32>) outs(%{{.*}} : tensor<?x4x6xf32>) {
+// CHECK-NEXT: ^bb0(%[[E:.*]]: f32):
+// CHECK-NEXT: arith.mulf %[[E]], %[[E]] : f32
+// CHECK: %[[MEAN:.*]] = optim.block_reduce mean @g.w0 %[[Q]] outs(%{{.*}} : tensor<?x4x1xf32>) : tensor<?x4x6xf32> -> tensor<?x4x1xf32>
+// CHECK: %[[NORM:.*]]:2 = optim.block_reduce norm @g.w0 %[[Q]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>)
+// CHECK: %[[NEW:.*]] = comm.stage @g.w0 over blocks to_matrix blocks ins(%[[V]], %[[MEAN]], %[[NORM]]#0 : tensor<?x4x1xbf16>, tensor<?x4x1xf32>, tensor<?x1x1xf32>) outs(%{{.*}} : tensor<?x4x1xbf16>)
+// CHECK: comm.stage @g.w0 over blocks to_matrix blocks ins({{.*}}) outs(%{{.*}} : tensor<?x4x6xf32>)
+// CHECK-DAG: %[[KX:.*]] = comm.copy @g.w0 to_shards full from blocks to send
+// CHECK-DAG: %[[KV:.*]] = comm.copy @g.w0 to_shards rows from blocks to send ins(%[[NEW]] : tensor<?x4x1xbf16>)
+// CHECK: %[[B:.*]]:2 = comm.exchange %{{.*}} to_shards sends [@g.w0, @g.w0](%[[KX]], %[[KV]] : tensor<?xf32>, tensor<?xbf16>) receives {{.*}} kinds [0, 1]
+// CHECK-NEXT: comm.copy @g.w0 to_shards rows from receive to shard ins(%[[B]]#1 : tensor<?xbf16>) writes(%[[VS]] : !comm.shards<@g, bf16>)
+// CHECK-NEXT: comm.stage @g.w0 over shards to_shards receive ins(%{{.*}}, %[[B]]#0
+module @rows {
+optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %q = arith.mulf %grad, %grad {optim.space = 1 : i64} : tensor<?x?xf32>
+  %r = optim.reduce mean %q {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<?x1xf32>
+  %t = optim.reduce norm %q {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+  %tb = optim.broadcast %t {optim.space = 1 : i64} : tensor<1x1xf32> to tensor<?x1xf32>
+  %r1 = arith.divf %r, %tb {optim.space = 1 : i64} : tensor<?x1xf32>
+  %v1 = arith.addf %v, %r1 {optim.space = 1 : i64} : tensor<?x1xf32>
+  %b = optim.broadcast %v1 {optim.space = 1 : i64} : tensor<?x1xf32> to tensor<?x?xf32>
+  %n = arith.divf %grad, %b {optim.space = 1 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %n {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %v1 : tensor<?x?xf32>, tensor<?x1xf32> {optim.writes = array<i64: 2, 1>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @NorMuon parameters [@a] strategy owner owners [1]
+}
+
+// -----
+
+// Two waves are two segments and two chains, in order; they share the table of scalars and the shards. A group without a
+// block in a wave has no segment there.
+// CHECK-LABEL: module @waves
+// CHECK: comm.segment @g.w0 group @g blocks [0] {wave = 0 : i64}
+// CHECK-NEXT: comm.segment @g.w1 group @g blocks [1] {wave = 1 : i64}
+// CHECK-NEXT: comm.segment @h.w1 group @h blocks [0] {wave = 1 : i64}
+// CHECK-NOT: comm.segment
+// CHECK: %[[TABLE:.*]] = comm.scalars @g
+// CHECK: comm.shards parameter @g
+// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w0]
+// CHECK: comm.stage @g.w0 over shards to_shards receive {{.*}} scalars(%[[TABLE]]
+// CHECK-NOT: comm.shards parameter @g
+// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w1]
+// CHECK: comm.stage @g.w1 over shards to_shards receive {{.*}} scalars(%[[TABLE]]
+// CHECK: comm.exchange %{{.*}} to_matrix sends [@h.w1]
+module @waves {
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [6, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1] {waves = array<i64: 0, 1>}
+optim.group @h rule @Muon parameters [@c] strategy owner owners [0] {waves = array<i64: 1>}
+}

@@ -1,0 +1,65 @@
+// Every attribute and every case of every enumeration, in text, in generic form and in bytecode.
+// RUN: stepc-opt %s | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --mlir-print-op-generic | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --emit-bytecode | stepc-opt | FileCheck %s
+
+optim.mesh @world axes ["dp", "tp"] sizes [2, 3] ranks [0, 1, 2, 3, 4, 5]
+
+// Every placement: the strided one is split after a later mesh axis.
+// CHECK: optim.parameter @replicated {{.*}} placements [#optim.replicate, #optim.replicate]
+// CHECK: optim.parameter @shard {{.*}} placements [#optim.shard<0>, #optim.shard<1>]
+// CHECK: optim.parameter @strided {{.*}} placements [#optim.strided_shard<0, 3>, #optim.shard<0>]
+optim.parameter @replicated shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] aliases []
+optim.parameter @shard shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases []
+optim.parameter @strided shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<0, 3>, #optim.shard<0>] aliases []
+
+// States of every kind of shape and every storage type, one of them the master.
+// CHECK-LABEL: optim.rule @States
+// CHECK-SAME: #optim.state<"full", bf16, full, 0.000000e+00 : f64, false>
+// CHECK-SAME: #optim.state<"rows", f32, rows, 1.000000e+00 : f64, false>
+// CHECK-SAME: #optim.state<"cols", f16, cols, -5.000000e-01 : f64, false>
+// CHECK-SAME: #optim.state<"one", f32, one, 0.000000e+00 : f64, false>
+// CHECK-SAME: #optim.state<"master", f32, full, 0.000000e+00 : f64, true>
+optim.rule @States hyperparameters [] states [
+    #optim.state<"full", bf16, full, 0.0 : f64, false>, #optim.state<"rows", f32, rows, 1.0 : f64, false>,
+    #optim.state<"cols", f16, cols, -0.5 : f64, false>, #optim.state<"one", f32, one, 0.0 : f64, false>,
+    #optim.state<"master", f32, full, 0.0 : f64, true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %full: tensor<?x?xf32>, %r: tensor<?x1xf32>, %c: tensor<1x?xf32>,
+     %o: tensor<1x1xf32>, %master: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %full, %r, %c, %o, %master
+    : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>, tensor<1x?xf32>, tensor<1x1xf32>, tensor<?x?xf32>
+}
+
+// What an absent gradient means.
+// CHECK: missing_grad error
+// CHECK: missing_grad skip
+// CHECK: missing_grad zero
+optim.route @Error rule @States patterns ["a"] except [] defaults [] missing_grad error
+optim.route @Skip rule @States patterns ["b"] except [] defaults [] missing_grad skip
+optim.route @Zero rule @States patterns ["c"] except [] defaults [] missing_grad zero
+
+// Every strategy.
+// CHECK: @g0 {{.*}} strategy elementwise
+// CHECK: @g1 {{.*}} strategy local
+// CHECK: @g2 {{.*}} strategy owner owners [5]
+// CHECK: @g3 {{.*}} strategy gather
+optim.group @g0 rule @States parameters [@replicated] strategy elementwise
+optim.group @g1 rule @States parameters [@replicated] strategy local
+optim.group @g2 rule @States parameters [@shard] strategy owner owners [5]
+optim.group @g3 rule @States parameters [@strided] strategy gather
+
+// Every reduction.
+// CHECK-LABEL: func.func @reductions
+// CHECK: optim.reduce sum
+// CHECK: optim.reduce mean
+// CHECK: optim.reduce rms
+// CHECK: optim.reduce norm
+// CHECK: optim.reduce max
+func.func @reductions(%x: tensor<?x?xf32>) {
+  %a = optim.reduce sum %x : tensor<?x?xf32> to tensor<?x1xf32>
+  %b = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
+  %c = optim.reduce rms %x : tensor<?x?xf32> to tensor<?x1xf32>
+  %d = optim.reduce norm %x : tensor<?x?xf32> to tensor<?x1xf32>
+  %e = optim.reduce max %x : tensor<?x?xf32> to tensor<?x1xf32>
+  return
+}

@@ -1,0 +1,117 @@
+// Every operation of the dialect in its custom form, and through the generic form and bytecode and back.
+// RUN: stepc-opt %s | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --mlir-print-op-generic | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --emit-bytecode | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --mlir-print-op-generic | FileCheck %s --check-prefix GENERIC
+
+// A mesh of two axes over four ranks of the job.
+// CHECK: optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [4, 5, 6, 7]
+// GENERIC: "optim.mesh"() <{axes = ["dp", "tp"], label = "world", ranks = array<i64: 4, 5, 6, 7>, sizes = array<i64: 2, 2>}>
+optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [4, 5, 6, 7]
+
+// A rule with every operation that may stand in its body.
+// CHECK-LABEL: optim.rule @Every hyperparameters ["lr"] states
+// CHECK-SAME: [#optim.state<"m", bf16, full, 0.000000e+00 : f64, false>, #optim.state<"v", f32, rows, 1.000000e+00 : f64, false>] needs_matrix {
+// CHECK-NEXT: ^bb0(%[[P:.*]]: tensor<?x?xf32>, %[[G:.*]]: tensor<?x?xf32>, %[[M:.*]]: tensor<?x?xf32>, %[[V:.*]]: tensor<?x1xf32>, %[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
+// CHECK-NEXT: %[[W:.*]] = optim.splat %[[LR]] : tensor<?x?xf32>
+// CHECK-NEXT: %[[M1:.*]] = optim.lerp %[[M]], %[[G]], %[[W]] : tensor<?x?xf32>
+// CHECK-NEXT: %[[M2:.*]] = optim.momentum %[[M1]], %[[G]], %[[W]] : tensor<?x?xf32>
+// CHECK-NEXT: %[[P1:.*]] = optim.decay %[[P]], %[[LR]], %[[LR]] : tensor<?x?xf32>
+// CHECK-NEXT: %[[ROWS:.*]] = optim.reduce mean %[[G]] : tensor<?x?xf32> to tensor<?x1xf32>
+// CHECK-NEXT: %[[COLS:.*]] = optim.reduce max %[[G]] : tensor<?x?xf32> to tensor<1x?xf32>
+// CHECK-NEXT: %[[ONE:.*]] = optim.reduce norm %[[G]] : tensor<?x?xf32> to tensor<1x1xf32>
+// CHECK-NEXT: optim.broadcast %[[COLS]] : tensor<1x?xf32> to tensor<?x?xf32>
+// CHECK-NEXT: optim.broadcast %[[ONE]] : tensor<1x1xf32> to tensor<?x1xf32>
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[M2]] : tensor<?x?xf32> to tensor<?x?xbf16>
+// CHECK-NEXT: optim.orthogonalize %[[H]] coefficients
+// CHECK-SAME: {{\[\[}}3.444500e+00, -4.775000e+00, 2.031500e+00], [1.500000e+00, -5.000000e-01, 0.000000e+00]] eps 9.9999999999999995E-8 : tensor<?x?xbf16>
+// CHECK-NEXT: optim.yield %[[P1]], %[[M2]], %[[ROWS]] : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>
+// GENERIC: "optim.rule"() <{
+// GENERIC: "optim.yield"(
+optim.rule @Every hyperparameters ["lr"] states [
+    #optim.state<"m", bf16, full, 0.0 : f64, false>,
+    #optim.state<"v", f32, rows, 1.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %v: tensor<?x1xf32>,
+     %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %w = optim.splat %lr : tensor<?x?xf32>
+  %m1 = optim.lerp %m, %grad, %w : tensor<?x?xf32>
+  %m2 = optim.momentum %m1, %grad, %w : tensor<?x?xf32>
+  %p = optim.decay %param, %lr, %lr : tensor<?x?xf32>
+  %r = optim.reduce mean %grad : tensor<?x?xf32> to tensor<?x1xf32>
+  %c = optim.reduce max %grad : tensor<?x?xf32> to tensor<1x?xf32>
+  %o = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  %cf = optim.broadcast %c : tensor<1x?xf32> to tensor<?x?xf32>
+  %or = optim.broadcast %o : tensor<1x1xf32> to tensor<?x1xf32>
+  %h = arith.truncf %m2 : tensor<?x?xf32> to tensor<?x?xbf16>
+  %q = optim.orthogonalize %h coefficients [[3.4445, -4.775, 2.0315], [1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xbf16>
+  optim.yield %p, %m2, %r : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>
+}
+
+// A rule without states or a matrix, whose yield is written out.
+// CHECK-LABEL: optim.rule @Keep hyperparameters [] states [] {
+// CHECK: optim.yield %{{.*}} : tensor<?x?xf32>
+optim.rule @Keep hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// A route of each form: matrix with except, patterns with a default that the trainer gives, rest.
+// CHECK: optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [2.000000e-02] missing_grad error
+// CHECK: optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+// CHECK: optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
+// GENERIC: "optim.route"() <{{.*}}missing_grad = 2 : i64{{.*}}rest
+optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [0.02] missing_grad error
+optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
+
+// Parameters: a name that no other symbol could have, a batch of matrices, a scalar; with a route and without.
+// CHECK: optim.parameter @layers.0.weight shape [64, 32] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases ["tied"]
+// CHECK: optim.parameter @experts shape [4, 8, 6] batch 1 type f16 gradient f16 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @Every
+// CHECK: optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] aliases []
+// GENERIC: "optim.parameter"() <{{.*}}label = "layers.0.weight"
+optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32 mesh @world
+  placements [#optim.shard<0>, #optim.replicate] aliases ["tied"]
+optim.parameter @experts shape [4, 8, 6] batch 1 type f16 gradient f16 mesh @world
+  placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @Every
+optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world
+  placements [#optim.replicate, #optim.replicate] aliases []
+
+// A group before anything is decided of it, and one of which all is: four experts, one owner each.
+// CHECK: optim.group @g0 rule @Every parameters [@layers.0.weight]
+// CHECK-NOT: strategy
+// CHECK: optim.group @g1 rule @Every parameters [@experts] strategy owner owners [0, 3, 1, 2] reason "blocks span ranks"
+// GENERIC: "optim.group"() <{{.*}}owners = array<i64: 0, 3, 1, 2>{{.*}}strategy = 2 : i64
+optim.group @g0 rule @Every parameters [@"layers.0.weight"]
+optim.group @g1 rule @Every parameters [@experts] strategy owner owners [0, 3, 1, 2] reason "blocks span ranks"
+
+comm.segment @s group @g1 all
+
+// Products on tensors, with every attribute, an addend and scratch, and on memrefs.
+// CHECK-LABEL: func.func @product
+// CHECK: %[[A:.*]]:2 = optim.product @s %[[X:.*]], %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x8x8xbf16>, tensor<?x1x96xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs} : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x96xf32>
+// CHECK: optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}} : tensor<?x8x8xbf16>) {alpha = 2.000000e+00 : f64, beta = -1.000000e+00 : f64} : tensor<?x8x8xbf16>, tensor<?x8x8xbf16>, tensor<?x8x8xbf16> -> tensor<?x8x8xbf16>
+// CHECK: optim.product @s %{{.*}}, %{{.*}} outs(%{{.*}} : memref<?x8x6xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, transpose_lhs} : memref<?x4x8xf32>, memref<?x4x6xf32>{{$}}
+// GENERIC: "optim.product"({{.*}}operandSegmentSizes = array<i32: 1, 1, 0, 2>
+func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>, %s: tensor<?x1x96xf32>,
+                   %l: memref<?x4x8xf32>, %r: memref<?x4x6xf32>, %to: memref<?x8x6xf32>) {
+  %a, %b = optim.product @s %x, %x outs(%e, %s : tensor<?x8x8xbf16>, tensor<?x1x96xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x96xf32>
+  %c = optim.product @s %a, %a plus %a outs(%e : tensor<?x8x8xbf16>) {alpha = 2.0 : f64, beta = -1.0 : f64}
+    : tensor<?x8x8xbf16>, tensor<?x8x8xbf16>, tensor<?x8x8xbf16> -> tensor<?x8x8xbf16>
+  optim.product @s %l, %r outs(%to : memref<?x8x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_lhs} : memref<?x4x8xf32>, memref<?x4x6xf32>
+  return
+}
+
+// Reductions of a batch of blocks, with and without scratch, and on memrefs.
+// CHECK-LABEL: func.func @block_reduce
+// CHECK: optim.block_reduce norm @s %[[X:.*]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
+// CHECK: optim.block_reduce sum @s %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
+// CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
+// GENERIC: "optim.block_reduce"({{.*}}kind = 3 : i64
+func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %rows: tensor<?x8x1xf32>, %cols: tensor<?x1x6xf32>,
+                        %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
+  %n:2 = optim.block_reduce norm @s %x outs(%one, %rows : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
+  %c = optim.block_reduce sum @s %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
+  optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
+  return
+}

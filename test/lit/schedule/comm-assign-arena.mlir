@@ -1,0 +1,153 @@
+// RUN: stepc-opt %s -split-input-file --comm-assign-arena | FileCheck %s
+
+// One block of 96 bytes per rank: what is no longer used gives its place away, and places are multiples of 64.
+// CHECK-LABEL: stepc.level = "scheduled"
+// CHECK: func.func @reuse() attributes {comm.arena_bytes = 256 : i64}
+// CHECK: %[[N:.*]] = comm.extent @s to_matrix full blocks
+// CHECK-NEXT: comm.buffer offset 0 bytes 96(%[[N]]) : memref<?x4x6xf32>
+// CHECK-NEXT: comm.buffer offset 128 bytes 96(%[[N]]) : memref<?x4x6xf32>
+// CHECK-NEXT: comm.buffer offset 0 bytes 96(%[[N]]) : memref<?x4x6xf32>
+// CHECK-NOT: memref.alloc
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+comm.segment @s group @g all
+func.func @reuse() {
+  %n = comm.extent @s to_matrix full blocks
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  %b = memref.alloc(%n) : memref<?x4x6xf32>
+  %c = memref.alloc(%n) : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  comm.stage @s over blocks to_matrix blocks ins(%a : memref<?x4x6xf32>) outs(%b : memref<?x4x6xf32>) {
+  ^bb0(%x: f32):
+    comm.yield %x : f32
+  }
+  comm.stage @s over blocks to_matrix blocks ins(%b : memref<?x4x6xf32>) outs(%c : memref<?x4x6xf32>) {
+  ^bb0(%x: f32):
+    comm.yield %x : f32
+  }
+  return
+}
+}
+
+// -----
+
+// The size is that of the rank that needs most: both blocks are rank 1's. The largest buffer is placed first, wherever it stands.
+// CHECK-LABEL: func.func @largest() attributes {comm.arena_bytes = 448 : i64}
+// CHECK: comm.buffer offset 192 bytes 192({{.*}}) : memref<?x4x6xf32>
+// CHECK: comm.buffer offset 0 bytes 192({{.*}}) : memref<?x4x6xf32>
+// CHECK: comm.buffer offset 384 bytes 8 : memref<2x1xf32>
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [1, 1]
+comm.segment @s group @g all
+func.func @largest() {
+  %n = comm.extent @s to_matrix full blocks
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  %b = memref.alloc(%n) : memref<?x4x6xf32>
+  %t = memref.alloc() : memref<2x1xf32>
+  comm.scalars @g outs(%t : memref<2x1xf32>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    comm.yield %lr : f64
+  }
+  comm.stage @s over blocks to_matrix blocks outs(%b : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  comm.stage @s over blocks to_matrix blocks ins(%b : memref<?x4x6xf32>) outs(%a : memref<?x4x6xf32>) {
+  ^bb0(%x: f32):
+    comm.yield %x : f32
+  }
+  comm.stage @s over blocks to_matrix blocks ins(%a : memref<?x4x6xf32>) outs(%b : memref<?x4x6xf32>) scalars(%t : memref<2x1xf32>) {
+  ^bb0(%x: f32, %lr: f32):
+    comm.yield %lr : f32
+  }
+  return
+}
+}
+
+// -----
+
+// What is sent and received lives until the wait, so the buffer that is used between has a place of its own.
+// CHECK-LABEL: func.func @in_flight() attributes {comm.arena_bytes = 384 : i64}
+// CHECK: %[[SEND:.*]] = comm.buffer offset [[S:[0-9]+]] bytes 96({{.*}}) : memref<?xf32>
+// CHECK: %[[RECEIVE:.*]] = comm.buffer offset [[R:[0-9]+]] bytes 96({{.*}}) : memref<?xf32>
+// CHECK-NOT: comm.buffer offset [[S]] bytes 96
+// CHECK-NOT: comm.buffer offset [[R]] bytes 96
+// CHECK: comm.start %{{.*}} to_matrix order 0 sends [@s](%[[SEND]] : memref<?xf32>) receives [@s](%[[RECEIVE]] : memref<?xf32>)
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+comm.segment @s group @g all
+func.func @in_flight() {
+  %w = comm.world
+  %p = comm.shards parameter @g : !comm.shards<@g, f32>
+  %ns = comm.extent @s to_matrix full send
+  %nr = comm.extent @s to_matrix full receive
+  %n = comm.extent @s to_matrix full blocks
+  %s = memref.alloc(%ns) : memref<?xf32>
+  %r = memref.alloc(%nr) : memref<?xf32>
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  comm.stage @s over shards to_matrix send ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32>) {
+  ^bb0(%x: f32):
+    comm.yield %x : f32
+  }
+  %t = comm.start %w to_matrix order 0 sends [@s] (%s : memref<?xf32>) receives [@s] (%r : memref<?xf32>) kinds [0]
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  comm.wait %t
+  return
+}
+}
+
+// -----
+
+// The limit is kept when it is just enough.
+// CHECK-LABEL: func.func @limit() attributes {comm.arena_bytes = 128 : i64}
+module attributes {comm.workspace_limit = 128 : i64} {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+comm.segment @s group @g all
+func.func @limit() {
+  %n = comm.extent @s to_matrix full blocks
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+}
