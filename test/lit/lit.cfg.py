@@ -17,7 +17,7 @@ config.test_exec_root = os.path.join(config.stepc_build, "test", "lit")
 
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.stepc_build, "bin"), config.llvm_tools, os.environ.get("PATH", "")])
-for name in ("HOME", "ASAN_OPTIONS", "LD_LIBRARY_PATH", "STEPC_LINKER"):
+for name in ("HOME", "ASAN_OPTIONS", "LD_LIBRARY_PATH", "STEPC_LINKER", "STEPC_OPT_SKIP_PASS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
