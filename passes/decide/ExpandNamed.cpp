@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -59,7 +60,13 @@ class ExpandNamed : public stepc::decide::impl::ExpandNamedBase<ExpandNamed> {
     patterns = std::move(set);
     return success();
   }
-  void runOnOperation() override { walkAndApplyPatterns(getOperation(), patterns); }
+  void runOnOperation() override {
+    walkAndApplyPatterns(getOperation(), patterns);
+    // What nothing uses must not be cut and sent.
+    IRRewriter rewriter(&getContext());
+    for (auto rule : getOperation().getOps<RuleOp>())
+      (void)runRegionDCE(rewriter, rule.getBody());
+  }
 };
 
 } // namespace

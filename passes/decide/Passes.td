@@ -23,7 +23,7 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
 def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
   let summary = "Write lerp, momentum and decay out in arithmetic";
   let description = [{
-    The expansions and their roundings are the ops' meaning.
+    The expansions and their roundings are the ops' meaning. Operations of rules whose results nothing uses are erased.
 
     ```mlir
     %m1 = optim.momentum %m, %g, %mu : tensor<?x?xf32>

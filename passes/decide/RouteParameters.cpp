@@ -56,6 +56,14 @@ bool matches(SmallVectorImpl<Pattern> &patterns, ParameterOp parameter) {
   return any;
 }
 
+/// True of a rule that is not elementwise: it reduces, or has a state of another kind than full.
+bool needsBlocks(RuleOp rule) {
+  for (unsigned i = 0; i < rule.getNumStates(); ++i)
+    if (rule.getState(i).getKind() != ValueKind::Full)
+      return true;
+  return llvm::any_of(rule.getBody().getOps(), [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
+}
+
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {
     std::vector<Claim> claims;
@@ -135,6 +143,13 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       auto diag = parameter.emitError("expected a matrix for rule ")
                   << claim.rule.getSymName() << ", found parameter '" << parameter.getSymName()
                   << "' of shape [" << parameter.getShape() << "]";
+      diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
+      return diag;
+    }
+    if (parameter.getShape().size() > 2 && !parameter.isMatrix() && needsBlocks(claim.rule)) {
+      auto diag = parameter.emitError("expected a matrix, a vector or a declared stack of matrices for rule ")
+                  << claim.rule.getSymName() << ", which reduces whole tensors, found parameter '"
+                  << parameter.getSymName() << "' of shape [" << parameter.getShape() << "]";
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
       return diag;
     }

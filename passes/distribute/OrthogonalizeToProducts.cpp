@@ -40,8 +40,10 @@ public:
     bool tall = rows > cols;
     for (auto [a, b, c] : op.getSteps()) {
       // Of a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
-      Value gram = product(x, x, Value(), 1.0, 0.0, small, small, true, tall, !tall);
-      Value poly = c == 0.0 ? scale(gram, b) : product(gram, gram, gram, c, b, small, small, true);
+      // Without a square of A its factor is the product's own: no second rounding, and no stage
+      // over A, whose extents are not a block's.
+      Value gram = product(x, x, Value(), c == 0.0 ? b : 1.0, 0.0, small, small, true, tall, !tall);
+      Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, small, small, true);
       x = tall ? product(x, poly, x, 1.0, a, rows, cols) : product(poly, x, x, 1.0, a, rows, cols);
     }
     return x;
@@ -93,13 +95,6 @@ private:
       Value floor = constant(op.getEps().convertToDouble());
       Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
       return Value(arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor));
-    });
-  }
-
-  Value scale(Value x, double factor) {
-    Value init = empty(small, small, element);
-    return stage(x, init, [&](OpBuilder &, ValueRange arguments) {
-      return Value(arith::MulFOp::create(builder, loc, widen(arguments[0]), constant(factor)));
     });
   }
 
