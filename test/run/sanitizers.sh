@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Compiled steps on in-process ranks under AddressSanitizer and UndefinedBehaviorSanitizer, and under
+# ThreadSanitizer: clean as they are; AddressSanitizer stops at a planted overrun (runtime-tests-tsan
+# plants the race). STEPC names another stepc.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+STEPC=${STEPC:-$ROOT/build/bin/stepc}
+LIBRARIES=$(cd "$(dirname "$STEPC")/../lib" && pwd)
+export STEPC_RUNTIME_DIR=$LIBRARIES
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+stepc_compile() { "$STEPC" compile "$@" 2>"$work/log" || { cat "$work/log" >&2; fail "stepc compile $*"; }; }
+
+# The sanitizers' run-time libraries are those of the compiler that made the archives.
+for compiler in clang++-22 clang++; do command -v $compiler >/dev/null && break; done
+sources=("$ROOT"/test/unit/library/World.cpp "$ROOT"/test/unit/library/Step.cpp)
+build() { # build OUTPUT FLAGS...
+  "$compiler" -std=c++20 -O1 -g "${@:2}" -I"$ROOT" -I"$ROOT/runtime/include" "${sources[@]}" -pthread -ldl -o "$1"
+}
+build "$work/plain"
+build "$work/address" -fsanitize=address,undefined -fno-sanitize-recover=all
+build "$work/thread" -fsanitize=thread
+export UBSAN_OPTIONS=print_stacktrace=1
+
+# caught LOG PATTERN WHAT: a report in a log, in a kernel that the compiler made.
+caught() {
+  grep -q "$2" "$1" || { cat "$1" >&2; fail "$3: expected '$2'"; }
+  grep -m1 -E '#0 .* in (Muon|AdamW|stepc_product|stepc_reduce)_[a-z0-9_]+ ' "$1" ||
+    { cat "$1" >&2; fail "$3: expected a kernel on the stack"; }
+}
+
+for manifest in two_ranks hsdp experts uneven; do
+  input=$ROOT/test/inputs/$manifest.json
+  stepc_compile "$ROOT/examples/muon.optim" --manifest "$input" -o "$work/$manifest"
+  expected=$("$work/plain" "$work/$manifest/libmuon.so")
+
+  echo "$manifest: instrumented code steps without a report, with the same bits, on 1 and 3 threads"
+  stepc_compile "$ROOT/examples/muon.optim" --manifest "$input" --sanitize address -o "$work/$manifest-asan"
+  for threads in 1 3; do
+    found=$(timeout 200 "$work/address" "$work/$manifest-asan/libmuon.so" --threads $threads) ||
+      fail "$manifest with $threads threads under AddressSanitizer"
+    [ "$found" = "$expected" ] || fail "instrumented code computes something else"
+  done
+done
+nm -D "$work/two_ranks-asan/libmuon.so" >"$work/symbols"
+for symbol in __asan_report_load_n __asan_report_store_n; do
+  grep -q "$symbol" "$work/symbols" || fail "the code is not instrumented: no $symbol"
+done
+
+for manifest in two_ranks experts; do
+  echo "$manifest: a parameter bound an element too short is caught in the generated code"
+  if timeout 200 "$work/address" "$work/$manifest-asan/libmuon.so" --short >"$work/report" 2>&1; then
+    cat "$work/report" >&2
+    fail "AddressSanitizer saw nothing"
+  fi
+  caught "$work/report" "ERROR: AddressSanitizer: heap-buffer-overflow" "a short buffer"
+done
+
+# The compiler instruments for AddressSanitizer alone, so the kernels are plain here and the runtime
+# is instrumented: what a race of its own threads, of ranks that share buffers, would show.
+mkdir "$work/archives"
+ln -s "$LIBRARIES/libstepc_runtime_tsan.a" "$work/archives/libstepc_runtime.a"
+cat >"$work/link" <<'LINK'
+#!/usr/bin/env bash
+# ThreadSanitizer's functions come from the program that loads the library.
+arguments=()
+for argument; do [ "$argument" = -Wl,-z,defs ] || arguments+=("$argument"); done
+LINK
+echo "exec $compiler \"\${arguments[@]}\"" >>"$work/link"
+chmod +x "$work/link"
+# Address randomization with many bits is more than ThreadSanitizer's memory map takes.
+steady=()
+setarch "$(uname -m)" -R true 2>/dev/null && steady=(setarch "$(uname -m)" -R)
+for manifest in two_ranks hsdp experts uneven; do
+  echo "$manifest: the runtime's threads and ranks have no data race, on 1 and 3 threads"
+  STEPC_RUNTIME_DIR=$work/archives STEPC_LINKER=$work/link stepc_compile "$ROOT/examples/muon.optim" \
+    --manifest "$ROOT/test/inputs/$manifest.json" -o "$work/$manifest-tsan"
+  for threads in 1 3; do
+    found=$(TSAN_OPTIONS=halt_on_error=1 timeout 200 "${steady[@]}" "$work/thread" \
+      "$work/$manifest-tsan/libmuon.so" --threads $threads) || fail "$manifest with $threads threads under ThreadSanitizer"
+    [ "$found" = "$("$work/plain" "$work/$manifest/libmuon.so")" ] || fail "the runtime computes something else"
+  done
+done
+nm -D "$work/two_ranks-tsan/libmuon.so" >"$work/symbols"
+grep -q __tsan_write8 "$work/symbols" || fail "the runtime is not instrumented"
+echo "sanitizers passed"

@@ -1,0 +1,172 @@
+//===- LibraryTest.cpp - Compiled libraries in the wrong hands --------------===//
+//
+// What the runtime's tests show on a program written by hand, on libraries that the stepc binary
+// compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/unit/library/World.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unistd.h>
+
+namespace stepc::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char *kMuon = STEPC_TEST_ROOT "/examples/muon.optim";
+
+std::string inputFile(const std::string &name) { return STEPC_TEST_ROOT "/test/inputs/" + name + ".json"; }
+
+/// The library of a specification and a manifest, compiled once and loaded.
+const stepc_library *compiled(const std::string &spec, const std::string &manifest) {
+  static std::map<std::pair<std::string, std::string>, const stepc_library *> all;
+  const stepc_library *&library = all[{spec, manifest}];
+  if (library)
+    return library;
+  std::string folder =
+      testing::TempDir() + "stepc-library-" + std::to_string(getpid()) + "-" + std::to_string(all.size());
+  std::string command = std::string(STEPC_TEST_STEPC) + " compile " + spec + " --manifest " + manifest + " -o " +
+                        folder + " 2>" + folder + ".log";
+  if (std::system(command.c_str())) {
+    std::ifstream log(folder + ".log");
+    ADD_FAILURE() << command << "\n" << std::string(std::istreambuf_iterator<char>(log), {});
+    std::exit(1);
+  }
+  size_t from = spec.rfind('/') + 1;
+  library = open(folder + "/lib" + spec.substr(from, spec.rfind('.') - from) + ".so");
+  std::system(("rm -r " + folder + " " + folder + ".log").c_str());
+  return library;
+}
+
+const stepc_library *muon() { return compiled(kMuon, inputFile("two_ranks")); }
+
+/// The specification with another factor: the same parameters, another rule.
+const stepc_library *otherMuon() {
+  std::string path = testing::TempDir() + "other" + std::to_string(getpid()) + ".optim";
+  std::ifstream from(kMuon);
+  std::string text(std::istreambuf_iterator<char>(from), {});
+  size_t at = text.find("0.2 * sqrt");
+  EXPECT_NE(at, std::string::npos);
+  std::ofstream(path) << text.replace(at, 3, "0.3");
+  const stepc_library *library = compiled(path, inputFile("two_ranks"));
+  unlink(path.c_str());
+  return library;
+}
+
+/// Runs one step on all ranks after `change`; each rank's status and message.
+std::vector<Created> stepAfter(const std::function<void(Rank &, int)> &change) {
+  std::vector<Created> stepped(2);
+  Options options;
+  options.timeout = 2;
+  runWorld({muon()}, options, [&](Rank &self, int rank) {
+    stepped[rank].status = self.bind();
+    self.fillGradients(rank, 0);
+    change(self, rank);
+    if (!stepped[rank].status)
+      stepped[rank].status = self.library->step(self.instance);
+    stepped[rank].message = self.error();
+  });
+  return stepped;
+}
+
+TEST(CompiledLibrary, RefusesAnotherNumberOfRanks) {
+  Options options;
+  options.size = 4;
+  for (const Created &rank : runWorld({muon()}, options, [](Rank &, int) { ADD_FAILURE(); })) {
+    EXPECT_EQ(rank.status, STEPC_ERROR_WORLD);
+    EXPECT_THAT(rank.message, HasSubstr("2 ranks"));
+  }
+}
+
+TEST(CompiledLibrary, RefusesAnotherAbi) {
+  Options options;
+  options.change = [](int, stepc_options &own) { own.abi_version = STEPC_ABI_VERSION + 1; };
+  for (const Created &rank : runWorld({muon()}, options, [](Rank &, int) { ADD_FAILURE(); }))
+    EXPECT_EQ(rank.status, STEPC_ERROR_ABI) << rank.message;
+}
+
+TEST(CompiledLibrary, RefusesRanksWithAnotherRule) {
+  for (const Created &rank : runWorld({muon(), otherMuon()}, {}, [](Rank &, int) { ADD_FAILURE(); }))
+    EXPECT_EQ(rank.status, STEPC_ERROR_PLAN) << rank.message;
+}
+
+TEST(CompiledLibrary, RefusesRanksWithOtherParameters) {
+  std::string path = testing::TempDir() + "other-" + std::to_string(getpid()) + ".json";
+  std::ifstream from(inputFile("two_ranks"));
+  std::string text(std::istreambuf_iterator<char>(from), {});
+  size_t at = text.find("\"w2\"");
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(path) << text.replace(at, 4, "\"w3\"");
+  const stepc_library *other = compiled(kMuon, path);
+  unlink(path.c_str());
+  for (const Created &rank : runWorld({muon(), other}, {}, [](Rank &, int) { ADD_FAILURE(); }))
+    EXPECT_EQ(rank.status, STEPC_ERROR_PLAN) << rank.message;
+}
+
+TEST(CompiledLibrary, NamesAnUnboundParameter) {
+  std::vector<int32_t> statuses(2);
+  Options options;
+  runWorld({muon()}, options, [&](Rank &self, int rank) {
+    ASSERT_EQ(self.library->bind_steps(self.instance, self.steps.data()), 0);
+    statuses[rank] = self.library->step(self.instance);
+    EXPECT_THAT(self.error(), HasSubstr("w1"));
+    EXPECT_THAT(self.error(), HasSubstr("rank " + std::to_string(rank)));
+  });
+  EXPECT_THAT(statuses, testing::Each(STEPC_ERROR_UNBOUND));
+}
+
+TEST(CompiledLibrary, RefusesAShardOfAnotherDtype) {
+  runWorld({muon()}, {}, [](Rank &self, int) {
+    EXPECT_EQ(self.library->bind_parameter(self.instance, 1, self.parameters[1].get(), self.claimed[1] / 2),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(self.error(), HasSubstr("w2"));
+  });
+}
+
+TEST(CompiledLibrary, NamesAnAbsentGradientAndStepsOnceItIsThere) {
+  std::vector<Created> stepped = stepAfter([](Rank &self, int rank) {
+    if (rank != 1)
+      return;
+    std::vector<char> before(self.parameters[1].data.get(), self.parameters[1].data.get() + self.claimed[1]);
+    ASSERT_EQ(self.library->bind_gradient(self.instance, 1, nullptr, 0), 0);
+    EXPECT_EQ(self.library->step(self.instance), STEPC_ERROR_GRADIENT);
+    EXPECT_THAT(self.error(), HasSubstr("w2"));
+    EXPECT_EQ(std::vector<char>(self.parameters[1].data.get(), self.parameters[1].data.get() + self.claimed[1]), before);
+    // Nothing was sent, so the other rank still waits for this one.
+    ASSERT_EQ(self.library->bind_gradient(self.instance, 1, self.gradients[1].get(), self.gradients[1].bytes), 0);
+  });
+  for (const Created &rank : stepped)
+    EXPECT_EQ(rank.status, 0) << rank.message;
+}
+
+TEST(CompiledLibrary, SeveralStepInOneProcessAtOnce) {
+  std::string error;
+  const stepc_library *libraries[] = {muon(), otherMuon(), compiled(kMuon, inputFile("hsdp"))};
+  uint64_t alone[3], together[3];
+  for (int i = 0; i < 3; ++i)
+    alone[i] = train(libraries[i], {}, 3, error);
+  EXPECT_EQ(error, "");
+  EXPECT_NE(alone[0], alone[1]);
+  std::vector<std::thread> worlds;
+  std::string errors[3];
+  for (int i = 0; i < 3; ++i)
+    worlds.emplace_back([&, i] { together[i] = train(libraries[i], {}, 3, errors[i]); });
+  for (std::thread &world : worlds)
+    world.join();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(errors[i], "");
+    EXPECT_EQ(together[i], alone[i]);
+  }
+}
+
+} // namespace
+} // namespace stepc::test
