@@ -113,8 +113,7 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
   if (!checkOptions(module, *level, options, report))
     return kUsageError;
   if (*level > target) {
-    report.error("expected a module at level " + name(target) + " or before to emit it, found one at level " +
-                 name(*level));
+    report.error("expected a module at level " + name(target) + " or before, found one at level " + name(*level));
     return kUsageError;
   }
   mlir::MLIRContext *context = module.getContext();

@@ -1,0 +1,3 @@
+# Runs a command and prints its exit status.
+"$@"
+echo "status $?"
