@@ -24,6 +24,32 @@ using namespace mlir;
 
 bool isF32(Type type) { return getElementTypeOrSelf(type).isF32(); }
 
+bool isSmall(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isBF16() || element.isF16();
+}
+
+/// What is left must not be open to a chip or a library.
+WalkResult check(Operation *op) {
+  if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
+    return WalkResult::advance();
+  if (isa<math::MathDialect>(op->getDialect()) && llvm::any_of(op->getResultTypes(), isF32) &&
+      !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp, math::CeilOp>(op)) {
+    op->emitOpError("expected a function of f32 with one sequence for vectors and scalars");
+    return WalkResult::interrupt();
+  }
+  bool small = llvm::any_of(op->getOperandTypes(), isSmall) || llvm::any_of(op->getResultTypes(), isSmall);
+  bool moves = isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp>(op);
+  bool converts = isa<arith::ExtFOp, arith::TruncFOp>(op) && // of f16, where the chip can: bf16 is gone
+                  llvm::none_of(op->getOperandTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); }) &&
+                  llvm::none_of(op->getResultTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); });
+  if (small && !moves && !converts) {
+    op->emitOpError("expected arithmetic in f32 or f64, found ") << op->getOperandTypes().front();
+    return WalkResult::interrupt();
+  }
+  return WalkResult::advance();
+}
+
 struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
   LogicalResult run(ModuleOp module) {
     auto chip = module->getAttrOfType<StringAttr>(kChipAttr);
@@ -44,18 +70,9 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
       if (failed(applyPatternsGreedily(function, frozen)))
         return function.emitError("expected the expansion of its numerics to end");
 
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
-      WalkResult walk = function.walk([](Operation *op) {
-        bool open = isa_and_nonnull<math::MathDialect>(op->getDialect()) && isF32(op->getResult(0).getType()) &&
-                    !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp, math::CeilOp>(op);
-        if (!open)
-          return WalkResult::advance();
-        op->emitOpError("expected a function of f32 with one sequence for vectors and scalars");
-        return WalkResult::interrupt();
-      });
-      if (walk.wasInterrupted())
+    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
+      if (function.walk([](Operation *op) { return check(op); }).wasInterrupted())
         return failure();
-    }
     return success();
   }
 

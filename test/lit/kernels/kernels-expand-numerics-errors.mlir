@@ -15,3 +15,25 @@ module attributes {stepc.chip = "x86-64-v3;"} {
     llvm.return %r : f32
   }
 }
+
+// -----
+
+// Arithmetic that a chip would do in bf16.
+module attributes {stepc.chip = "x86-64-v3;"} {
+  llvm.func @sum(%x: vector<16xbf16>) -> vector<16xbf16> {
+    // expected-error @+1 {{'arith.addf' op expected arithmetic in f32 or f64, found 'vector<16xbf16>'}}
+    %r = arith.addf %x, %x : vector<16xbf16>
+    llvm.return %r : vector<16xbf16>
+  }
+}
+
+// -----
+
+// Two roundings at once.
+module attributes {stepc.chip = "x86-64-v3;"} {
+  llvm.func @narrow(%x: f64) -> bf16 {
+    // expected-error @+1 {{'arith.truncf' op expected arithmetic in f32 or f64, found 'f64'}}
+    %r = arith.truncf %x : f64 to bf16
+    llvm.return %r : bf16
+  }
+}
