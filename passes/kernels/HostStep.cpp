@@ -39,8 +39,18 @@ LogicalResult HostStep::lower(Block &body) {
       return failure();
   LLVM::BrOp::create(b, b.loc, done);
   done->moveBefore(&step.getBody(), step.getBody().end());
+  writeNumbers();
   attachProgram(step, program.plan);
   return success();
+}
+
+void HostStep::writeNumbers() {
+  if (numbers.empty())
+    return;
+  b.setInsertionPoint(step);
+  auto type = LLVM::LLVMArrayType::get(b.getI64Type(), numbers.size());
+  LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, kNumbers,
+                         b.getI64TensorAttr(numbers));
 }
 
 LogicalResult HostStep::lowerOp(Operation *op) {
@@ -88,6 +98,14 @@ Value HostStep::lookUp(StringRef name, ValueRange arguments, int64_t key) {
   return known = call(name, b.pointer, copies);
 }
 
+Value HostStep::number(int64_t value) {
+  Value all = LLVM::AddressOfOp::create(b, b.loc, b.pointer, kNumbers);
+  Value at = b.address(all, b.getI64Type(), int64_t(numbers.size()));
+  numbers.push_back(value);
+  // Volatile, or the optimizer would put the number back into the code.
+  return LLVM::LoadOp::create(b, b.loc, b.getI64Type(), at, /*alignment=*/8, /*isVolatile=*/true);
+}
+
 FailureOr<int64_t> HostStep::stateOf(comm::ShardsOp op) {
   int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
   if (group < 0 || !op.getState())
@@ -108,7 +126,7 @@ FailureOr<Value> HostStep::pointerOf(Value value) {
     Value arena = lookUp("stepc_rt_arena", {}, 0);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(entry->getTerminator());
-    Value base = b.address(arena, b.getI8Type(), b.constant(buffer.getOffset()));
+    Value base = b.address(arena, b.getI8Type(), number(buffer.getOffset()));
     bases.map(value, base);
     return base;
   }
@@ -196,7 +214,7 @@ LogicalResult HostStep::lowerStage(comm::StageOp op) {
     if (argument.kind == KernelArgument::Scalars) {
       int64_t columns = cast<ShapedType>(argument.value.getType()).getDimSize(1);
       int64_t before = firstParameter(segment.getGroupAttr()) * columns;
-      base = b.address(*base, b.getF32Type(), b.constant(-before));
+      base = b.address(*base, b.getF32Type(), number(-before));
     }
     arguments.push_back(*base);
   }
@@ -212,7 +230,7 @@ LogicalResult HostStep::lowerScalars(comm::ScalarsOp op) {
   constexpr int64_t kRecordWords = 8; // stepc_parameter_record
   Value records = lookUp("stepc_rt_records", {}, 0);
   Value first = b.address(records, b.getI64Type(),
-                          b.constant(firstParameter(op.getGroupAttr()) * kRecordWords));
+                          number(firstParameter(op.getGroupAttr()) * kRecordWords));
   launch(plan::LaunchKind::Group, *kernel, {first, *table},
          ProgramPlan::find(program.groups, op.getGroupAttr()));
   return success();

@@ -26,6 +26,11 @@ private:
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   template <typename Op, typename Emit> mlir::LogicalResult lowerBatch(Op op, Emit emit);
 
+  /// A number that grows with the parameters, read from a table: as constants in the code, such numbers
+  /// would make its size depend on them.
+  mlir::Value number(int64_t value);
+  /// The table of these numbers.
+  void writeNumbers();
   /// The base of a buffer, or the pointer table of shards.
   mlir::FailureOr<mlir::Value> pointerOf(mlir::Value value);
   /// The index of a state among its rule's, from the handle of its shards.
@@ -55,6 +60,7 @@ private:
   mlir::Value context;
   Scratch pointers, tables, sends, receives;
   mlir::IRMapping bases;
+  llvm::SmallVector<int64_t> numbers;
   llvm::DenseMap<std::pair<mlir::Operation *, int64_t>, mlir::Value> lookUps;
 };
 

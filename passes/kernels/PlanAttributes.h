@@ -17,6 +17,7 @@ namespace stepc::kernels {
 
 /// The symbol of the step function from level 5 on (runtime/include/stepc/kernel_abi.h).
 inline constexpr llvm::StringLiteral kStepFunction = "stepc_program_step";
+inline constexpr llvm::StringLiteral kNumbers = "stepc_program_numbers";
 
 /// Writes the tables, exchanges and launches of `plan` on the step function.
 void attachProgram(mlir::Operation *step, const plan::Plan &plan);

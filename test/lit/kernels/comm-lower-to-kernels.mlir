@@ -20,6 +20,8 @@ module @sgd {
   comm.segment @s1 group @g1 all
 
   // CHECK-NOT: func.func
+  // What grows with the parameters is data: records and scalars of each group start there, and buffers lie there.
+  // CHECK: llvm.mlir.global internal constant @stepc_program_numbers(dense<[0, 0, 0, 64, 16, -2]>
   // CHECK: llvm.func @stepc_program_step(%[[CONTEXT:.*]]: !llvm.ptr)
   // CHECK-SAME: comm.arena_bytes = 128 : i64
   // CHECK-SAME: stepc.exchanges = []
@@ -33,7 +35,9 @@ module @sgd {
   // CHECK: llvm.mlir.addressof @Sgd_elementwise_f32
   // CHECK: llvm.call @stepc_rt_launch_chunks
   // CHECK: llvm.mlir.addressof @Sgd_scalars
-  // CHECK: %[[BACK:.*]] = arith.constant -2 : i64
+  // CHECK: %[[NUMBERS:.*]] = llvm.mlir.addressof @stepc_program_numbers
+  // CHECK: %[[AT:.*]] = llvm.getelementptr %[[NUMBERS]][5]
+  // CHECK: %[[BACK:.*]] = llvm.load volatile %[[AT]]
   // CHECK: llvm.getelementptr %{{.*}}[%[[BACK]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
   // CHECK: llvm.mlir.addressof @Sgd_elementwise_f32
   // CHECK: llvm.return
