@@ -1,0 +1,122 @@
+"""What `stepc explain` says of a step is what the runtime counts, and what it says of the alternatives
+is what they cost when they are forced."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, real_compiler
+
+INPUTS = ROOT / "test" / "inputs"
+MANIFESTS = sorted(path.stem for path in INPUTS.glob("*.json"))
+TYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16"}
+# Row statistics in f32, an orthogonalization in bf16: values of several kinds and sizes travel.
+SPEC = """
+optimizer Stat(lr, beta = 0.9) {
+  state m : bf16
+  state r : f32[rows]
+  m = lerp(m, grad, 1 - beta)
+  let o = orthogonalize(m, steps = 2, coefficients = simple, precision = bf16)
+  r = lerp(r, mean(o * o, over = columns), 1 - beta)
+  param = param - lr * o / (sqrt(r) + 1e-8)
+}
+optimizer Sgd(lr) {
+  param = param - lr * grad
+}
+route {
+  Stat(lr = 0.02) for matrix
+  Sgd(lr = 0.1) for rest
+}
+"""
+COUNTERS = re.compile(
+    r"rank (\d+): .*; sent (\d+) messages, (\d+) bytes; received (\d+) messages, (\d+) bytes; as planned"
+)
+
+
+def stepc(*arguments):
+    compiler = real_compiler()
+    if compiler is None:
+        pytest.skip("build/bin/stepc was not built")
+    done = subprocess.run([compiler, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def spec(tmp_path):
+    path = tmp_path / "stat.optim"
+    path.write_text(SPEC)
+    return path
+
+
+def explain(spec, manifest, *options):
+    return json.loads(stepc("explain", spec, "--manifest", manifest, "--json", *options))
+
+
+def matrices(report):
+    return [group for group in report["groups"] if group["rule"] == "Stat"]
+
+
+def force(report, strategy):
+    names = [name for group in matrices(report) for name in group["parameters"]]
+    return [f"--strategy={name}={strategy}" for name in names]
+
+
+def write_tensors(path, manifest):
+    arguments = []
+    for parameter in json.loads(manifest.read_text())["parameters"]:
+        shape = ",".join(map(str, parameter["shape"]))
+        dtype = parameter["dtype"]
+        arguments.append(f"param:{parameter['name']}={TYPES[dtype]}[{shape}]")
+        arguments.append(f"grad:{parameter['name']}={TYPES[parameter.get('grad_dtype', dtype)]}[{shape}]")
+    script = ROOT / "test" / "lit" / "driver" / "Inputs" / "tensors.py"
+    subprocess.run([sys.executable, script, path, *arguments], check=True)
+
+
+@pytest.mark.parametrize("options", [[], ["--waves=3"], ["gather"]], ids=["plain", "waves", "gather"])
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_counters(tmp_path, spec, name, options):
+    manifest = INPUTS / f"{name}.json"
+    if options == ["gather"]:
+        options = force(explain(spec, manifest), "gather")
+    report = explain(spec, manifest, *options)
+    write_tensors(tmp_path / "in", manifest)
+    out = stepc("run", spec, "-m", manifest, "--tensors", tmp_path / "in", "-o", tmp_path / "out", *options)
+    counted = [tuple(map(int, found)) for found in COUNTERS.findall(out)]
+    keys = ("rank", "messages_sent", "bytes_sent", "messages_received", "bytes_received")
+    assert counted == [tuple(rank[key] for key in keys) for rank in report["ranks"]]
+    assert len(counted) == len(report["world"])
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_alternatives_cost_what_they_say(spec, name):
+    manifest = INPUTS / f"{name}.json"
+    report = explain(spec, manifest)
+    for strategy in ("gather", "local"):
+        legal = all(
+            one["legal"]
+            for group in matrices(report)
+            for one in group["strategies"]
+            if one["strategy"] == strategy
+        )
+        if not legal:
+            continue
+        forced = explain(spec, manifest, *force(report, strategy))
+        for before, after in zip(matrices(report), matrices(forced), strict=True):
+            assert after["strategy"] == strategy and after["strategies"][0]["chosen"]
+            said = next(one for one in before["strategies"] if one["strategy"] == strategy)
+            assert said["cost"] == after["strategies"][0]["cost"], (name, before["parameters"])
+
+
+def test_owner_of_one_block(spec):
+    """An owner's share is arithmetic: a quarter of 48 × 16 from each of three others, and back."""
+    report = explain(spec, INPUTS / "four_ranks.json")
+    group = next(g for g in matrices(report) if g["parameters"] == ["layers.0.attn.qkv.weight"])
+    cost = group["strategies"][0]["cost"]
+    quarter, rows = 48 * 16 // 4, 48 // 4
+    # m goes in bf16; what is divided by the row's root comes back in f32; r is f32 both ways.
+    assert cost["bytes_sent"] == {"min": 2 * quarter + 4 * rows, "max": 3 * (4 * quarter + 4 * rows)}
+    assert cost["messages_sent"] == {"min": 2, "max": 6}
+    assert group["blocks"] == 1 and group["waves"] == 1
