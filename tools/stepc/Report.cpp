@@ -49,8 +49,6 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what) {
   return text;
 }
 
-void Report::addText(const std::string &path, StringRef text) { texts[path] = text.str(); }
-
 void Report::error(const Twine &message) { error("stepc", message); }
 
 void Report::error(StringRef file, const Twine &message) {

@@ -28,8 +28,6 @@ public:
   /// The text of a file, kept to quote from; after an error nothing. `what` names it: "a
   /// specification".
   std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what);
-  /// Quotes `text` as the file called `path`.
-  void addText(const std::string &path, llvm::StringRef text);
 
   /// "stepc: error: message", for what has no place in a file.
   void error(const llvm::Twine &message);
