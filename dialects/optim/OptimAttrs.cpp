@@ -52,16 +52,33 @@ std::string StridedShardAttr::whyIllegal(int64_t position, ArrayRef<Attribute> p
                                          int64_t rank, ArrayRef<int64_t> meshSizes) const {
   if (std::string why = axisOutOfRange(getDim(), rank); !why.empty())
     return why;
-  // The split factor is the number of shards that later mesh axes make of the same axis.
-  int64_t later = 1;
-  for (int64_t i = position + 1, e = placements.size(); i < e; ++i)
-    if (cast<PlacementAttrInterface>(placements[i]).shardedAxis() == getDim())
-      later *= meshSizes[i];
-  if (later != getFactor())
-    return ("expected a split factor of " + Twine(later) +
-            ", the number of shards of later mesh axes, found " + Twine(getFactor()))
-        .str();
-  return "";
+  // Later mesh axes that shard the same axis, in the order in which they cut it: each comes after
+  // the first few whose sizes multiply to its own factor (docs/manifest.md).
+  SmallVector<int64_t> cuts;
+  auto firstFew = [&](int64_t factor) -> std::optional<size_t> {
+    int64_t product = 1;
+    size_t count = 0;
+    while (product < factor && count < cuts.size())
+      product *= cuts[count++];
+    return product == factor ? std::optional<size_t>(count) : std::nullopt;
+  };
+  for (int64_t i = placements.size() - 1; i > position; --i) {
+    auto later = cast<PlacementAttrInterface>(placements[i]);
+    if (later.shardedAxis() != getDim())
+      continue;
+    // A wrong factor of a later axis is that placement's own error.
+    std::optional<size_t> at = firstFew(later.lower().factor);
+    cuts.insert(cuts.begin() + at.value_or(cuts.size()), meshSizes[i]);
+  }
+  if (firstFew(getFactor()))
+    return "";
+  int64_t all = 1;
+  for (int64_t size : cuts)
+    all *= size;
+  return ("expected a split factor of " + Twine(all) +
+          ", the number of shards of later mesh axes, found " +
+          Twine(getFactor()))
+      .str();
 }
 
 Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placement) {
