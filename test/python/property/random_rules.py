@@ -187,7 +187,8 @@ class Generator:
             if self.chance(0.9):
                 self.lines.append(f"{name} = clamp({self.of(kind, 2)}, -90, 90)")
         update = self.full(2)
-        if "o" in self.values and self.chance(0.8):
+        # One of them is always used: a matrix operation that nothing uses makes no matrix rule.
+        if "o" in self.values:
             update = f"(o + {update})"
         elif "r" in self.values:
             update = f"{update} * r"
