@@ -3,9 +3,8 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/decide/Forces.h"
 #include "passes/decide/GroupGeometry.h"
-
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -20,61 +19,32 @@ using namespace stepc::decide;
 
 namespace {
 
-struct Force {
-  std::string text;
-  llvm::GlobPattern glob;
-  Strategy strategy;
-  bool used = false;
-};
-
 class AssignStrategies : public stepc::decide::impl::AssignStrategiesBase<AssignStrategies> {
 public:
   using AssignStrategiesBase::AssignStrategiesBase;
 
 private:
-  LogicalResult parseForces(SmallVectorImpl<Force> &forces) {
-    ModuleOp module = getOperation();
-    for (const std::string &text : force) {
-      auto [pattern, name] = StringRef(text).rsplit('=');
-      std::optional<Strategy> strategy = symbolizeStrategy(name);
-      if (name.empty() || !strategy || *strategy == Strategy::Elementwise)
-        return module.emitError("expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found \"")
-               << text << "\"";
-      llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
-      if (!glob)
-        return module.emitError("expected a pattern, found \"")
-               << pattern << "\": " << llvm::toString(glob.takeError());
-      forces.push_back({pattern.str(), std::move(*glob), *strategy});
-    }
-    return success();
-  }
-
-  /// The last force that matches each parameter of the group; they must agree.
-  FailureOr<Force *> forceOf(GroupOp group, SmallVectorImpl<Force> &forces) {
+  /// The force of the group's parameters; they must agree (optim-group-parameters saw to it).
+  FailureOr<Force *> forceOf(GroupOp group, std::vector<Force> &forces) {
     Force *chosen = nullptr;
     StringRef first;
     for (auto [index, attr] : llvm::enumerate(group.getParameters())) {
       StringRef name = cast<FlatSymbolRefAttr>(attr).getValue();
-      Force *last = nullptr;
-      for (Force &f : forces)
-        if (f.glob.match(name)) {
-          last = &f;
-          f.used = true;
-        }
+      Force *last = lastMatch(forces, name);
       if (index == 0) {
         chosen = last;
         first = name;
-      } else if ((last ? last->strategy : Strategy::Elementwise) !=
-                 (chosen ? chosen->strategy : Strategy::Elementwise)) {
+      } else if (bool(last) != bool(chosen) || (last && last->strategy != chosen->strategy)) {
+        auto text = [](Force *force) { return force ? stringifyStrategy(force->strategy) : "nothing"; };
         return group.emitError("expected one strategy for the parameters of group ")
-               << group.getSymName() << ", found that '" << first << "' and '" << name
-               << "' are forced to different ones";
+               << group.getSymName() << ", found '" << first << "' forced to " << text(chosen) << " and '"
+               << name << "' to " << text(last);
       }
     }
     return chosen;
   }
 
-  LogicalResult assign(GroupOp group, SmallVectorImpl<Force> &forces) {
+  LogicalResult assign(GroupOp group, std::vector<Force> &forces) {
     auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
     FailureOr<Force *> forced = forceOf(group, forces);
     if (failed(forced))
@@ -84,22 +54,19 @@ private:
       group.setReasonAttr(StringAttr::get(&getContext(), reason));
       return success();
     };
-    if (!hasMatrixSpace(rule)) {
-      if (*forced)
-        return group.emitError("expected a rule with matrix operations to force a strategy on '")
-               << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue() << "', found rule "
-               << rule.getSymName() << ", which needs no communication";
+    // A wide pattern may name parameters that need no communication: it means the others.
+    if (!hasMatrixSpace(rule))
       return set(Strategy::Elementwise, "no operation needs a whole matrix");
-    }
     GroupGeometry geometry(group);
     bool whole = geometry::blocksAreWhole(geometry.group, geometry.mesh);
     if (*forced) {
       Strategy strategy = (*forced)->strategy;
+      (*forced)->applied = true;
       if (strategy == Strategy::Local && !whole)
         return group.emitError("expected whole blocks on every rank to force local on '")
                << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue() << "', found placements "
                << describe(group.getExemplar().getPlacements()) << " that cut them";
-      return set(strategy, "forced by '" + (*forced)->text + "=" + stringifyStrategy(strategy) + "'");
+      return set(strategy, "forced by '" + Twine((*forced)->pattern) + "=" + stringifyStrategy(strategy) + "'");
     }
     if (whole)
       return set(Strategy::Local, "each block is whole on its rank");
@@ -107,18 +74,22 @@ private:
   }
 
   void runOnOperation() override {
-    SmallVector<Force> forces;
-    if (failed(parseForces(forces)))
+    FailureOr<std::vector<Force>> forces = parseForces(getOperation(), SmallVector<std::string>(force.begin(), force.end()));
+    if (failed(forces))
       return signalPassFailure();
     for (auto group : getOperation().getOps<GroupOp>())
-      if (!group.getStrategy() && failed(assign(group, forces)))
+      if (!group.getStrategy() && failed(assign(group, *forces)))
         return signalPassFailure();
-    for (Force &f : forces)
-      if (!f.used) {
-        getOperation().emitError("expected strategy pattern \"")
-            << f.text << "\" to match a parameter, found none";
-        return signalPassFailure();
-      }
+    bool anyApplied = llvm::any_of(*forces, [](const Force &f) { return f.applied; });
+    for (const Force &f : *forces) {
+      if (f.matched && (f.applied || anyApplied))
+        continue; // a force that later ones override has matched, too
+      getOperation().emitError("expected strategy pattern \"")
+          << f.pattern << "\" to match a parameter"
+          << (f.matched ? " whose rule has matrix operations, found only parameters that need no communication"
+                        : ", found none");
+      return signalPassFailure();
+    }
   }
 };
 

@@ -24,6 +24,33 @@ struct Job {
   int64_t block;
 };
 
+/// Modelled cost of a block where it is computed. A byte on the wire costs as much as some tens of operations;
+/// exactness is not needed, order is.
+int64_t blockCost(GroupOp group) {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  return modelledFlops(rule, group.getRows(), group.getCols()) + 64 * group.getRows() * group.getCols();
+}
+
+/// What ranks compute whoever owns the rest: local, gathered and owned blocks.
+void addFixedLoad(GroupOp group, std::map<int64_t, int64_t> &load) {
+  std::optional<Strategy> strategy = group.getStrategy();
+  if (!strategy || *strategy == Strategy::Elementwise)
+    return;
+  GroupGeometry geometry(group);
+  int64_t cost = blockCost(group);
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    int64_t blocks = 0;
+    if (*strategy == Strategy::Gather)
+      blocks = geometry.blockCount();
+    else if (*strategy == Strategy::Owner)
+      blocks = llvm::count(*group.getOwners(), position);
+    else
+      for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
+        blocks += geometry.held(position, block) > 0 ? geometry.parameters : 0;
+    load[geometry.mesh.ranks[position]] += blocks * cost;
+  }
+}
+
 class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
   void runOnOperation() override {
     SmallVector<GroupOp> groups;
@@ -33,13 +60,12 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     // Load of each of the job's global ranks: meshes may overlap.
     std::map<int64_t, int64_t> load;
     for (auto group : getOperation().getOps<GroupOp>()) {
-      if (group.getStrategy() != Strategy::Owner || group.getOwners())
+      if (group.getStrategy() != Strategy::Owner || group.getOwners()) {
+        addFixedLoad(group, load);
         continue;
-      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+      }
       const GroupGeometry &geometry = geometries.emplace_back(GroupGeometry(group));
-      int64_t rows = group.getRows(), cols = group.getCols();
-      // A byte on the wire costs as much as some tens of operations; exactness is not needed, order is.
-      int64_t cost = modelledFlops(rule, rows, cols) + 64 * rows * cols;
+      int64_t cost = blockCost(group);
       for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
         jobs.push_back({cost, groups.size(), block});
       owners.emplace_back(geometry.blockCount(), 0);

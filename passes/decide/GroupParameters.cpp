@@ -3,8 +3,11 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/decide/Forces.h"
+#include "passes/decide/GroupGeometry.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace stepc::optim;
@@ -17,13 +20,26 @@ namespace stepc::decide {
 namespace {
 
 class GroupParameters : public stepc::decide::impl::GroupParametersBase<GroupParameters> {
+public:
+  using GroupParametersBase::GroupParametersBase;
+
+private:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (!module.getOps<GroupOp>().empty())
       return; // grouped already
+    FailureOr<std::vector<stepc::decide::Force>> forces =
+        stepc::decide::parseForces(module, SmallVector<std::string>(force.begin(), force.end()));
+    if (failed(forces))
+      return signalPassFailure();
     llvm::StringMap<FlatSymbolRefAttr> rules;
-    for (auto route : module.getOps<RouteOp>())
+    llvm::StringSet<> exchanging; // routes whose rule has a matrix space: a force may tell groups apart
+    for (auto route : module.getOps<RouteOp>()) {
       rules[route.getSymName()] = route.getRuleAttr();
+      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
+      if (rule && stepc::decide::hasMatrixSpace(rule))
+        exchanging.insert(route.getSymName());
+    }
     llvm::MapVector<Attribute, SmallVector<Attribute>> groups;
     Builder builder(&getContext());
     for (auto parameter : module.getOps<ParameterOp>()) {
@@ -31,10 +47,14 @@ class GroupParameters : public stepc::decide::impl::GroupParametersBase<GroupPar
         parameter.emitError("expected a route, found none: run optim-route-parameters first");
         return signalPassFailure();
       }
+      Attribute forced = builder.getUnitAttr();
+      if (exchanging.contains(*parameter.getRoute()))
+        if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter.getSymName()))
+          forced = StrategyAttr::get(&getContext(), last->strategy);
       Attribute key = builder.getArrayAttr(
           {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),
            parameter.getTypeAttr(), parameter.getGradientAttr(), parameter.getMeshAttr(),
-           parameter.getPlacementsAttr()});
+           parameter.getPlacementsAttr(), forced});
       groups[key].push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());

@@ -56,7 +56,8 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
 def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   let summary = "Collect parameters of equal rule, shape, types, mesh and placements";
   let description = [{
-    Groups are numbered in the order in which their first parameter stands.
+    Groups are numbered in the order in which their first parameter stands. Parameters that `force` gives
+    different strategies stand in different groups.
 
     ```mlir
     optim.parameter @a … route @Muon
@@ -65,13 +66,18 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
     optim.group @g0 rule @Muon parameters [@a, @b]
     ```
   }];
+  let options = [
+    ListOption<"force", "force", "std::string",
+               "PATTERN=STRATEGY, the last match holds: as for optim-assign-strategies">,
+  ];
 }
 
 def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{
     `elementwise` when the rule has no matrix space; `local` when every block is whole on the ranks that hold it;
-    `owner` otherwise. `force` overrides where it is legal; a forced strategy that is not legal is an error.
+    `owner` otherwise. `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
+    matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b]
@@ -90,7 +96,8 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
   let summary = "Give every block of the owner groups its owner";
   let description = [{
     Longest processing time first over all groups together: blocks in decreasing order of modelled cost,
-    max(R, C) · min(R, C)² per Newton–Schulz step plus bytes, each to the rank of its mesh with the least load so far; ties go to the
+    max(R, C) · min(R, C)² per Newton–Schulz step plus bytes, each to the rank of its mesh with the least load so far (what local and gathered blocks cost
+    their ranks included); ties go to the
     rank that holds most of the block, then to the lowest. Deterministic.
 
     ```mlir

@@ -16,7 +16,11 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   manager.addPass(createCSEPass());
   // On rules alone: does not depend on parameters.
   manager.addPass(createCutSpaces());
-  manager.addPass(createGroupParameters());
+  // Needs spaces: a force tells parameters apart only where there is something to exchange.
+  GroupParametersOptions groups;
+  for (const std::string &force : options.strategies)
+    groups.force.push_back(force);
+  manager.addPass(createGroupParameters(groups));
   // Needs spaces (has the rule a matrix space?) and groups.
   AssignStrategiesOptions strategies;
   for (const std::string &force : options.strategies)

@@ -28,6 +28,43 @@ struct RuleInfo {
   ScalarColumns columns;
 };
 
+/// Far more than blocks to divide; bounds what an edited text can ask for.
+constexpr int64_t kMostWaves = int64_t(1) << 20;
+
+/// The cut is whole and in order: a space on every tensor operation, none before its operands', and a place for
+/// every yielded value.
+LogicalResult checkDecided(optim::RuleOp rule) {
+  auto spaceOf = [](Operation *op) -> std::optional<int64_t> {
+    auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
+    return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
+  };
+  for (Operation &op : rule.getBody().front()) {
+    if (op.getNumResults() != 1 || !isa<RankedTensorType>(op.getResult(0).getType()) ||
+        isa<optim::SplatOp>(op))
+      continue;
+    std::optional<int64_t> space = spaceOf(&op);
+    if (!space || !optim::symbolizeSpace(*space))
+      return op.emitError("expected optim.space between 0 and 2, found ")
+             << (space ? std::to_string(*space) : "none");
+    for (Value operand : op.getOperands())
+      if (std::optional<int64_t> from = spaceOf(operand.getDefiningOp()); from && *from > *space)
+        return op.emitError("expected spaces that do not decrease, found ")
+               << *space << " after " << *from;
+  }
+  Operation *yield = rule.getBody().front().getTerminator();
+  auto writes = yield->getAttrOfType<DenseI64ArrayAttr>(optim::kWritesAttr);
+  if (!writes || writes.size() != int64_t(yield->getNumOperands()))
+    return yield->emitError("expected optim.writes with one entry per value, ")
+           << yield->getNumOperands() << ", found " << (writes ? writes.size() : 0);
+  for (auto [index, write] : llvm::enumerate(writes.asArrayRef())) {
+    std::optional<int64_t> space = spaceOf(yield->getOperand(index).getDefiningOp());
+    if (write < -1 || write > 2 || (space && write >= 0 && write < *space))
+      return yield->emitError("expected value ")
+             << index << " to be stored no earlier than it is made, found optim.writes of " << write;
+  }
+  return success();
+}
+
 class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -41,10 +78,24 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
             << (group.getStrategy() ? "owners" : "strategy");
         return signalPassFailure();
       }
-      if (auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves"))
-        for (int64_t wave : list.asArrayRef())
+      if (auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves")) {
+        int64_t blocks = group.getBlocksPerParameter() * int64_t(group.getParameters().size());
+        if (list.size() != blocks) {
+          group.emitOpError("expected one wave per block, ") << blocks << ", found " << list.size();
+          return signalPassFailure();
+        }
+        for (int64_t wave : list.asArrayRef()) {
+          if (wave < 0 || wave >= kMostWaves) {
+            group.emitOpError("expected waves between 0 and ") << kMostWaves - 1 << ", found " << wave;
+            return signalPassFailure();
+          }
           waves = std::max(waves, wave + 1);
+        }
+      }
     }
+    for (auto rule : module.getOps<optim::RuleOp>())
+      if (failed(checkDecided(rule)))
+        return signalPassFailure();
 
     builder.setInsertionPointToEnd(module.getBody());
     auto step = func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));

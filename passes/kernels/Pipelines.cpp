@@ -2,6 +2,8 @@
 
 #include "passes/kernels/Passes.h"
 
+#include "passes/verify/Passes.h"
+
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -18,6 +20,8 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 }
 
 void buildKernelsPipeline(OpPassManager &manager, const KernelOptions &options) {
+  // Nothing is lowered that is not proven, also when the program comes as text.
+  manager.addPass(verify::createVerifyPlan());
   LowerToKernelsOptions lower;
   lower.target = options.target;
   // The one pass that leaves the program of operations for calls.

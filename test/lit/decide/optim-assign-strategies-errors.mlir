@@ -11,12 +11,12 @@
 // A group is handled in one way.
 // REDEFINE: %{force} = c1=gather,c2=owner
 // RUN: %{run} CONFLICT
-// CONFLICT: error: expected one strategy for the parameters of group c, found that 'c1' and 'c2' are forced to different ones
+// CONFLICT: error: expected one strategy for the parameters of group c, found 'c1' forced to gather and 'c2' to owner
 
 // Half of a group cannot be forced.
 // REDEFINE: %{force} = c1=gather
 // RUN: %{run} HALF
-// HALF: error: expected one strategy for the parameters of group c, found that 'c1' and 'c2' are forced to different ones
+// HALF: error: expected one strategy for the parameters of group c, found 'c1' forced to gather and 'c2' to nothing
 
 // A pattern that matches nothing is a typing error.
 // REDEFINE: %{force} = layer.*=owner
@@ -46,7 +46,7 @@
 // A rule without matrix operations has nothing to force.
 // REDEFINE: %{force} = p=owner
 // RUN: %{run} NONE
-// NONE: error: expected a rule with matrix operations to force a strategy on 'p', found rule Plain, which needs no communication
+// NONE: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that need no communication
 
 //--- module.mlir
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {

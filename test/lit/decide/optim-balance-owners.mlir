@@ -63,9 +63,10 @@ optim.group @other rule @Matrix parameters [@b] strategy owner
 
 // -----
 
-// Each expert of a stack is a block of its own; groups of other strategies and owners that are set stay.
+// Each expert of a stack is a block of its own; groups of other strategies and owners that are set stay,
+// and count: rank 1 computes @y already, so it gets fewer experts.
 // CHECK-LABEL: @blocks
-// CHECK: optim.group @stack {{.*}} owners [0, 1, 0, 1]
+// CHECK: optim.group @stack {{.*}} owners [0, 0, 1, 0]
 // CHECK: optim.group @set {{.*}} owners [1]
 // CHECK: optim.group @gathered {{.*}} strategy gather{{$}}
 module @blocks {

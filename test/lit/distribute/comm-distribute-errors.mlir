@@ -35,3 +35,66 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected a decided group, found no owners}}
 optim.group @g rule @Muon parameters [@a] strategy owner
+
+// -----
+
+// Waves are one per block.
+module @short_waves {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @+1 {{expected one wave per block, 1, found 2}}
+optim.group @g rule @Plain parameters [@a] strategy local {waves = array<i64: 0, 1>}
+}
+
+// -----
+
+// Waves count from 0.
+module @negative_wave {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @+1 {{expected waves between 0 and 1048575, found -1}}
+optim.group @g rule @Plain parameters [@a] strategy local {waves = array<i64: -1>}
+}
+
+// -----
+
+// A decided rule says where its values are stored.
+module @no_writes {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @+1 {{expected optim.writes with one entry per value, 1, found 0}}
+  optim.yield %grad : tensor<?x?xf32>
+}
+}
+
+// -----
+
+// A space is one of three, and on every tensor operation.
+module @no_space {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @+1 {{expected optim.space between 0 and 2, found 7}}
+  %p = arith.subf %param, %grad {optim.space = 7 : i64} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+}
+
+// -----
+
+// A value is not stored before it is made.
+module @early_write {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  // expected-error @+1 {{expected value 0 to be stored no earlier than it is made, found optim.writes of 0}}
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+}

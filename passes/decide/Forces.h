@@ -1,0 +1,29 @@
+//===- Forces.h - Strategies that the user forces ---------------*- C++ -*-===//
+#ifndef STEPC_PASSES_DECIDE_FORCES_H
+#define STEPC_PASSES_DECIDE_FORCES_H
+
+#include "dialects/optim/Optim.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+namespace stepc::decide {
+
+/// PATTERN=STRATEGY.
+struct Force {
+  llvm::StringRef pattern; // kept by the context
+  llvm::GlobPattern glob;
+  optim::Strategy strategy;
+  bool matched = false; ///< some parameter's name matched
+  bool applied = false; ///< … and its rule has matrix operations
+};
+
+/// Parses forces; an ill-formed one is an error at the module.
+mlir::FailureOr<std::vector<Force>> parseForces(mlir::ModuleOp module,
+                                                llvm::ArrayRef<std::string> texts);
+
+/// The last force that matches a parameter, or null; marks all that match.
+Force *lastMatch(std::vector<Force> &forces, llvm::StringRef parameter);
+
+} // namespace stepc::decide
+
+#endif
