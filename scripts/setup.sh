@@ -35,8 +35,6 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" apt-get install -yq --no-install-recommends "${missing[@]}"
 fi
 
-# The wheel index of PyTorch's CPU builds serves machines without a CUDA wheel at hand; a local or
-# configured index that has the pinned version is preferred by pip anyway.
 if [ ! -x .venv/bin/python ]; then
   python3 -m venv .venv
 fi
@@ -44,9 +42,13 @@ stamp=.venv/requirements.sha256
 wanted=$(cat frontends/python/requirements.txt frontends/python/pyproject.toml | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   echo "setup: installing Python packages into .venv"
-  .venv/bin/pip install -q --extra-index-url https://download.pytorch.org/whl/cpu \
-    -r frontends/python/requirements.txt ||
-    .venv/bin/pip install -q -r frontends/python/requirements.txt
+  # PyTorch's own index has small CPU builds; without it the pinned version comes from wherever pip looks.
+  cpu_wheels=https://download.pytorch.org/whl/cpu
+  index=()
+  if .venv/bin/python -c "import urllib.request; urllib.request.urlopen('$cpu_wheels/', timeout=5)" 2>/dev/null; then
+    index=(--extra-index-url "$cpu_wheels")
+  fi
+  .venv/bin/pip install -q "${index[@]}" -r frontends/python/requirements.txt
   .venv/bin/pip install -q -e frontends/python
   echo "$wanted" >"$stamp"
 fi
