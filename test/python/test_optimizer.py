@@ -214,6 +214,24 @@ def test_stale_tensors_are_refused_by_name(fake):
         optimizer.step()
 
 
+def test_transposed_views_of_bound_memory_are_refused(fake):
+    """A square matrix and its transpose share address, shape and dtype: only strides tell."""
+    model = nn.Module()
+    model.w = nn.Parameter(torch.randn(4, 4))
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    before = model.w.detach().clone()
+    model.w.data = model.w.data.t()
+    with pytest.raises(stepc.StepcError, match="'w': expected a contiguous tensor"):
+        optimizer.step()
+    model.w.data = model.w.data.t()
+    optimizer.state[model.w]["m"].t_()
+    with pytest.raises(stepc.StepcError, match="'w': state 'm': expected a contiguous tensor"):
+        optimizer.step()
+    assert torch.equal(model.w, before)
+
+
 def test_parameters_may_share_no_memory(fake):
     model = Model()
     model.v.data = model.w.data.view(-1)[:10].view(2, 5)

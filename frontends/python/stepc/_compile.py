@@ -114,7 +114,14 @@ def _compiler_identity(path: str, size: int, changed: int) -> str:
 
 def _identity(compiler: Path) -> str:
     status = compiler.stat()
-    return _compiler_identity(str(compiler), status.st_size, status.st_mtime_ns)
+    identity = _compiler_identity(str(compiler), status.st_size, status.st_mtime_ns)
+    # Every library holds the runtime: one that was rebuilt alone makes other libraries.
+    folder = os.environ.get("STEPC_RUNTIME_DIR")
+    runtime = Path(folder) if folder else compiler.resolve().parent.parent / "lib"
+    for archive in sorted(runtime.glob("libstepc_runtime*.a")):
+        status = archive.stat()
+        identity += f"\n{archive.name} {status.st_size} {status.st_mtime_ns}"
+    return identity + f"\n{os.environ.get('STEPC_LINKER', '')}"
 
 
 def option_arguments(

@@ -95,13 +95,16 @@ class Binding:
             if shard.shape != record.shape or shard.dtype != record.dtype:
                 raise Resharded(record.name)
             pointer = shard.data_ptr()
-            if pointer != record.pointer:
+            # A view of the same memory (p.data = p.data.t()) has the same address, and is refused there.
+            if pointer != record.pointer or not shard.is_contiguous():
                 self._bind_parameter(record, shard, pointer)
             state = record.state
             for number, info in enumerate(record.info.states):
                 bound, found = record.state_tensors[number], state.get(info.name)
-                if bound is not None and found is bound[0] and local(found).data_ptr() == bound[1]:
-                    continue
+                if bound is not None and found is bound[0]:
+                    shard_of = local(found)
+                    if shard_of.data_ptr() == bound[1] and shard_of.is_contiguous():
+                        continue
                 data = check_state(found, info, tensor, record.name)
                 if bound is not None and record.is_dtensor and found._spec != bound[0]._spec:
                     raise StepcError(
