@@ -103,7 +103,7 @@ void preparePresence(stepc_instance &instance) {
     return;
   int64_t bytes = (int64_t(instance.library.plan.parameters.size()) + 7) / 8;
   instance.presenceBytes = bytes;
-  instance.presence.assign(bytes * instance.size, 0);
+  instance.presence = std::make_unique<uint8_t[]>(bytes * instance.size);
   for (int32_t peer = 0; peer < instance.size; ++peer) {
     if (peer == instance.rank)
       continue;
@@ -127,11 +127,11 @@ int32_t agreeOnPresence(stepc_instance &instance) {
     own[p / 8] |= uint8_t(isPresent(instance, p)) << (p % 8);
   std::string what = "agreeing on absent gradients", error;
   void *handle = nullptr;
+  // Before the start: one that fails half-way may leave messages behind.
+  instance.leftInFlight = !instance.presenceMessages.empty();
   int32_t status = instance.start(instance.presenceMessages, &handle, what, error);
-  if (!status && handle) {
-    instance.leftInFlight = true;
+  if (!status && instance.leftInFlight)
     status = instance.wait(handle, what, error);
-  }
   if (status) {
     instance.fail(status, error);
     return status;

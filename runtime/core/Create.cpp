@@ -143,7 +143,7 @@ struct Hello {
 };
 constexpr uint64_t kMagic = 0x31304350455453; // "STEPC01"
 
-int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) {
+int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
   const Library &lib = instance.library;
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
@@ -184,6 +184,9 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
                         (long long)best, size, (unsigned long long)common));
   }
   return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
 }
 
 int32_t build(stepc_instance &instance, const stepc_options &options, std::string &error) {
@@ -195,6 +198,8 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   instance.tables = plan::expand(lib.plan, instance.rank);
   describeShards(instance);
   prepareBindings(instance);
+  instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
+                                          "half_stepped() says which parameters may be changed";
   std::string wrong = prepareExchanges(instance);
   if (!wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
@@ -218,14 +223,14 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
     return status;
   const stepc_transport *transport = options->transport;
   std::unique_ptr<stepc_instance> instance;
-  std::vector<Hello> hellos;
+  // On the heap from the start: an abort may have to leave them there.
+  auto hellos = std::make_unique<std::vector<Hello>>();
   int32_t status = checkWorld(lib, options, error);
   if (!status) {
     try {
       instance = std::make_unique<stepc_instance>(lib);
       if (transport) {
         instance->transport = *transport;
-        instance->hasTransport = true;
         instance->rank = transport->rank;
         instance->size = transport->size;
       }
@@ -239,25 +244,24 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
       status = fault(error, STEPC_ERROR_MEMORY, "the tables of this rank could not be allocated");
     }
     if (!status && instance->size > 1)
-      status = meet(*instance, hellos, error);
+      status = meet(*instance, *hellos, error);
   }
   if (!status) {
+    // Until here the transport is the caller's.
+    instance->hasTransport = transport != nullptr;
     *out = instance.release();
     return STEPC_OK;
   }
   int32_t rank = transport ? transport->rank : 0;
   // The peers are in create as well and wait for this rank; of a difference in plans all know.
-  bool allKnow = status == STEPC_ERROR_PLAN && !hellos.empty();
+  bool allKnow = status == STEPC_ERROR_PLAN && !hellos->empty();
   if (transport && transport->size > 1 && !allKnow) {
     transport->abort(transport->context, error.c_str());
     // A transport that cannot take messages back may still write here (see ~stepc_instance).
-    if (!isInProcess(*transport) && !hellos.empty())
-      keepForever(new std::vector<Hello>(std::move(hellos)));
+    if (!isInProcess(*transport) && !hellos->empty())
+      keepForever(hellos.release());
   }
   error = rankName(lib, rank) + ": " + error;
-  // The transport stays the caller's.
-  if (instance)
-    instance->hasTransport = false;
   return status;
 }
 
@@ -276,8 +280,8 @@ int32_t create(const stepc_options *options, stepc_instance **instance, char *er
     std::string message;
     status = createChecked(options, instance, message);
     copyText(error, errorSize, message);
-  } catch (const std::exception &exception) {
-    copyText(error, errorSize, exception.what());
+  } catch (...) {
+    copyText(error, errorSize, "memory ran out, or a function of the trainer threw");
     status = STEPC_ERROR_MEMORY;
   }
   return status;
@@ -295,6 +299,6 @@ stepc_instance::~stepc_instance() {
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
   if (leftInFlight && !stepc::runtime::isInProcess(transport)) {
     arena.leak();
-    stepc::runtime::keepForever(new std::vector<uint8_t>(std::move(presence)));
+    stepc::runtime::keepForever(presence.release());
   }
 }

@@ -151,10 +151,11 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
   }
 }
 
+// No exception may reach generated code, which does not unwind.
 extern "C" {
 
 void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t count,
-                             const int64_t *tables, void *const *sends, void *const *receives) {
+                             const int64_t *tables, void *const *sends, void *const *receives) try {
   stepc_instance &instance = instanceOf(context);
   if (instance.failure)
     return;
@@ -183,11 +184,12 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
                      exchange.places[i].offset;
   }
   if (!exchange.messages.empty()) {
+    // Before the start: one that fails half-way may leave messages behind.
+    exchange.inFlight = true;
     int32_t status =
         instance.start(exchange.messages, &exchange.handle, std::string(), error);
     if (status)
       return instance.fail(status, exchangeName(instance.library, order) + error);
-    exchange.inFlight = true;
   }
   for (const stepc_message &message : exchange.messages) {
     stepc_counters &done = instance.executed;
@@ -201,9 +203,11 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
     instance.parallel.run(OwnCopy::run, &copy,
                           (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece, 1);
   }
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
-void stepc_rt_exchange_wait(stepc_context *context, int64_t order) {
+void stepc_rt_exchange_wait(stepc_context *context, int64_t order) try {
   stepc_instance &instance = instanceOf(context);
   if (instance.failure)
     return;
@@ -221,6 +225,8 @@ void stepc_rt_exchange_wait(stepc_context *context, int64_t order) {
     exchange.inFlight = false;
   }
   exchange.finished = true;
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
 } // extern "C"

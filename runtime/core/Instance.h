@@ -9,6 +9,7 @@
 #include "stepc/kernel_abi.h"
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,7 +96,7 @@ struct stepc_instance : stepc_context {
   // --- one step ---
   std::vector<stepc_parameter_record> records;
   bool someInactive = false;
-  std::vector<uint8_t> presence; // [size][presenceBytes]
+  std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;
   std::vector<stepc_message> presenceMessages;
   int64_t launchIndex = 0;
@@ -110,13 +111,18 @@ struct stepc_instance : stepc_context {
   std::string error;        // the last message, beginning with this rank
   std::string cause;        // the same without the rank: transports name it themselves
   std::string poisonedText; // of the failure that poisoned the instance
+  std::string memoryText;   // made at create, for when no message can be put together
+  bool textLost = false;    // memoryText stands for `error`
 
   /// Sets the message, prefixed with this rank, and returns the status.
   Status refuse(Status status, const std::string &message);
   /// The same for the running step; only the first failure counts.
   void fail(Status status, const std::string &message);
+  /// The running step fails for an exception, of memory or of a function that the trainer gave.
+  void failWithoutText() noexcept;
+  const char *lastError() const { return textLost ? memoryText.c_str() : error.c_str(); }
   /// Gives up the transport. Peers that wait learn the reason.
-  void abortTransport(const std::string &reason);
+  void abortTransport(const char *reason) noexcept;
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
   /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);

@@ -163,6 +163,7 @@ void countPlanned(stepc_instance &instance) {
 namespace plan = stepc::plan;
 using namespace stepc::runtime;
 
+// No exception may reach generated code, which does not unwind.
 extern "C" {
 
 void *stepc_rt_arena(stepc_context *context) { return instanceOf(context).arena.data(); }
@@ -192,7 +193,7 @@ const void *stepc_rt_group_parameters(stepc_context *context, int64_t group) {
 int32_t stepc_rt_failed(stepc_context *context) { return instanceOf(context).failure != 0; }
 
 void stepc_rt_launch_chunks(stepc_context *context, stepc_kernel kernel, void *const *arguments,
-                            int64_t table) {
+                            int64_t table) try {
   stepc_instance &instance = instanceOf(context);
   if (!admit(instance, plan::LaunchKind::Chunks, table, 1))
     return;
@@ -201,10 +202,12 @@ void stepc_rt_launch_chunks(stepc_context *context, stepc_kernel kernel, void *c
   int64_t rows = int64_t(chunks.size());
   instance.parallel.run(instance.someInactive ? runActive : runKernel, &task, rows,
                         grainFor(rows, instance.tableElements[table]));
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
 void stepc_rt_launch_group(stepc_context *context, stepc_kernel kernel, void *const *arguments,
-                           int64_t group) {
+                           int64_t group) try {
   stepc_instance &instance = instanceOf(context);
   if (!admit(instance, plan::LaunchKind::Group, group, 1))
     return;
@@ -214,18 +217,22 @@ void stepc_rt_launch_group(stepc_context *context, stepc_kernel kernel, void *co
   constexpr int64_t kGrain = 256;
   instance.parallel.run(instance.someInactive ? runActive : runKernel, &task,
                         int64_t(parameters.size()), kGrain);
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
 void stepc_rt_launch_blocks(stepc_context *context, stepc_kernel kernel, void *const *arguments,
-                            int64_t table, int64_t itemsPerBlock) {
+                            int64_t table, int64_t itemsPerBlock) try {
   stepc_instance &instance = instanceOf(context);
   if (!admit(instance, plan::LaunchKind::Blocks, table, itemsPerBlock))
     return;
   Task task{kernel, arguments, &instance, nullptr, nullptr};
   instance.parallel.run(runKernel, &task, instance.tables.tables[table].blocks * itemsPerBlock, 1);
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
-void stepc_rt_copy(stepc_context *context, int64_t table, void *from, void *to, int64_t state) {
+void stepc_rt_copy(stepc_context *context, int64_t table, void *from, void *to, int64_t state) try {
   stepc_instance &instance = instanceOf(context);
   if (!admit(instance, plan::LaunchKind::Copy, table, 1))
     return;
@@ -243,6 +250,8 @@ void stepc_rt_copy(stepc_context *context, int64_t table, void *from, void *to, 
                 planned.elementBytes};
   int64_t count = int64_t(rows.size());
   instance.parallel.run(runCopy, &task, count, grainFor(count, instance.tableElements[table]));
+} catch (...) {
+  instanceOf(context).failWithoutText();
 }
 
 } // extern "C"

@@ -10,6 +10,7 @@ using namespace stepc::runtime;
 int32_t stepc_instance::refuse(Status status, const std::string &message) {
   cause = message;
   error = here() + ": " + message;
+  textLost = false;
   return status;
 }
 
@@ -20,13 +21,23 @@ void stepc_instance::fail(Status status, const std::string &message) {
   refuse(status, message);
 }
 
-void stepc_instance::abortTransport(const std::string &reason) {
+void stepc_instance::failWithoutText() noexcept {
+  failure = STEPC_ERROR_MEMORY;
+  textLost = true;
+}
+
+void stepc_instance::abortTransport(const char *reason) noexcept {
   for (PreparedExchange &exchange : exchanges)
     leftInFlight |= exchange.inFlight;
   if (!hasTransport || size == 1 || aborted)
     return;
   aborted = true;
-  transport.abort(transport.context, reason.c_str());
+  try {
+    transport.abort(transport.context, reason);
+  } catch (...) {
+    // A trainer's transport that throws: nothing more can be done for the peers.
+    leftInFlight = true;
+  }
 }
 
 namespace stepc::runtime {
@@ -79,12 +90,21 @@ std::string halfSteppedText(const stepc_instance &instance) {
                 names.c_str());
 }
 
-int32_t poison(stepc_instance &instance) {
+constexpr const char *kMemoryCause = "memory ran out, or a function of the trainer threw";
+
+int32_t poison(stepc_instance &instance) noexcept {
   instance.poisoned = true;
+  instance.poisonedText.clear();
   markHalfStepped(instance);
-  instance.error += "; " + halfSteppedText(instance);
-  instance.poisonedText = instance.error;
-  instance.abortTransport(instance.cause);
+  try {
+    if (!instance.textLost) {
+      instance.error += "; " + halfSteppedText(instance);
+      instance.poisonedText = instance.error;
+    }
+  } catch (...) {
+    instance.failWithoutText();
+  }
+  instance.abortTransport(instance.textLost ? kMemoryCause : instance.cause.c_str());
   return instance.failure;
 }
 
@@ -112,13 +132,27 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
 
-void beginStep(stepc_instance &instance) {
+void beginStep(stepc_instance &instance) noexcept {
   instance.failure = STEPC_OK;
+  instance.textLost = false;
   instance.executed = stepc_counters{};
   instance.launchIndex = 0;
   std::fill(instance.launched.begin(), instance.launched.end(), uint8_t(0));
   for (PreparedExchange &exchange : instance.exchanges)
     exchange.started = exchange.inFlight = exchange.finished = false;
+}
+
+/// From here on messages travel and kernels write: no failure is without consequence.
+void runStep(stepc_instance &instance) noexcept {
+  try {
+    if (agreeOnPresence(instance))
+      return;
+    stepc_program_step(&instance);
+    if (!instance.failure)
+      checkCounts(instance);
+  } catch (...) {
+    instance.failWithoutText();
+  }
 }
 
 } // namespace
@@ -130,17 +164,18 @@ int32_t step(stepc_instance *self) {
   stepc_instance &instance = *self;
   if (instance.poisoned) {
     // The first cause stays readable, whatever was tried since.
-    instance.error = instance.poisonedText + "; the instance is poisoned until recover()";
+    instance.textLost = instance.poisonedText.empty();
+    try {
+      instance.error = instance.poisonedText + "; the instance is poisoned until recover()";
+    } catch (...) {
+      instance.textLost = true;
+    }
     return STEPC_ERROR_POISONED;
   }
   if (int32_t status = checkStep(instance))
     return status;
   beginStep(instance);
-  if (agreeOnPresence(instance))
-    return poison(instance);
-  stepc_program_step(self);
-  if (!instance.failure)
-    checkCounts(instance);
+  runStep(instance);
   if (instance.failure)
     return poison(instance);
   int64_t count = int64_t(instance.records.size());
@@ -167,6 +202,7 @@ int32_t recover(stepc_instance *self) {
   self->failure = STEPC_OK;
   std::fill(self->halfStepped.begin(), self->halfStepped.end(), uint8_t(0));
   self->error.clear();
+  self->textLost = false;
   return STEPC_OK;
 }
 
@@ -183,12 +219,17 @@ int32_t counters(const stepc_instance *self, stepc_counters *executed, stepc_cou
 int32_t abortInstance(stepc_instance *self, const char *reason) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
-  self->refuse(STEPC_OK, reason && *reason ? reason : "given up by the trainer");
-  if (!self->poisoned) {
-    self->poisoned = true;
+  if (!reason || !*reason)
+    reason = "given up by the trainer";
+  bool first = !self->poisoned;
+  self->poisoned = true;
+  // The peers hear of it, whether or not memory is left for the message.
+  self->abortTransport(reason);
+  if (first)
+    self->poisonedText.clear();
+  self->refuse(STEPC_OK, reason);
+  if (first)
     self->poisonedText = self->error;
-  }
-  self->abortTransport(self->cause);
   return STEPC_OK;
 }
 

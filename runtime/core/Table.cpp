@@ -4,7 +4,6 @@
 #include "runtime/transports/InProcess.h"
 
 #include <limits>
-#include <new>
 
 namespace stepc::runtime {
 namespace {
@@ -92,7 +91,7 @@ int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t sta
 }
 
 const char *lastError(const stepc_instance *instance) {
-  return instance ? instance->error.c_str() : "";
+  return instance ? instance->lastError() : "";
 }
 
 int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
@@ -100,20 +99,23 @@ int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
     return STEPC_ERROR_ARGUMENT;
   try {
     inProcessWorld(size, transports);
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
     return STEPC_ERROR_MEMORY;
   }
   return STEPC_OK;
 }
 
 /// No exception crosses the C interface. What can be thrown is std::bad_alloc, where a message is
-/// put together.
+/// put together. A step that has begun catches its own, and poisons the instance.
 template <auto Function> struct Guard;
-template <typename... Arguments, int32_t (*Function)(Arguments...)> struct Guard<Function> {
-  static int32_t call(Arguments... arguments) noexcept {
+template <typename... Arguments, int32_t (*Function)(stepc_instance *, Arguments...)>
+struct Guard<Function> {
+  static int32_t call(stepc_instance *instance, Arguments... arguments) noexcept {
     try {
-      return Function(arguments...);
+      return Function(instance, arguments...);
     } catch (...) {
+      if (instance)
+        instance->textLost = true;
       return STEPC_ERROR_MEMORY;
     }
   }

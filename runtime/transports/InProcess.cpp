@@ -73,7 +73,7 @@ struct World {
   std::vector<Rank> ranks;
   std::unordered_map<Key, Queue, KeyHash> queues;
   bool aborted = false;
-  std::string abortText;
+  char abortText[512] = ""; // fixed: an abort must work without memory
   int32_t alive = 0;
 };
 
@@ -160,7 +160,8 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
   }
   *out = &handle;
   return STEPC_OK;
-} catch (const std::bad_alloc &) {
+} catch (...) {
+  // What was begun stays with the handle, for `abort` to take back.
   copyText(error, errorSize, "out of memory");
   return STEPC_ERROR_TRANSPORT;
 }
@@ -219,7 +220,7 @@ void drop(Rank &self, std::unique_lock<std::mutex> &lock) {
     handle->inUse = false;
 }
 
-int32_t test(void *context, void *opaque, char *error, int64_t errorSize) {
+int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   Rank &self = *static_cast<Rank *>(context);
   World &world = *self.world;
   Handle &handle = *static_cast<Handle *>(opaque);
@@ -230,11 +231,14 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) {
     handle.inUse = false;
     return 1;
   }
-  std::string failure = world.aborted ? world.abortText : handle.error;
-  for (size_t i = 0; failure.empty() && i < handle.posts.size(); ++i)
-    if (handle.posts[i].state == PostState::Waiting && world.ranks[handle.posts[i].peer].left)
-      failure = format("rank %d has left the world", handle.posts[i].peer);
-  if (failure.empty()) {
+  char left[48];
+  const char *failure = world.aborted ? world.abortText : handle.error.c_str();
+  for (size_t i = 0; !*failure && i < handle.posts.size(); ++i)
+    if (handle.posts[i].state == PostState::Waiting && world.ranks[handle.posts[i].peer].left) {
+      std::snprintf(left, sizeof(left), "rank %d has left the world", handle.posts[i].peer);
+      failure = left;
+    }
+  if (!*failure) {
     listPending(self, handle, error, errorSize);
     return 0;
   }
@@ -243,23 +247,29 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) {
   // this handle any more.
   if (!world.aborted) {
     world.aborted = true;
-    world.abortText = failure;
+    copyText(world.abortText, sizeof(world.abortText), failure);
   }
   drop(self, lock);
   return -STEPC_ERROR_TRANSPORT;
+} catch (...) {
+  copyText(error, errorSize, "the in-process transport failed");
+  return -STEPC_ERROR_TRANSPORT;
 }
 
-void abort(void *context, const char *reason) {
+void abort(void *context, const char *reason) try {
   Rank &self = *static_cast<Rank *>(context);
   std::unique_lock<std::mutex> lock(self.world->mutex);
   if (!self.world->aborted) {
     self.world->aborted = true;
-    self.world->abortText = format("rank %d aborted: %s", self.rank, reason ? reason : "");
+    std::snprintf(self.world->abortText, sizeof(self.world->abortText), "rank %d aborted: %s",
+                  self.rank, reason ? reason : "");
   }
   drop(self, lock);
+} catch (...) {
+  // The lock failed: nobody can be told.
 }
 
-void destroy(void *context) {
+void destroy(void *context) try {
   Rank &self = *static_cast<Rank *>(context);
   World *world = self.world;
   std::unique_lock<std::mutex> lock(world->mutex);
@@ -267,7 +277,8 @@ void destroy(void *context) {
                              [](const auto &handle) { return handle->inUse; });
   if (pending && !world->aborted) {
     world->aborted = true;
-    world->abortText = format("rank %d has left the world in an exchange", self.rank);
+    std::snprintf(world->abortText, sizeof(world->abortText),
+                  "rank %d has left the world in an exchange", self.rank);
   }
   drop(self, lock);
   self.left = true;
@@ -275,6 +286,8 @@ void destroy(void *context) {
   lock.unlock();
   if (last)
     delete world;
+} catch (...) {
+  // The lock failed: the world stays.
 }
 
 } // namespace

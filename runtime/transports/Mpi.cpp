@@ -14,8 +14,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // A count is an int in MPI 3: longer messages travel in parts.
@@ -52,7 +52,7 @@ struct World {
   int rank = 0, size = 1;
   int64_t largestTag = 32767; // what MPI promises
   std::vector<std::unique_ptr<Handle>> handles; // used again: steps do not allocate
-  std::string abortText;                        // not empty: given up
+  char abortText[kNoticeBytes + 32] = "";       // not empty: given up; needs no memory
   bool notified = false;
   char notice[kNoticeBytes] = "";
   std::vector<MPI_Request> notices;
@@ -76,14 +76,15 @@ Handle &freeHandle(World &world) {
 void lookForNotice(World &world) {
   int found = 0;
   MPI_Status status;
-  if (!world.abortText.empty() ||
+  if (*world.abortText ||
       MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, world.control, &found, &status) || !found)
     return;
   char text[kNoticeBytes] = "";
   if (!MPI_Recv(text, kNoticeBytes, MPI_CHAR, status.MPI_SOURCE, kNoticeTag, world.control,
                 MPI_STATUS_IGNORE))
     text[kNoticeBytes - 1] = '\0';
-  world.abortText = format("rank %d aborted: %s", status.MPI_SOURCE, text);
+  std::snprintf(world.abortText, sizeof(world.abortText), "rank %d aborted: %s", status.MPI_SOURCE,
+                text);
 }
 
 int begin(World &world, Handle &handle, const stepc_message &message) {
@@ -108,7 +109,7 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
               int64_t errorSize) try {
   World &world = *static_cast<World *>(context);
   lookForNotice(world);
-  if (!world.abortText.empty()) {
+  if (*world.abortText) {
     copyText(error, errorSize, world.abortText);
     return STEPC_ERROR_TRANSPORT;
   }
@@ -121,6 +122,15 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
   Handle &handle = freeHandle(world);
   handle.requests.clear();
   handle.parts.clear();
+  // All memory before the first message: a request that is not written down could not be taken
+  // back.
+  size_t parts = 0;
+  for (int64_t i = 0; i < count; ++i)
+    parts += size_t((messages[i].bytes + STEPC_MPI_PART_BYTES - 1) / STEPC_MPI_PART_BYTES);
+  handle.requests.reserve(parts);
+  handle.parts.reserve(parts);
+  handle.indices.resize(parts);
+  handle.statuses.resize(parts);
   handle.remaining = 0;
   handle.inUse = true;
   // Receives first: a message that finds its receive needs no copy on the way.
@@ -134,11 +144,9 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
     copyText(error, errorSize, mpiError(code));
     return STEPC_ERROR_TRANSPORT;
   }
-  handle.indices.resize(handle.requests.size());
-  handle.statuses.resize(handle.requests.size());
   *out = &handle;
   return STEPC_OK;
-} catch (const std::bad_alloc &) {
+} catch (...) {
   copyText(error, errorSize, "out of memory");
   return STEPC_ERROR_TRANSPORT;
 }
@@ -206,18 +214,19 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   }
   copyText(error, errorSize, failure);
   return -STEPC_ERROR_TRANSPORT;
-} catch (const std::bad_alloc &) {
+} catch (...) {
   copyText(error, errorSize, "out of memory");
   return -STEPC_ERROR_TRANSPORT;
 }
 
-void abort(void *context, const char *reason) {
+void abort(void *context, const char *reason) try {
   World &world = *static_cast<World *>(context);
   // A reason that came from a peer has reached the others as well, or will.
   lookForNotice(world);
-  bool ours = world.abortText.empty();
+  bool ours = !*world.abortText;
   if (ours)
-    world.abortText = format("rank %d aborted: %s", world.rank, reason ? reason : "");
+    std::snprintf(world.abortText, sizeof(world.abortText), "rank %d aborted: %s", world.rank,
+                  reason ? reason : "");
   for (auto &handle : world.handles)
     for (size_t i = 0; handle->inUse && i < handle->requests.size(); ++i)
       // Sends cannot be taken back in practice; the library keeps their memory.
@@ -233,17 +242,19 @@ void abort(void *context, const char *reason) {
     // Small enough to be sent at once: nobody waits for a peer that is gone.
     MPI_Request request = MPI_REQUEST_NULL;
     if (!MPI_Isend(world.notice, kNoticeBytes, MPI_CHAR, peer, kNoticeTag, world.control, &request))
-      world.notices.push_back(request);
+      world.notices.push_back(request); // reserved
   }
+} catch (...) {
+  // Nothing here allocates.
 }
 
-void destroy(void *context) {
+void destroy(void *context) try {
   World *world = static_cast<World *>(context);
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (finalized)
     return;
-  if (world->abortText.empty()) {
+  if (!*world->abortText) {
     MPI_Comm_free(&world->data);
     MPI_Comm_free(&world->control);
     delete world;
@@ -262,9 +273,11 @@ void destroy(void *context) {
   }
   if (done)
     delete world;
+} catch (...) {
+  // MPI's own: what it may touch stays.
 }
 
-int32_t refuse(char *error, int64_t errorSize, int32_t status, const std::string &text) {
+int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view text) {
   copyText(error, errorSize, text);
   return status;
 }
@@ -301,10 +314,11 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
   MPI_Comm_get_attr(world->data, MPI_TAG_UB, &limit, &found);
   if (found)
     world->largestTag = *limit;
+  world->notices.reserve(world->size);
   *out = {STEPC_TRANSPORT_VERSION, world->rank, world->size, world.get(), start, test, abort,
           destroy};
   world.release();
   return STEPC_OK;
-} catch (const std::bad_alloc &) {
+} catch (...) {
   return refuse(error, errorSize, STEPC_ERROR_MEMORY, "out of memory");
 }

@@ -35,7 +35,9 @@ typedef struct stepc_transport {
   void *context;       /* passed to every function */
 
   /* Begins all messages as one group and writes a handle. Buffers stay untouched by the
-   * library until the handle is done. 0, or an error code of stepc.h with a message for `error`. */
+   * library until the handle is done. 0, or an error code of stepc.h with a message for `error`:
+   * the library then calls `abort`, and keeps the buffers as that says, for messages that were
+   * begun all the same. No function may throw. */
   int32_t (*start)(void *context, const stepc_message *messages, int64_t count, void **handle,
                    char *error, int64_t error_size);
   /* 1: done, the handle is gone; 0: not yet, and `error` may name the peers that it waits for

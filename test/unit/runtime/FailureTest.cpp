@@ -103,6 +103,34 @@ TEST(Failure, ALeavingRankIsNoticed) {
   });
 }
 
+// An exception in a step that has begun, here of the trainer's threads.
+TEST(Failure, AnExceptionPoisonsAndNamesWhatMayBeHalfStepped) {
+  Options options;
+  bool throws = true;
+  options.parallelContext = &throws;
+  options.parallelFor = [](void *context, stepc_task task, void *arguments, int64_t count,
+                           int64_t) {
+    if (*static_cast<bool *>(context))
+      throw std::bad_alloc();
+    task(arguments, 0, count);
+  };
+  runWorld(1, options, [&](Trainer &trainer, int) {
+    trainer.bindAll();
+    trainer.fillGradients(1);
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_MEMORY);
+    EXPECT_THAT(trainer.error(), AllOf(HasSubstr("rank 0"), HasSubstr("memory ran out")));
+    std::vector<uint8_t> flags = trainer.halfStepped();
+    EXPECT_GT(std::count(flags.begin(), flags.end(), 1), 0);
+    EXPECT_EQ(trainer.steps, std::vector<int64_t>(kParameters, 0));
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
+    EXPECT_THAT(trainer.error(), HasSubstr("memory ran out"));
+    EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_OK);
+    EXPECT_EQ(trainer.error(), "");
+    throws = false;
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+  });
+}
+
 struct Stray {
   const char *fault, *message;
 };
