@@ -121,9 +121,9 @@ Code compileProduct(const Product &p, const std::string &type, const TargetShape
       p.transposeRhs ? memref(p.n, p.k, type) : memref(p.k, p.n, type), memref(p.m, p.n, type),
       memref(productScratch(p.m, p.n, p.k, target), 1, "f32"), memref(p.m, p.n, type)};
   char flags[160];
-  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha, p.beta,
-                p.transposeLhs ? ", transpose_lhs" : "", p.transposeRhs ? ", transpose_rhs" : "",
-                p.symmetric ? ", symmetric" : "");
+  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
+                p.beta, p.transposeLhs ? ", transpose_lhs" : "",
+                p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
   Code code = compile("optim.product @g %0, %1 " + std::string(p.addend ? "plus %4 " : "") +
                           "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
                           types[0] + ", " + types[1] + (p.addend ? ", " + types[4] : ""),

@@ -40,7 +40,7 @@ enum {
 /* Matrices are [inputs, outputs]; a vector has one column. */
 typedef struct {
   int64_t index, rows, cols;
-  double scale;           /* of the first values; a constant where `constant` says so */
+  double scale; /* of the first values; a constant where `constant` says so */
   int constant;
   float *weight;          /* whole; this rank's rows are bound to the library in place */
   float *gradient[PARTS]; /* whole, of each part that this rank computes */
@@ -51,14 +51,21 @@ typedef struct {
 enum { EMBED, HIDDEN0, BIAS0, HIDDEN1, BIAS1, HEAD, SCALE, PARAMETERS };
 
 static Parameter parameters[PARAMETERS] = {
-    [EMBED] = {.index = c_trainer_parameter_embed, .rows = VOCABULARY, .cols = EMBEDDING, .scale = 1},
+    [EMBED] = {.index = c_trainer_parameter_embed,
+               .rows = VOCABULARY,
+               .cols = EMBEDDING,
+               .scale = 1},
     [HIDDEN0] = {.index = c_trainer_parameter_hidden_0, .rows = INPUT, .cols = WIDE, .scale = 0.15},
     [BIAS0] = {.index = c_trainer_parameter_hidden_0_bias, .rows = WIDE, .cols = 1},
-    [HIDDEN1] = {.index = c_trainer_parameter_hidden_1, .rows = WIDE, .cols = NARROW, .scale = 0.15},
+    [HIDDEN1] = {.index = c_trainer_parameter_hidden_1,
+                 .rows = WIDE,
+                 .cols = NARROW,
+                 .scale = 0.15},
     [BIAS1] = {.index = c_trainer_parameter_hidden_1_bias, .rows = NARROW, .cols = 1},
     [HEAD] = {.index = c_trainer_parameter_head, .rows = NARROW, .cols = VOCABULARY, .scale = 0.05},
     /* One element: all ranks but one have an empty shard of it. */
-    [SCALE] = {.index = c_trainer_parameter_head_scale, .rows = 1, .cols = 1, .scale = 1, .constant = 1},
+    [SCALE] =
+        {.index = c_trainer_parameter_head_scale, .rows = 1, .cols = 1, .scale = 1, .constant = 1},
 };
 
 static int rank, ranks;
@@ -124,8 +131,8 @@ static void multiply_backward(const float *x, const float *w, const float *dy, f
           sums[lane] += dy[t * cols + j + lane] * w[i * cols + j + lane];
       for (int j = whole; j < cols; ++j)
         sums[0] += dy[t * cols + j] * w[i * cols + j];
-      dx[t * rows + i] = ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-                         ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+      dx[t * rows + i] =
+          ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
       for (int j = 0; j < cols; ++j)
         dw[i * cols + j] += x[t * rows + i] * dy[t * cols + j];
     }
@@ -154,7 +161,8 @@ static void layer_backward(const float *x, const float *y, float *dy, Parameter 
 /* The mean loss of one part of a step's examples, and its gradients in `part`. */
 static double forward_backward(int step, int example_part, int part) {
   static float x[TOKENS * INPUT], h0[TOKENS * WIDE], h1[TOKENS * NARROW], z[TOKENS * VOCABULARY];
-  static float dx[TOKENS * INPUT], dh0[TOKENS * WIDE], dh1[TOKENS * NARROW], dz[TOKENS * VOCABULARY];
+  static float dx[TOKENS * INPUT], dh0[TOKENS * WIDE], dh1[TOKENS * NARROW],
+      dz[TOKENS * VOCABULARY];
   int64_t at[TOKENS];
   uint64_t random = (uint64_t)step * PARTS + (uint64_t)example_part;
   const Parameter *embed = &parameters[EMBED];
@@ -218,7 +226,8 @@ static void make_parameter(Parameter *p) {
 
   uint64_t random = (uint64_t)p->index + 12345;
   for (int64_t i = 0; i < elements; ++i)
-    p->weight[i] = (float)(p->constant ? p->scale : p->scale * ((double)(draw(&random) >> 11) * 0x1p-52 - 1));
+    p->weight[i] =
+        (float)(p->constant ? p->scale : p->scale * ((double)(draw(&random) >> 11) * 0x1p-52 - 1));
 }
 
 /* Sends every rank its rows of this rank's gradients, and adds those received in the order of the
@@ -231,8 +240,8 @@ static void reduce_gradients(Parameter *p) {
       counts[r] = mine;
       offsets[r] = (r * per_rank + k) * mine;
     }
-    MPI_Alltoallv(p->gradient[k], p->counts, p->offsets, MPI_FLOAT, p->received, counts, offsets, MPI_FLOAT,
-                  MPI_COMM_WORLD);
+    MPI_Alltoallv(p->gradient[k], p->counts, p->offsets, MPI_FLOAT, p->received, counts, offsets,
+                  MPI_FLOAT, MPI_COMM_WORLD);
     memset(p->gradient[k], 0, (size_t)(p->rows * p->cols) * sizeof(float));
   }
   memset(p->sum, 0, (size_t)mine * sizeof(float));
@@ -258,7 +267,8 @@ static void bind_shards(const stepc_library *library, stepc_instance *optimizer,
   if (info.global_shape[0] != p->rows || (info.axes > 1 && info.global_shape[1] != p->cols))
     fail(info.name, "expected the shape that the library was compiled for");
   /* The library checks the bytes, and so that both cut the rows alike. */
-  if (library->bind_parameter(optimizer, p->index, bytes ? p->weight + p->offsets[rank] : NULL, bytes) ||
+  if (library->bind_parameter(optimizer, p->index, bytes ? p->weight + p->offsets[rank] : NULL,
+                              bytes) ||
       library->bind_gradient(optimizer, p->index, bytes ? p->sum : NULL, bytes))
     fail("bind", library->last_error(optimizer));
   for (int32_t s = 0; s < info.states; ++s) {
@@ -303,8 +313,10 @@ int main(int argc, char **argv) {
   char error[1024] = "";
   if (stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof error))
     fail("stepc_mpi_transport", error);
-  stepc_options options = {
-      .abi_version = STEPC_ABI_VERSION, .transport = &transport, .threads = 1, .timeout_seconds = 60};
+  stepc_options options = {.abi_version = STEPC_ABI_VERSION,
+                           .transport = &transport,
+                           .threads = 1,
+                           .timeout_seconds = 60};
   stepc_instance *optimizer;
   if (library->create(&options, &optimizer, error, sizeof error))
     fail("create", error);
@@ -317,8 +329,8 @@ int main(int argc, char **argv) {
   if (library->bind_steps(optimizer, taken))
     fail("bind_steps", library->last_error(optimizer));
   if (!rank)
-    printf("%" PRId64 " bytes of text, %d ranks, %" PRId64 " bytes of workspace per rank\n", length, ranks,
-           library->workspace_bytes());
+    printf("%" PRId64 " bytes of text, %d ranks, %" PRId64 " bytes of workspace per rank\n", length,
+           ranks, library->workspace_bytes());
 
   double interval = 0, first = 0, last = 0;
   for (int step = 0; step < steps; ++step) {
@@ -335,7 +347,8 @@ int main(int argc, char **argv) {
     /* The schedule: down to a tenth, linearly. */
     double rate = 1 - 0.9 * step / steps;
     for (int64_t route = 0; route < c_trainer_routes; ++route)
-      if (library->set_hyperparameter(optimizer, route, "lr", rate * library->hyperparameter_default(route, 0)))
+      if (library->set_hyperparameter(optimizer, route, "lr",
+                                      rate * library->hyperparameter_default(route, 0)))
         fail("set_hyperparameter", library->last_error(optimizer));
     if (library->step(optimizer))
       fail("step", library->last_error(optimizer));

@@ -36,9 +36,11 @@ LogicalResult ShardsOp::verify() {
   if (getState().has_value() != (getKind() == ShardsKind::State))
     return emitOpError("expected a state name for states only");
   auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(*this, group.getRuleAttr());
-  if (getState() && llvm::none_of(rule.getStates().getAsRange<optim::StateAttr>(),
-                                  [&](optim::StateAttr state) { return state.getName() == getStateAttr(); }))
-    return emitOpError("expected a state of group ") << getGroupAttr() << ", found " << getStateAttr();
+  if (getState() &&
+      llvm::none_of(rule.getStates().getAsRange<optim::StateAttr>(),
+                    [&](optim::StateAttr state) { return state.getName() == getStateAttr(); }))
+    return emitOpError("expected a state of group ")
+           << getGroupAttr() << ", found " << getStateAttr();
   return success();
 }
 
@@ -72,7 +74,8 @@ LogicalResult ScalarsOp::verifyRegions() {
   TypeRange yields = body.getTerminator()->getOperandTypes();
   if (int64_t(yields.size()) != table.getDimSize(1) ||
       !llvm::all_of(yields, [](Type t) { return t.isF64(); }))
-    return emitOpError("expected one f64 per column, ") << table.getDimSize(1) << ", found " << yields;
+    return emitOpError("expected one f64 per column, ")
+           << table.getDimSize(1) << ", found " << yields;
   return success();
 }
 
@@ -100,9 +103,11 @@ LogicalResult StageOp::verify() {
     if (!blocks && getLayout() == Layout::None)
       return emitOpError("expected a layout for staged operands");
   }
-  int64_t tensors = llvm::count_if(getOuts(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
+  int64_t tensors =
+      llvm::count_if(getOuts(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
   if (tensors != int64_t(getResults().size()))
-    return emitOpError("expected one result per out tensor, ") << tensors << ", found " << getResults().size();
+    return emitOpError("expected one result per out tensor, ")
+           << tensors << ", found " << getResults().size();
   return success();
 }
 
@@ -111,17 +116,19 @@ LogicalResult StageOp::verifyRegions() {
   for (Value value : getIns())
     arguments.push_back(elementOf(value));
   if (getScalars())
-    arguments.append(cast<ShapedType>(getScalars().getType()).getDimSize(1), Float32Type::get(getContext()));
+    arguments.append(cast<ShapedType>(getScalars().getType()).getDimSize(1),
+                     Float32Type::get(getContext()));
   for (Value value : getWrites())
     yields.push_back(elementOf(value));
   for (Value value : getOuts())
     yields.push_back(elementOf(value));
   Block &body = getBody().front();
   if (TypeRange(body.getArgumentTypes()) != TypeRange(arguments))
-    return emitOpError("expected region arguments ") << arguments << ", found " << body.getArgumentTypes();
+    return emitOpError("expected region arguments ")
+           << arguments << ", found " << body.getArgumentTypes();
   if (TypeRange(body.getTerminator()->getOperandTypes()) != TypeRange(yields))
-    return emitOpError("expected yields ") << yields << ", found "
-                                           << body.getTerminator()->getOperandTypes();
+    return emitOpError("expected yields ")
+           << yields << ", found " << body.getTerminator()->getOperandTypes();
   return success();
 }
 

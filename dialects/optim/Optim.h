@@ -25,9 +25,9 @@
 #include <optional>
 #include <string>
 
+#include "dialects/optim/OptimAttrInterfaces.h.inc"
 #include "dialects/optim/OptimDialect.h.inc"
 #include "dialects/optim/OptimEnums.h.inc"
-#include "dialects/optim/OptimAttrInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/optim/OptimAttrs.h.inc"
 #define GET_OP_CLASSES

@@ -19,9 +19,7 @@ void OptimDialect::registerAttributes() {
       >();
 }
 
-plan::Placement ReplicateAttr::lower() const {
-  return {plan::PlacementKind::Replicate, 0, 1};
-}
+plan::Placement ReplicateAttr::lower() const { return {plan::PlacementKind::Replicate, 0, 1}; }
 std::optional<int64_t> ReplicateAttr::shardedAxis() const { return std::nullopt; }
 std::string ReplicateAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t,
                                       ArrayRef<int64_t>) const {
@@ -32,12 +30,11 @@ std::string ReplicateAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t,
 static std::string axisOutOfRange(int64_t dim, int64_t rank) {
   if (dim >= 0 && dim < rank)
     return "";
-  return ("expected a tensor axis between 0 and " + Twine(rank - 1) + ", found " + Twine(dim)).str();
+  return ("expected a tensor axis between 0 and " + Twine(rank - 1) + ", found " + Twine(dim))
+      .str();
 }
 
-plan::Placement ShardAttr::lower() const {
-  return {plan::PlacementKind::Shard, getDim(), 1};
-}
+plan::Placement ShardAttr::lower() const { return {plan::PlacementKind::Shard, getDim(), 1}; }
 std::optional<int64_t> ShardAttr::shardedAxis() const { return getDim(); }
 std::string ShardAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t rank,
                                   ArrayRef<int64_t>) const {
@@ -76,8 +73,7 @@ std::string StridedShardAttr::whyIllegal(int64_t position, ArrayRef<Attribute> p
   for (int64_t size : cuts)
     all *= size;
   return ("expected a split factor of " + Twine(all) +
-          ", the number of shards of later mesh axes, found " +
-          Twine(getFactor()))
+          ", the number of shards of later mesh axes, found " + Twine(getFactor()))
       .str();
 }
 

@@ -78,7 +78,8 @@ LogicalResult OrthogonalizeOp::verify() {
 
 std::array<int64_t, 3> ProductOp::getSizes() {
   auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
-  int64_t m = lhs.getDimSize(getTransposeLhs() ? 2 : 1), k = lhs.getDimSize(getTransposeLhs() ? 1 : 2);
+  int64_t m = lhs.getDimSize(getTransposeLhs() ? 2 : 1),
+          k = lhs.getDimSize(getTransposeLhs() ? 1 : 2);
   int64_t n = rhs.getDimSize(getTransposeRhs() ? 1 : 2);
   return {m, n, k};
 }

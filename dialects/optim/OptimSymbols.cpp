@@ -87,8 +87,7 @@ LogicalResult RuleOp::verifyRegions() {
            << expected << ", found " << block.getArgumentTypes();
   auto yield = cast<YieldOp>(block.getTerminator());
   if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
-    return yield.emitOpError("expected values ")
-           << yields << ", found " << yield.getOperandTypes();
+    return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
   return success();
 }
 
@@ -122,9 +121,9 @@ LogicalResult ParameterOp::verify() {
     return emitOpError("expected batch axes that leave a matrix, found ")
            << batch << " of " << rank << " axes";
   if (getPlacements().size() != mesh.getSizes().size()) {
-    auto diag = emitOpError("expected ") << mesh.getSizes().size()
-                                         << " placements, one per mesh axis, found "
-                                         << getPlacements().size();
+    auto diag = emitOpError("expected ")
+                << mesh.getSizes().size() << " placements, one per mesh axis, found "
+                << getPlacements().size();
     diag.attachNote(mesh.getLoc()) << "the mesh is here";
     return diag;
   }
@@ -175,8 +174,9 @@ LogicalResult GroupOp::verify() {
     if (p.getShape() != first.getShape() || p.getBatch() != first.getBatch() ||
         p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
         p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements()) {
-      auto diag = emitOpError("expected parameters of equal shape, types, mesh and placements, found ")
-                  << attr << " that differs";
+      auto diag =
+          emitOpError("expected parameters of equal shape, types, mesh and placements, found ")
+          << attr << " that differs";
       diag.attachNote(p.getLoc()) << "the parameter is here";
       return diag;
     }

@@ -39,8 +39,8 @@ public:
     lang::loadDialects(context);
     context.loadDialect<comm::CommDialect>();
     // Line 0: what is wrong with the whole is no line's fault.
-    OwningOpRef<ModuleOp> module = ModuleOp::create(
-        FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
+    OwningOpRef<ModuleOp> module =
+        ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     (*module)->setAttr(comm::kLevelAttr, builder.getStringAttr("optim"));
     (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
     (*module)->setAttr(kChipAttr, builder.getStringAttr(options.chip));
@@ -52,7 +52,8 @@ public:
     importMeshes();
     // A rule without a claim would be dead weight in every level and in the plan.
     for (const auto &rule : file.rules)
-      if (llvm::any_of(file.route()->claims, [&](const lang::Claim &c) { return c.rule == rule.get(); }))
+      if (llvm::any_of(file.route()->claims,
+                       [&](const lang::Claim &c) { return c.rule == rule.get(); }))
         lang::emitRule(*rule, *file.source, *module);
     builder.setInsertionPointToEnd(module->getBody());
     importRoutes();
@@ -80,8 +81,9 @@ private:
       std::string name = manifest::canonicalName(parameter.name);
       auto [it, isNew] = seen.try_emplace(name, index);
       if (!isNew) {
-        auto diag = emitError(locate(positions, index), "expected parameters of different names, found '")
-                    << parameter.name << "', which is '" << name << "' without wrappers' prefixes";
+        auto diag =
+            emitError(locate(positions, index), "expected parameters of different names, found '")
+            << parameter.name << "', which is '" << name << "' without wrappers' prefixes";
         diag.attachNote(locate(positions, it->second)) << "the other is here";
         return diag;
       }
@@ -129,10 +131,10 @@ private:
       std::string name = claim.rule->name.text;
       if (claims[name] > 1)
         name += "." + std::to_string(++index[claim.rule->name.text]);
-      optim::RouteOp::create(
-          builder, locate(claim.range), name, claim.rule->name.text,
-          claim.isMatrix, claim.isRest, strings(claim.globs), strings(claim.except), claim.values,
-          optim::MissingGrad(claim.missingGrad));
+      optim::RouteOp::create(builder, locate(claim.range), name, claim.rule->name.text,
+                             claim.isMatrix, claim.isRest, strings(claim.globs),
+                             strings(claim.except), claim.values,
+                             optim::MissingGrad(claim.missingGrad));
     }
   }
 
@@ -157,8 +159,9 @@ private:
       }
       optim::ParameterOp::create(
           builder, locate(positions, index), builder.getStringAttr(names[index]),
-          builder.getDenseI64ArrayAttr(parameter.shape), builder.getI64IntegerAttr(parameter.batchAxes),
-          TypeAttr::get(lower(parameter.dtype)), TypeAttr::get(lower(parameter.gradDType)),
+          builder.getDenseI64ArrayAttr(parameter.shape),
+          builder.getI64IntegerAttr(parameter.batchAxes), TypeAttr::get(lower(parameter.dtype)),
+          TypeAttr::get(lower(parameter.gradDType)),
           FlatSymbolRefAttr::get(&context, parameter.mesh), builder.getArrayAttr(placements),
           builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
     }

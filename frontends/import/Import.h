@@ -19,10 +19,10 @@ namespace stepc::frontends {
 inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
 
 struct ImportOptions {
-  std::string name;            ///< The library's: a C identifier, see libraryName.
-  std::string chip;            ///< See passes/kernels/TargetShape.h.
+  std::string name; ///< The library's: a C identifier, see libraryName.
+  std::string chip; ///< See passes/kernels/TargetShape.h.
   std::string numerics = "exact";
-  int64_t workspaceLimit = 0;  ///< Bytes per rank; 0: none.
+  int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
 };
 
 /// The library name of a specification file: its stem, with `_` for every character
@@ -38,8 +38,9 @@ struct ManifestFile {
 /// Meshes that hold a parameter, rules, routes and parameters that require a
 /// gradient, in that order, so that look-ups of the few find them first.
 ///
-/// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library calls it;
-/// the name as written becomes an alias if it differs. A route is called like its rule, or `<rule>.1`,
+/// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library
+/// calls it; the name as written becomes an alias if it differs. A route is called like its rule,
+/// or `<rule>.1`,
 /// `<rule>.2`, … where the rule has several; trainers know them by these names.
 ///
 /// The file must have passed `lang::analyze` with `requireRoute`. Returns null
@@ -48,7 +49,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importModule(mlir::MLIRContext &context, const
                                                const ManifestFile &manifest,
                                                const ImportOptions &options);
 
-/// The rules of an analyzed file alone, as a module: to check and to look at them without a manifest.
+/// The rules of an analyzed file alone, as a module: to check and to look at them without a
+/// manifest.
 mlir::OwningOpRef<mlir::ModuleOp> importRules(mlir::MLIRContext &context, const lang::File &file,
                                               llvm::StringRef name);
 

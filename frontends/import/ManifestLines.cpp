@@ -11,8 +11,8 @@ namespace {
 
 /// An open object or array, and the key that its value stands under.
 struct Frame {
-  StringRef key;      // in the enclosing object
-  StringRef lastKey;  // the last key read in this one
+  StringRef key;     // in the enclosing object
+  StringRef lastKey; // the last key read in this one
   bool isObject = false;
   bool expectsKey = false;
 };

@@ -28,8 +28,7 @@ StringRef stepc::lang::spell(ElementType element) {
 }
 
 std::optional<ElementType> stepc::lang::parseElementType(StringRef name) {
-  for (ElementType element :
-       {ElementType::F32, ElementType::BF16, ElementType::F16})
+  for (ElementType element : {ElementType::F32, ElementType::BF16, ElementType::F16})
     if (name == spell(element))
       return element;
   return std::nullopt;
@@ -64,9 +63,8 @@ Shape stepc::lang::broadcast(Shape a, Shape b) {
 }
 
 StringRef stepc::lang::spell(BinaryOp op) {
-  static constexpr StringRef spellings[] = {"+", "-",  "*", "/",  "^",
-                                            "<", "<=", ">", ">=", "==",
-                                            "!=", "and", "or"};
+  static constexpr StringRef spellings[] = {
+      "+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "and", "or"};
   return spellings[size_t(op)];
 }
 

@@ -136,8 +136,7 @@ struct ErrorExpr : Expr {
 
 struct NumberExpr : Expr {
   double value;
-  NumberExpr(SourceRange range, double value)
-      : Expr(Kind::Number, range), value(value) {}
+  NumberExpr(SourceRange range, double value) : Expr(Kind::Number, range), value(value) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Number; }
 };
 
@@ -163,8 +162,7 @@ struct NameExpr : Expr {
   const State *state = nullptr;                   ///< analysis
   const LetStatement *let = nullptr;              ///< analysis
 
-  NameExpr(SourceRange range, std::string name)
-      : Expr(Kind::Name, range), name(std::move(name)) {}
+  NameExpr(SourceRange range, std::string name) : Expr(Kind::Name, range), name(std::move(name)) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Name; }
 };
 
@@ -194,9 +192,7 @@ enum class BinaryOp : uint8_t {
   Or,
 };
 llvm::StringRef spell(BinaryOp op);
-inline bool isComparison(BinaryOp op) {
-  return op >= BinaryOp::Less && op <= BinaryOp::NotEqual;
-}
+inline bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
 inline bool isLogical(BinaryOp op) { return op >= BinaryOp::And; }
 
 struct BinaryExpr : Expr {
@@ -212,11 +208,8 @@ struct BinaryExpr : Expr {
 /// `[(a, b, c), ...]`, an option of `orthogonalize`.
 struct CoefficientListExpr : Expr {
   std::vector<std::array<Constant, 3>> steps;
-  explicit CoefficientListExpr(SourceRange range)
-      : Expr(Kind::CoefficientList, range) {}
-  static bool classof(const Expr *e) {
-    return e->kind == Kind::CoefficientList;
-  }
+  explicit CoefficientListExpr(SourceRange range) : Expr(Kind::CoefficientList, range) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::CoefficientList; }
 };
 
 /// The functions of the language; Builtins.h has the table of them.
@@ -266,11 +259,10 @@ struct CallExpr : Expr {
   /// analysis, of a reduction: One (of everything), Rows (`over = columns`) or
   /// Cols (`over = rows`).
   Shape reducesTo = Shape::One;
-  ElementType castTo = ElementType::Invalid;         ///< analysis, of `cast`
+  ElementType castTo = ElementType::Invalid;          ///< analysis, of `cast`
   std::optional<Orthogonalization> orthogonalization; ///< analysis
 
-  CallExpr(SourceRange range, Name callee)
-      : Expr(Kind::Call, range), callee(std::move(callee)) {}
+  CallExpr(SourceRange range, Name callee) : Expr(Kind::Call, range), callee(std::move(callee)) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Call; }
 };
 
@@ -289,8 +281,7 @@ struct Statement {
 
 protected:
   Statement(Kind kind, SourceRange range, Name target, ExprPtr value)
-      : kind(kind), range(range), target(std::move(target)),
-        value(std::move(value)) {}
+      : kind(kind), range(range), target(std::move(target)), value(std::move(value)) {}
 };
 
 /// `let NAME = value`: a name for a value, for the rest of the rule.
@@ -352,8 +343,8 @@ struct Claim {
   SourceRange range;
   SourceRange selectorRange;
 
-  const Rule *rule = nullptr;                      ///< analysis
-  MissingGrad missingGrad = MissingGrad::Error;    ///< analysis
+  const Rule *rule = nullptr;                   ///< analysis
+  MissingGrad missingGrad = MissingGrad::Error; ///< analysis
   /// analysis: one value per hyperparameter of the rule, in its order.
   std::vector<double> values;
 };

@@ -22,9 +22,7 @@ void checkRuleNames(const File &file, Diagnostics &diagnostics) {
       continue;
     auto [it, isNew] = seen.try_emplace(rule->name.text, rule.get());
     if (!isNew)
-      diagnostics
-          .error(rule->name.range,
-                 "optimizer '" + rule->name.text + "' is declared twice")
+      diagnostics.error(rule->name.range, "optimizer '" + rule->name.text + "' is declared twice")
           .withNote(it->second->name.range, "the first declaration is here");
   }
 }
@@ -33,35 +31,29 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
   for (const auto &rule : file.rules) {
     for (const Hyperparameter &hyper : rule->hyperparameters)
       if (!hyper.isUsed)
-        diagnostics.warning(hyper.name.range, "hyperparameter '" +
-                                                  hyper.name.text +
-                                                  "' is never used");
+        diagnostics.warning(hyper.name.range,
+                            "hyperparameter '" + hyper.name.text + "' is never used");
     for (const State &state : rule->states)
       if (!state.isAssigned)
-        diagnostics.warning(state.name.range, "state '" + state.name.text +
-                                                  "' is never assigned");
+        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned");
     for (const auto &statement : rule->statements)
       if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
         if (!let->isUsed)
-          diagnostics.warning(let->target.range,
-                              "'" + let->target.text + "' is never used");
+          diagnostics.warning(let->target.range, "'" + let->target.text + "' is never used");
   }
   if (!file.route())
     return;
   for (const auto &rule : file.rules) {
-    bool isClaimed = llvm::any_of(
-        file.route()->claims,
-        [&](const Claim &claim) { return claim.rule == rule.get(); });
+    bool isClaimed = llvm::any_of(file.route()->claims,
+                                  [&](const Claim &claim) { return claim.rule == rule.get(); });
     if (!isClaimed)
-      diagnostics.warning(rule->name.range, "no route uses optimizer '" +
-                                                rule->name.text + "'");
+      diagnostics.warning(rule->name.range, "no route uses optimizer '" + rule->name.text + "'");
   }
 }
 
 } // namespace
 
-bool stepc::lang::analyze(File &file, Diagnostics &diagnostics,
-                          AnalysisOptions options) {
+bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions options) {
   checkRuleNames(file, diagnostics);
   for (const auto &rule : file.rules)
     RuleAnalyzer(*rule, diagnostics).run();
@@ -69,12 +61,10 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics,
   uint32_t end = static_cast<uint32_t>(file.source->text().size());
   if (!diagnostics.hasErrors()) {
     if (file.rules.empty())
-      diagnostics.error({end, end},
-                        "expected at least one optimizer, found none");
+      diagnostics.error({end, end}, "expected at least one optimizer, found none");
     else if (options.requireRoute && !file.route())
       diagnostics.error({end, end}, "expected a route, found none")
-          .withHint("end the file with 'route { " + file.rules[0]->name.text +
-                    "(...) for rest }'");
+          .withHint("end the file with 'route { " + file.rules[0]->name.text + "(...) for rest }'");
   }
   // What is unused after an error may well be used where the error is.
   if (!diagnostics.hasErrors())
@@ -90,8 +80,7 @@ void RuleAnalyzer::declare(const Name &name, Symbol symbol) {
   symbol.range = name.range;
   auto [it, isNew] = symbols.try_emplace(name.text, symbol);
   if (!isNew)
-    diagnostics
-        .error(name.range, "'" + Twine(name.text) + "' is declared twice")
+    diagnostics.error(name.range, "'" + Twine(name.text) + "' is declared twice")
         .withNote(it->second.range, "the first declaration is here");
 }
 
@@ -115,8 +104,8 @@ void RuleAnalyzer::declareAll() {
       declare(state->name, symbol);
       if (state->element != ElementType::Invalid &&
           (state->shape == Shape::Rows || state->shape == Shape::Cols))
-        needMatrix(state->range, "state '" + Twine(state->name.text) +
-                                     "' with " + describe(state->shape));
+        needMatrix(state->range,
+                   "state '" + Twine(state->name.text) + "' with " + describe(state->shape));
     }
   };
   for (const auto &statement : rule.statements) {
@@ -134,8 +123,7 @@ void RuleAnalyzer::declareAll() {
 void RuleAnalyzer::run() {
   declareAll();
   for (SourceRange range : rule.furtherMasters)
-    diagnostics
-        .error(range, "expected one 'master' in an optimizer, found another")
+    diagnostics.error(range, "expected one 'master' in an optimizer, found another")
         .withNote(rule.master->range, "the first is here");
   for (const auto &statement : rule.statements) {
     if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
@@ -145,15 +133,12 @@ void RuleAnalyzer::run() {
   }
   if (!paramAssignment && !rule.hasSyntaxErrors)
     diagnostics
-        .error(rule.name.range,
-               "expected an assignment to 'param' in optimizer '" +
-                   Twine(rule.name.text) + "', found none")
+        .error(rule.name.range, "expected an assignment to 'param' in optimizer '" +
+                                    Twine(rule.name.text) + "', found none")
         .withHint("a step ends with 'param = ...'");
 }
 
-void RuleAnalyzer::analyzeLet(LetStatement &let) {
-  analyzeExpr(*let.value);
-}
+void RuleAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
 
 void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
   Type type = analyzeExpr(*assign.value);
@@ -169,15 +154,13 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
   if (!type.isValid())
     return;
   // No silent broadcast: a state is as large as it says.
-  bool fits = !type.isCondition() &&
-              (type.shape == wanted ||
-               (type.isScalar() && wanted == Shape::One));
+  bool fits =
+      !type.isCondition() && (type.shape == wanted || (type.isScalar() && wanted == Shape::One));
   if (fits)
     return;
-  Diagnostic &error = diagnostics.error(
-      assign.value->range, "expected " + describe(wanted) + " for '" +
-                               assign.target.text + "', found " +
-                               describe(type));
+  Diagnostic &error =
+      diagnostics.error(assign.value->range, "expected " + describe(wanted) + " for '" +
+                                                 assign.target.text + "', found " + describe(type));
   if (assign.state)
     error.withNote(assign.state->range, "the state is declared here");
 }
@@ -187,8 +170,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
   if (assign.isParam()) {
     if (paramAssignment)
       diagnostics.error(target.range, "'param' is assigned twice")
-          .withNote(paramAssignment->target.range,
-                    "the first assignment is here")
+          .withNote(paramAssignment->target.range, "the first assignment is here")
           .withHint("name what is between with 'let'");
     else
       paramAssignment = &assign;
@@ -196,8 +178,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
   }
   auto it = symbols.find(target.text);
   if (it == symbols.end()) {
-    if (llvm::is_contained({"grad", "step", "rows", "cols", "numel"},
-                           target.text)) {
+    if (llvm::is_contained({"grad", "step", "rows", "cols", "numel"}, target.text)) {
       diagnostics.error(target.range, "expected a state or 'param' to assign "
                                       "to, found '" +
                                           Twine(target.text) + "'");
@@ -206,12 +187,12 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     std::vector<StringRef> candidates{"param"};
     for (const State &state : rule.states)
       candidates.push_back(state.name.text);
-    Diagnostic &error = diagnostics.error(
-        target.range, "unknown state '" + Twine(target.text) + "'");
+    Diagnostic &error =
+        diagnostics.error(target.range, "unknown state '" + Twine(target.text) + "'");
     StringRef nearest = nearestName(target.text, candidates);
     if (nearest.empty())
-      error.withHint("declare it: 'state " + Twine(target.text) +
-                     " : f32', or 'let " + target.text + " = ...'");
+      error.withHint("declare it: 'state " + Twine(target.text) + " : f32', or 'let " +
+                     target.text + " = ...'");
     else
       error.withHint("did you mean '" + nearest + "'?");
     return;
@@ -229,9 +210,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
   symbol.state->isAssigned = true;
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
-    diagnostics
-        .error(target.range,
-               "'" + Twine(target.text) + "' is used before it is declared")
+    diagnostics.error(target.range, "'" + Twine(target.text) + "' is used before it is declared")
         .withNote(symbol.range, "the declaration is here");
 }
 

@@ -57,20 +57,16 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
   if (const FunctionInfo *info = findFunction(name))
     return info;
   if (llvm::is_contained(plannedFunctions(), name)) {
-    diagnostics.error(call.callee.range,
-                      "'" + name + "' is not supported yet");
+    diagnostics.error(call.callee.range, "'" + name + "' is not supported yet");
     return nullptr;
   }
   if (auto it = symbols.find(name); it != symbols.end()) {
-    diagnostics
-        .error(call.callee.range, "expected a function, found the value '" +
-                                      name + "'")
+    diagnostics.error(call.callee.range, "expected a function, found the value '" + name + "'")
         .withNote(it->second.range, "it is declared here")
         .withHint("a product is written '" + name + " * (...)'");
     return nullptr;
   }
-  Diagnostic &error =
-      diagnostics.error(call.callee.range, "unknown function '" + name + "'");
+  Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
   if (name == "where") {
     error.withHint("did you mean 'select'?");
     return nullptr;
@@ -86,15 +82,14 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
   return nullptr;
 }
 
-bool RuleAnalyzer::checkArgumentCount(CallExpr &call,
-                                      const FunctionInfo &info) {
+bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) {
   size_t count = call.arguments.size();
   if (count == info.argumentCount)
     return true;
-  Diagnostic &error = diagnostics.error(
-      call.range, "expected " + Twine(info.argumentCount) +
-                      (info.argumentCount == 1 ? " argument" : " arguments") +
-                      " of '" + info.name + "', found " + Twine(count));
+  Diagnostic &error =
+      diagnostics.error(call.range, "expected " + Twine(info.argumentCount) +
+                                        (info.argumentCount == 1 ? " argument" : " arguments") +
+                                        " of '" + info.name + "', found " + Twine(count));
   if (info.function == Function::Min && count == 1)
     error.withHint("the least of a tensor is '-max(-x)'");
   return false;
@@ -112,19 +107,16 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
         continue;
       }
       Diagnostic &error = diagnostics.error(
-          option.name.range,
-          "unknown argument '" + name + "' of '" + call.callee.text + "'");
+          option.name.range, "unknown argument '" + name + "' of '" + call.callee.text + "'");
       if (allowed.empty())
-        error.withHint("'" + Twine(call.callee.text) +
-                       "' takes its arguments by position");
+        error.withHint("'" + Twine(call.callee.text) + "' takes its arguments by position");
       else if (allowed.size() == 1)
         error.withHint("did you mean '" + allowed[0] + "'?");
       else
         hintNearest(error, name, allowed);
     } else if (&first != &option) {
       valid = false;
-      diagnostics
-          .error(option.name.range, "argument '" + name + "' is given twice")
+      diagnostics.error(option.name.range, "argument '" + name + "' is given twice")
           .withNote(first.name.range, "the first is here");
     }
   }
@@ -147,8 +139,8 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
 
   ArrayRef<StringRef> options;
   static constexpr StringRef reductionOptions[] = {"over"};
-  static constexpr StringRef orthogonalizeOptions[] = {
-      "steps", "coefficients", "precision", "eps", "safety"};
+  static constexpr StringRef orthogonalizeOptions[] = {"steps", "coefficients", "precision", "eps",
+                                                       "safety"};
   if (functionClass == FunctionClass::Reduction)
     options = reductionOptions;
   else if (functionClass == FunctionClass::Orthogonalize)
@@ -180,8 +172,7 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeElementwise(CallExpr &call,
-                                      ArrayRef<ExprPtr> operands) {
+Type RuleAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands) {
   Shape shape = Shape::Scalar;
   bool valid = true;
   for (const ExprPtr &operand : operands) {
@@ -196,8 +187,7 @@ Type RuleAnalyzer::analyzeElementwise(CallExpr &call,
 
 Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
   Type condition = analyzeCondition(*call.arguments[0]);
-  Type values =
-      analyzeElementwise(call, ArrayRef(call.arguments).drop_front());
+  Type values = analyzeElementwise(call, ArrayRef(call.arguments).drop_front());
   if (!condition.isValid() || !values.isValid())
     return {};
   Shape shape = broadcast(condition.shape, values.shape);
@@ -209,8 +199,7 @@ Type RuleAnalyzer::analyzeCast(CallExpr &call) {
   const Expr &dtype = *call.arguments[1];
   std::optional<ElementType> element = parseElementType(wordOf(dtype));
   if (!element) {
-    diagnostics.error(dtype.range,
-                      "expected f32, bf16 or f16, found " + found(dtype));
+    diagnostics.error(dtype.range, "expected f32, bf16 or f16, found " + found(dtype));
     return {};
   }
   call.castTo = *element;
@@ -229,8 +218,7 @@ Type RuleAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
     }
     Type type = analyzeNumber(*argument);
     if (type.isValid() && !type.isScalar()) {
-      diagnostics.error(argument->range,
-                        "expected a scalar, found " + describe(type));
+      diagnostics.error(argument->range, "expected a scalar, found " + describe(type));
       valid = false;
     }
     valid &= type.isValid();
@@ -246,8 +234,7 @@ Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
     StringRef word = wordOf(*over->value);
     if (word != "columns" && word != "rows") {
       Diagnostic &error = diagnostics.error(
-          over->value->range,
-          "expected 'columns' or 'rows', found " + found(*over->value));
+          over->value->range, "expected 'columns' or 'rows', found " + found(*over->value));
       if (word.starts_with("col"))
         error.withHint("did you mean 'columns'?");
       return {};
@@ -258,10 +245,8 @@ Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
   if (!type.isValid())
     return {};
   if (type.shape == Shape::One || (over && type.shape != Shape::Full)) {
-    StringRef wanted =
-        over ? describe(Shape::Full) : StringRef("a tensor of several values");
-    diagnostics.error(operand.range,
-                      "expected " + wanted + ", found " + describe(type));
+    StringRef wanted = over ? describe(Shape::Full) : StringRef("a tensor of several values");
+    diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
     return {};
   }
   return {call.reducesTo, ElementType::F32};
@@ -273,8 +258,8 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
   Type type = analyzeNumber(operand);
   bool valid = type.isValid();
   if (valid && type.shape != Shape::Full) {
-    diagnostics.error(operand.range, "expected " + describe(Shape::Full) +
-                                         ", found " + describe(type));
+    diagnostics.error(operand.range,
+                      "expected " + describe(Shape::Full) + ", found " + describe(type));
     valid = false;
   }
 
@@ -283,16 +268,15 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
     auto element = parseElementType(wordOf(*precision->value));
     if (!element)
       diagnostics.error(precision->value->range,
-                        "expected f32, bf16 or f16, found " +
-                            found(*precision->value));
+                        "expected f32, bf16 or f16, found " + found(*precision->value));
     valid &= element.has_value();
     result.precision = element.value_or(ElementType::F32);
   }
   if (CallExpr::Option *eps = findOption(call, "eps")) {
     std::optional<double> value = constantValue(*eps->value);
     if (!value || *value <= 0) {
-      diagnostics.error(eps->value->range, "expected a constant above 0, found " +
-                                               found(*eps->value));
+      diagnostics.error(eps->value->range,
+                        "expected a constant above 0, found " + found(*eps->value));
       valid = false;
     }
     result.eps = value.value_or(1);
@@ -305,8 +289,7 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
   return {Shape::Full, element};
 }
 
-bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
-                                       Orthogonalization &result) {
+bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result) {
   constexpr unsigned maxSteps = 100;
   CallExpr::Option *coefficients = findOption(call, "coefficients");
   CallExpr::Option *steps = findOption(call, "steps");
@@ -315,11 +298,10 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
   std::optional<unsigned> count;
   if (steps) {
     std::optional<double> value = constantValue(*steps->value);
-    if (!value || *value != std::floor(*value) || *value < 1 ||
-        *value > maxSteps) {
-      diagnostics.error(steps->value->range,
-                        "expected a whole number of steps from 1 to " +
-                            Twine(maxSteps) + ", found " + found(*steps->value));
+    if (!value || *value != std::floor(*value) || *value < 1 || *value > maxSteps) {
+      diagnostics.error(steps->value->range, "expected a whole number of steps from 1 to " +
+                                                 Twine(maxSteps) + ", found " +
+                                                 found(*steps->value));
       return false;
     }
     count = static_cast<unsigned>(*value);
@@ -329,15 +311,13 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
     std::optional<double> value = constantValue(*safety->value);
     if (!value || *value < 1) {
       diagnostics.error(safety->value->range,
-                        "expected a constant of at least 1, found " +
-                            found(*safety->value));
+                        "expected a constant of at least 1, found " + found(*safety->value));
       return false;
     }
     factor = *value;
     if (!coefficients || wordOf(*coefficients->value) != "polar_express") {
-      diagnostics.error(safety->name.range,
-                        "expected 'safety' with 'coefficients = polar_express' "
-                        "only");
+      diagnostics.error(safety->name.range, "expected 'safety' with 'coefficients = polar_express' "
+                                            "only");
       return false;
     }
   }
@@ -348,15 +328,13 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
         (count && *count != given.steps.size())) {
       Diagnostic &error = diagnostics.error(
           given.range, "expected " + (count ? Twine(*count) : "1 to 100") +
-                           " coefficients, one per step, found " +
-                           Twine(given.steps.size()));
+                           " coefficients, one per step, found " + Twine(given.steps.size()));
       if (steps)
         error.withNote(steps->name.range, "the number of steps is given here");
       return false;
     }
     for (const auto &step : given.steps)
-      result.coefficients.push_back(
-          {step[0].value, step[1].value, step[2].value});
+      result.coefficients.push_back({step[0].value, step[1].value, step[2].value});
     return true;
   }
 
@@ -366,10 +344,9 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
     std::vector<StringRef> names;
     for (const CoefficientSet &each : coefficientSets())
       names.push_back(each.name);
-    Diagnostic &error = diagnostics.error(
-        coefficients->value->range,
-        "expected a list or one of " + list(names) + ", found " +
-            found(*coefficients->value));
+    Diagnostic &error =
+        diagnostics.error(coefficients->value->range, "expected a list or one of " + list(names) +
+                                                          ", found " + found(*coefficients->value));
     if (!name.empty())
       hintNearest(error, name, names);
     return false;
@@ -377,8 +354,8 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call,
   if (count && !set->isOpenEnded && *count != set->steps.size()) {
     diagnostics
         .error(steps->value->range, "expected the " + Twine(set->steps.size()) +
-                                        " steps of the coefficients '" + name +
-                                        "', found " + Twine(*count))
+                                        " steps of the coefficients '" + name + "', found " +
+                                        Twine(*count))
         .withHint("give a list to use some of them");
     return false;
   }

@@ -44,9 +44,8 @@ bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
   static constexpr struct {
     StringRef name;
     Symbol symbol;
-  } builtins[] = {{"param", Symbol::Param}, {"grad", Symbol::Grad},
-                  {"step", Symbol::Step},   {"rows", Symbol::Rows},
-                  {"cols", Symbol::Cols},   {"numel", Symbol::Numel}};
+  } builtins[] = {{"param", Symbol::Param}, {"grad", Symbol::Grad}, {"step", Symbol::Step},
+                  {"rows", Symbol::Rows},   {"cols", Symbol::Cols}, {"numel", Symbol::Numel}};
   for (const auto &builtin : builtins)
     if (name.name == builtin.name) {
       name.symbol = builtin.symbol;
@@ -62,8 +61,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
       // What storage rounds it to is the manifest's, not the rule's: a read
       // of the new value would mean something else for every parameter.
       if (paramAssignment) {
-        diagnostics
-            .error(name.range, "'param' is read after it was assigned")
+        diagnostics.error(name.range, "'param' is read after it was assigned")
             .withNote(paramAssignment->target.range, "the assignment is here")
             .withHint("name the new value with 'let' before assigning it");
         return {};
@@ -86,12 +84,9 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
   }
   Symbol &symbol = it->second;
   // A `let` begins to exist after its own statement, a state after its name.
-  uint32_t visibleFrom =
-      symbol.let ? symbol.let->range.end : symbol.range.end;
+  uint32_t visibleFrom = symbol.let ? symbol.let->range.end : symbol.range.end;
   if (name.range.begin < visibleFrom) {
-    diagnostics
-        .error(name.range,
-               "'" + Twine(name.name) + "' is used before it is declared")
+    diagnostics.error(name.range, "'" + Twine(name.name) + "' is used before it is declared")
         .withNote(symbol.range, "the declaration is here");
     return {};
   }
@@ -113,8 +108,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
 }
 
 void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
-  Diagnostic &error =
-      diagnostics.error(range, "unknown name '" + name + "'");
+  Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
   if (findFunction(name))
     error.withHint("'" + name + "' is a function: " + name + "(...)");
   else
@@ -134,8 +128,7 @@ Type RuleAnalyzer::analyzeCondition(Expr &expr) {
   Type type = analyzeExpr(expr);
   if (!type.isValid() || type.isCondition())
     return type;
-  diagnostics.error(expr.range,
-                    "expected a condition, found " + describe(type))
+  diagnostics.error(expr.range, "expected a condition, found " + describe(type))
       .withHint("compare it: 'x != 0'");
   return {};
 }
@@ -157,10 +150,8 @@ Type RuleAnalyzer::analyzeUnary(UnaryExpr &unary) {
 
 Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
   bool logical = isLogical(binary.op);
-  Type lhs = logical ? analyzeCondition(*binary.lhs)
-                     : analyzeNumber(*binary.lhs);
-  Type rhs = logical ? analyzeCondition(*binary.rhs)
-                     : analyzeNumber(*binary.rhs);
+  Type lhs = logical ? analyzeCondition(*binary.lhs) : analyzeNumber(*binary.lhs);
+  Type rhs = logical ? analyzeCondition(*binary.rhs) : analyzeNumber(*binary.rhs);
   if (!lhs.isValid() || !rhs.isValid())
     return {};
   Shape shape = broadcast(lhs.shape, rhs.shape);

@@ -9,8 +9,7 @@ namespace {
 
 class RouteAnalyzer {
 public:
-  RouteAnalyzer(File &file, Diagnostics &diagnostics)
-      : file(file), diagnostics(diagnostics) {}
+  RouteAnalyzer(File &file, Diagnostics &diagnostics) : file(file), diagnostics(diagnostics) {}
 
   void run(Route &route) {
     const Claim *rest = nullptr;
@@ -37,10 +36,8 @@ private:
         claim.rule = rule.get();
     checkDuplicates(claim);
     if (!claim.rule) {
-      Diagnostic &error =
-          diagnostics.error(claim.ruleName.range, "unknown optimizer '" +
-                                                      claim.ruleName.text +
-                                                      "'");
+      Diagnostic &error = diagnostics.error(claim.ruleName.range,
+                                            "unknown optimizer '" + claim.ruleName.text + "'");
       std::vector<StringRef> names;
       for (const auto &rule : file.rules)
         names.push_back(rule->name.text);
@@ -58,29 +55,23 @@ private:
   void checkDuplicates(const Claim &claim) {
     llvm::StringMap<SourceRange> seen;
     for (const Setting &setting : claim.settings) {
-      auto [it, isNew] =
-          seen.try_emplace(setting.name.text, setting.name.range);
+      auto [it, isNew] = seen.try_emplace(setting.name.text, setting.name.range);
       if (!isNew)
-        diagnostics
-            .error(setting.name.range,
-                   "'" + setting.name.text + "' is given twice")
+        diagnostics.error(setting.name.range, "'" + setting.name.text + "' is given twice")
             .withNote(it->second, "the first is here");
     }
   }
 
   void setMissingGrad(Claim &claim, const Setting &setting) {
-    for (MissingGrad value :
-         {MissingGrad::Error, MissingGrad::Skip, MissingGrad::Zero})
+    for (MissingGrad value : {MissingGrad::Error, MissingGrad::Skip, MissingGrad::Zero})
       if (setting.word && setting.word->text == spell(value)) {
         claim.missingGrad = value;
         return;
       }
-    SourceRange range =
-        setting.word ? setting.word->range : setting.number->range;
-    diagnostics.error(range, "expected error, skip or zero, found " +
-                                 (setting.word
-                                      ? "'" + Twine(setting.word->text) + "'"
-                                      : Twine("a number")));
+    SourceRange range = setting.word ? setting.word->range : setting.number->range;
+    diagnostics.error(
+        range, "expected error, skip or zero, found " +
+                   (setting.word ? "'" + Twine(setting.word->text) + "'" : Twine("a number")));
   }
 
   void checkHyperparameter(const Claim &claim, const Setting &setting) {
@@ -89,14 +80,14 @@ private:
       names.push_back(hyper.name.text);
     if (!llvm::is_contained(names, setting.name.text)) {
       names.push_back("missing_grad");
-      Diagnostic &error = diagnostics.error(
-          setting.name.range, "unknown hyperparameter '" + setting.name.text +
-                                  "' of '" + claim.rule->name.text + "'");
+      Diagnostic &error =
+          diagnostics.error(setting.name.range, "unknown hyperparameter '" + setting.name.text +
+                                                    "' of '" + claim.rule->name.text + "'");
       error.withNote(claim.rule->name.range, "the optimizer is declared here");
       hintNearest(error, setting.name.text, names);
     } else if (setting.word) {
-      diagnostics.error(setting.word->range, "expected a number, found '" +
-                                                 setting.word->text + "'");
+      diagnostics.error(setting.word->range,
+                        "expected a number, found '" + setting.word->text + "'");
     }
   }
 
@@ -113,12 +104,10 @@ private:
       claim.values.push_back(value ? value->value : 0);
       if (!value && !isGiven)
         diagnostics
-            .error(claim.ruleName.range,
-                   "expected a value for '" + hyper.name.text + "' of '" +
-                       claim.rule->name.text + "', found none")
+            .error(claim.ruleName.range, "expected a value for '" + hyper.name.text + "' of '" +
+                                             claim.rule->name.text + "', found none")
             .withNote(hyper.range, "it has no default")
-            .withHint("write '" + claim.rule->name.text + "(" +
-                      hyper.name.text + " = ...)'");
+            .withHint("write '" + claim.rule->name.text + "(" + hyper.name.text + " = ...)'");
     }
   }
 
@@ -159,9 +148,7 @@ void stepc::lang::analyzeRoutes(File &file, Diagnostics &diagnostics) {
     return SourceRange{route.range.begin, route.range.begin + 5};
   };
   for (size_t i = 1; i < file.routes.size(); ++i)
-    diagnostics
-        .error(word(file.routes[i]),
-               "expected one route in a file, found another")
+    diagnostics.error(word(file.routes[i]), "expected one route in a file, found another")
         .withNote(word(file.routes[0]), "the first is here");
   for (Route &route : file.routes)
     RouteAnalyzer(file, diagnostics).run(route);

@@ -15,8 +15,7 @@ namespace stepc::lang {
 
 class RuleAnalyzer {
 public:
-  RuleAnalyzer(Rule &rule, Diagnostics &diagnostics)
-      : rule(rule), diagnostics(diagnostics) {}
+  RuleAnalyzer(Rule &rule, Diagnostics &diagnostics) : rule(rule), diagnostics(diagnostics) {}
 
   void run();
 

@@ -34,20 +34,18 @@ ArrayRef<FunctionInfo> stepc::lang::functions() {
 }
 
 const FunctionInfo *stepc::lang::findFunction(StringRef name) {
-  const FunctionInfo *it = llvm::find_if(
-      functions(), [&](const FunctionInfo &info) { return info.name == name; });
+  const FunctionInfo *it =
+      llvm::find_if(functions(), [&](const FunctionInfo &info) { return info.name == name; });
   return it == functions().end() ? nullptr : it;
 }
 
 ArrayRef<StringRef> stepc::lang::plannedFunctions() {
-  static constexpr StringRef names[] = {"matmul", "transpose", "blocks",
-                                        "stochastic_round"};
+  static constexpr StringRef names[] = {"matmul", "transpose", "blocks", "stochastic_round"};
   return names;
 }
 
 ArrayRef<StringRef> stepc::lang::plannedStatements() {
-  static constexpr StringRef names[] = {"clip_grad_norm", "loss_scale",
-                                        "skip_non_finite", "block"};
+  static constexpr StringRef names[] = {"clip_grad_norm", "loss_scale", "skip_non_finite", "block"};
   return names;
 }
 
@@ -96,9 +94,7 @@ ArrayRef<CoefficientSet> stepc::lang::coefficientSets() {
 
 const CoefficientSet *stepc::lang::findCoefficientSet(StringRef name) {
   const CoefficientSet *it =
-      llvm::find_if(coefficientSets(), [&](const CoefficientSet &set) {
-        return set.name == name;
-      });
+      llvm::find_if(coefficientSets(), [&](const CoefficientSet &set) { return set.name == name; });
   return it == coefficientSets().end() ? nullptr : it;
 }
 

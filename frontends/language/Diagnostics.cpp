@@ -17,8 +17,7 @@ Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
   return kept.back();
 }
 
-Diagnostic &Diagnostics::warning(SourceRange range,
-                                 const llvm::Twine &message) {
+Diagnostic &Diagnostics::warning(SourceRange range, const llvm::Twine &message) {
   kept.push_back({Severity::Warning, range, message.str(), {}, {}});
   return kept.back();
 }
@@ -34,8 +33,7 @@ public:
   void print(const Diagnostic &diagnostic) {
     bool isError = diagnostic.severity == Severity::Error;
     header(diagnostic.range, isError ? "error" : "warning",
-           isError ? raw_ostream::RED : raw_ostream::MAGENTA,
-           diagnostic.message);
+           isError ? raw_ostream::RED : raw_ostream::MAGENTA, diagnostic.message);
     for (const Diagnostic::Note &note : diagnostic.notes)
       header(note.range, "note", raw_ostream::CYAN, note.message);
     if (!diagnostic.hint.empty()) {
@@ -53,12 +51,10 @@ public:
   }
 
 private:
-  void header(SourceRange range, StringRef label, raw_ostream::Colors color,
-              StringRef message) {
+  void header(SourceRange range, StringRef label, raw_ostream::Colors color, StringRef message) {
     LineColumn at = source.lineColumn(range.begin);
-    paint(raw_ostream::SAVEDCOLOR, (source.name() + ":" + llvm::Twine(at.line) +
-                                    ":" + llvm::Twine(at.column) + ": ")
-                                       .str());
+    paint(raw_ostream::SAVEDCOLOR,
+          (source.name() + ":" + llvm::Twine(at.line) + ":" + llvm::Twine(at.column) + ": ").str());
     paint(color, (label + ": ").str());
     os << message << '\n';
     excerpt(range, at);
@@ -70,9 +66,8 @@ private:
     constexpr size_t widest = 160, before = 60;
     StringRef line = source.line(at.line);
     size_t first = std::min<size_t>(at.column - 1, line.size());
-    size_t last = std::clamp<size_t>(
-        first + (std::max(range.end, range.begin) - range.begin), first,
-        line.size());
+    size_t last = std::clamp<size_t>(first + (std::max(range.end, range.begin) - range.begin),
+                                     first, line.size());
     size_t from = line.size() > widest && first > before ? first - before : 0;
     line = line.substr(from, widest);
     first -= from;
@@ -102,10 +97,9 @@ private:
 
 } // namespace
 
-void Diagnostics::print(raw_ostream &os, const Source &source,
-                        Color color) const {
-  bool colors = color == Color::Always ||
-                (color == Color::Auto && os.is_displayed() && os.has_colors());
+void Diagnostics::print(raw_ostream &os, const Source &source, Color color) const {
+  bool colors =
+      color == Color::Always || (color == Color::Auto && os.is_displayed() && os.has_colors());
   bool hadColors = os.colors_enabled();
   os.enable_colors(colors);
   Printer printer(os, source, colors);
@@ -123,15 +117,13 @@ void Diagnostics::print(raw_ostream &os, const Source &source,
   os.enable_colors(hadColors);
 }
 
-StringRef
-stepc::lang::nearestName(StringRef name,
-                         llvm::ArrayRef<StringRef> candidates) {
+StringRef stepc::lang::nearestName(StringRef name, llvm::ArrayRef<StringRef> candidates) {
   // A third of the letters may differ: 'lrr' is 'lr', but 'x' is not 'm'.
   unsigned best = static_cast<unsigned>(name.size() / 3 + (name.size() > 1));
   StringRef nearest;
   for (StringRef candidate : candidates) {
-    unsigned distance = name.edit_distance_insensitive(
-        candidate, /*AllowReplacements=*/true, best + 1);
+    unsigned distance =
+        name.edit_distance_insensitive(candidate, /*AllowReplacements=*/true, best + 1);
     if (distance < best || (distance == best && nearest.empty())) {
       best = distance;
       nearest = candidate;

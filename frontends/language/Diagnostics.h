@@ -65,8 +65,7 @@ public:
   ///   hint: what to do
   ///
   /// `Auto` colors on a terminal only.
-  void print(llvm::raw_ostream &os, const Source &source,
-             Color color = Color::Auto) const;
+  void print(llvm::raw_ostream &os, const Source &source, Color color = Color::Auto) const;
 
 private:
   unsigned errorLimit;
@@ -77,8 +76,7 @@ private:
 
 /// The candidate nearest to `name` by edit distance if it is near enough to be
 /// a likely misspelling, otherwise an empty string.
-llvm::StringRef nearestName(llvm::StringRef name,
-                            llvm::ArrayRef<llvm::StringRef> candidates);
+llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
 } // namespace stepc::lang
 

@@ -10,14 +10,13 @@ using namespace stepc;
 using namespace stepc::lang;
 
 void lang::loadDialects(MLIRContext &context) {
-  context.loadDialect<optim::OptimDialect, arith::ArithDialect,
-                      math::MathDialect, tensor::TensorDialect>();
+  context.loadDialect<optim::OptimDialect, arith::ArithDialect, math::MathDialect,
+                      tensor::TensorDialect>();
 }
 
 Location RuleEmitter::locate(SourceRange range) const {
   LineColumn at = source.lineColumn(range.begin);
-  return FileLineColLoc::get(builder.getContext(), source.name(), at.line,
-                             at.column);
+  return FileLineColLoc::get(builder.getContext(), source.name(), at.line, at.column);
 }
 
 //===----------------------------------------------------------------------===//
@@ -80,8 +79,7 @@ Value RuleEmitter::toElement(Location loc, Value value, ElementType element) {
   if (!type || type.getElementType() == wanted)
     return value;
   if (!type.getElementType().isF32())
-    value = arith::ExtFOp::create(builder, loc,
-                                  type.clone(builder.getF32Type()), value);
+    value = arith::ExtFOp::create(builder, loc, type.clone(builder.getF32Type()), value);
   if (wanted.isF32())
     return value;
   return arith::TruncFOp::create(builder, loc, type.clone(wanted), value);
@@ -100,13 +98,11 @@ Value RuleEmitter::toShape(Location loc, Value value, Shape shape) {
                                  constantLike(loc, 0, splat));
   }
   if (value.getType().isF64())
-    return optim::SplatOp::create(builder, loc,
-                                  tensorType(shape, builder.getF32Type()), value);
+    return optim::SplatOp::create(builder, loc, tensorType(shape, builder.getF32Type()), value);
   auto type = cast<RankedTensorType>(value.getType());
   if (!type.getElementType().isInteger(1))
     value = toF32(loc, value);
-  auto wanted = tensorType(
-      shape, cast<RankedTensorType>(value.getType()).getElementType());
+  auto wanted = tensorType(shape, cast<RankedTensorType>(value.getType()).getElementType());
   if (value.getType() == wanted)
     return value;
   return optim::BroadcastOp::create(builder, loc, wanted, value);
@@ -121,14 +117,13 @@ ArrayAttr RuleEmitter::stateAttributes() {
   SmallVector<Attribute> attributes;
   for (const State &state : rule.states)
     attributes.push_back(optim::StateAttr::get(
-        context, builder.getStringAttr(state.name.text),
-        elementType(state.element), valueKind(state.shape),
-        builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
+        context, builder.getStringAttr(state.name.text), elementType(state.element),
+        valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
         /*master=*/false));
   if (rule.master)
-    attributes.push_back(optim::StateAttr::get(
-        context, builder.getStringAttr("master"), builder.getF32Type(),
-        optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true));
+    attributes.push_back(optim::StateAttr::get(context, builder.getStringAttr("master"),
+                                               builder.getF32Type(), optim::ValueKind::Full,
+                                               builder.getF64FloatAttr(0), /*master=*/true));
   return builder.getArrayAttr(attributes);
 }
 
@@ -140,13 +135,11 @@ void RuleEmitter::addArguments(Block &block) {
   grad = block.addArgument(full, loc);
   for (const State &state : rule.states)
     states[&state] =
-        block.addArgument(tensorType(state.shape, builder.getF32Type()),
-                          locate(state.name.range));
+        block.addArgument(tensorType(state.shape, builder.getF32Type()), locate(state.name.range));
   if (rule.master)
     block.addArgument(full, locate(rule.master->range));
   for (const Hyperparameter &hyper : rule.hyperparameters)
-    hyperparameters[&hyper] =
-        block.addArgument(scalar, locate(hyper.name.range));
+    hyperparameters[&hyper] = block.addArgument(scalar, locate(hyper.name.range));
   for (Value *value : {&step, &rows, &cols, &numel})
     *value = block.addArgument(scalar, loc);
 }
@@ -168,10 +161,10 @@ optim::RuleOp RuleEmitter::run() {
   SmallVector<StringRef> names;
   for (const Hyperparameter &hyper : rule.hyperparameters)
     names.push_back(hyper.name.text);
-  auto op = optim::RuleOp::create(
-      builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
-      builder.getStrArrayAttr(names), stateAttributes(),
-      rule.needsMatrix ? builder.getUnitAttr() : UnitAttr());
+  auto op =
+      optim::RuleOp::create(builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
+                            builder.getStrArrayAttr(names), stateAttributes(),
+                            rule.needsMatrix ? builder.getUnitAttr() : UnitAttr());
   Block &block = op.getBody().emplaceBlock();
   addArguments(block);
   builder.setInsertionPointToEnd(&block);
@@ -191,7 +184,6 @@ optim::RuleOp RuleEmitter::run() {
   return op;
 }
 
-optim::RuleOp lang::emitRule(const Rule &rule, const Source &source,
-                             ModuleOp module) {
+optim::RuleOp lang::emitRule(const Rule &rule, const Source &source, ModuleOp module) {
   return RuleEmitter(rule, source, module).run();
 }

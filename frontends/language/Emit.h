@@ -18,8 +18,7 @@ void loadDialects(mlir::MLIRContext &context);
 /// Appends one `optim.rule` to the module. The rule comes from a file that
 /// `analyze` accepted, and `source` is that file's text: every operation's
 /// location is the place in it. The context must have the dialects loaded.
-optim::RuleOp emitRule(const Rule &rule, const Source &source,
-                       mlir::ModuleOp module);
+optim::RuleOp emitRule(const Rule &rule, const Source &source, mlir::ModuleOp module);
 
 } // namespace stepc::lang
 

@@ -71,8 +71,7 @@ Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
   }
   // No constant has a dynamic shape, so the condition goes through numbers.
   Value zero = toShape(loc, constant(loc, 0), shape);
-  Value number = arith::SelectOp::create(builder, loc, operand,
-                                         constantLike(loc, 1, zero), zero);
+  Value number = arith::SelectOp::create(builder, loc, operand, constantLike(loc, 1, zero), zero);
   return arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, number, zero);
 }
 
@@ -138,22 +137,18 @@ Value RuleEmitter::emitPower(const BinaryExpr &binary) {
   double exponent = literalExponent(*binary.rhs);
   if (exponent == 0.5)
     return math::SqrtOp::create(builder, loc, base);
-  if (!(std::abs(exponent) <= largest) || exponent == 0 ||
-      exponent != std::trunc(exponent))
-    return math::PowFOp::create(builder, loc, base,
-                                emitTo(*binary.rhs, binary.type.shape));
+  if (!(std::abs(exponent) <= largest) || exponent == 0 || exponent != std::trunc(exponent))
+    return math::PowFOp::create(builder, loc, base, emitTo(*binary.rhs, binary.type.shape));
   Value result;
   Value power = base;
   for (unsigned n = static_cast<unsigned>(std::abs(exponent)); n; n >>= 1) {
     if (n & 1)
-      result = result ? Value(arith::MulFOp::create(builder, loc, result, power))
-                      : power;
+      result = result ? Value(arith::MulFOp::create(builder, loc, result, power)) : power;
     if (n > 1)
       power = arith::MulFOp::create(builder, loc, power, power);
   }
   if (exponent < 0)
-    result = arith::DivFOp::create(builder, loc, constantLike(loc, 1, result),
-                                   result);
+    result = arith::DivFOp::create(builder, loc, constantLike(loc, 1, result), result);
   return result;
 }
 
@@ -161,8 +156,7 @@ Value RuleEmitter::emitPower(const BinaryExpr &binary) {
 Value RuleEmitter::emitSign(Location loc, Value value) {
   Value zero = constantLike(loc, 0, value);
   auto chooseIf = [&](CmpFPredicate compare, double number, Value otherwise) {
-    Value condition =
-        arith::CmpFOp::create(builder, loc, compare, value, zero);
+    Value condition = arith::CmpFOp::create(builder, loc, compare, value, zero);
     Value chosen = constantLike(loc, number, value);
     return arith::SelectOp::create(builder, loc, condition, chosen, otherwise);
   };
@@ -207,22 +201,20 @@ Value RuleEmitter::emitReduction(const CallExpr &call) {
   default:
     break;
   }
-  return optim::ReduceOp::create(
-      builder, loc, tensorType(call.reducesTo, builder.getF32Type()), kind,
-      source);
+  return optim::ReduceOp::create(builder, loc, tensorType(call.reducesTo, builder.getF32Type()),
+                                 kind, source);
 }
 
 Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
-  Value operand =
-      toElement(loc, emit(*call.arguments[0]), options.precision);
+  Value operand = toElement(loc, emit(*call.arguments[0]), options.precision);
   SmallVector<Attribute> steps;
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
-  return optim::OrthogonalizeOp::create(
-      builder, loc, operand.getType(), operand, builder.getArrayAttr(steps),
-      builder.getF64FloatAttr(options.eps));
+  return optim::OrthogonalizeOp::create(builder, loc, operand.getType(), operand,
+                                        builder.getArrayAttr(steps),
+                                        builder.getF64FloatAttr(options.eps));
 }
 
 Value RuleEmitter::emitCall(const CallExpr &call) {
@@ -278,13 +270,11 @@ Value RuleEmitter::emitCall(const CallExpr &call) {
     return arith::MaximumFOp::create(builder, loc, x, operands[1]);
   case Function::Clamp:
     return arith::MinimumFOp::create(
-        builder, loc,
-        arith::MaximumFOp::create(builder, loc, x, operands[1]), operands[2]);
+        builder, loc, arith::MaximumFOp::create(builder, loc, x, operands[1]), operands[2]);
   case Function::Lerp:
     return emitLerp(loc, operands);
   case Function::Momentum:
-    return optim::MomentumOp::create(builder, loc, x.getType(), x, operands[1],
-                                     operands[2]);
+    return optim::MomentumOp::create(builder, loc, x.getType(), x, operands[1], operands[2]);
   default:
     llvm_unreachable("handled above");
   }

@@ -20,22 +20,20 @@ constexpr size_t continuationWidth = 4;
 
 /// Whether a `-` after this token subtracts; otherwise it is a sign.
 bool endsValue(TokenKind kind) {
-  return kind == TokenKind::Name || kind == TokenKind::Number ||
-         kind == TokenKind::RightParen || kind == TokenKind::RightBracket ||
-         isBuiltinValue(kind);
+  return kind == TokenKind::Name || kind == TokenKind::Number || kind == TokenKind::RightParen ||
+         kind == TokenKind::RightBracket || isBuiltinValue(kind);
 }
 
 bool isBinaryOperator(TokenKind kind) {
-  return (kind >= TokenKind::Plus && kind <= TokenKind::NotEqual) ||
-         kind == TokenKind::KwAnd || kind == TokenKind::KwOr;
+  return (kind >= TokenKind::Plus && kind <= TokenKind::NotEqual) || kind == TokenKind::KwAnd ||
+         kind == TokenKind::KwOr;
 }
 
 class Formatter {
 public:
   Formatter(const Source &source, const TokenStream &stream,
             const std::vector<uint32_t> &lineBegins)
-      : source(source), tokens(stream.tokens), comments(stream.comments),
-        lineBegins(lineBegins) {}
+      : source(source), tokens(stream.tokens), comments(stream.comments), lineBegins(lineBegins) {}
 
   std::string run() {
     size_t position = 0;
@@ -44,8 +42,7 @@ public:
       ++nextLine;
       uint32_t limit = nextLine == lineBegins.end() ? UINT32_MAX : *nextLine;
       size_t end = position;
-      while (tokens[end].kind != TokenKind::End &&
-             tokens[end].range.begin < limit)
+      while (tokens[end].kind != TokenKind::End && tokens[end].range.begin < limit)
         ++end;
       commentsBefore(tokens[position]);
       logicalLine(position, end);
@@ -69,8 +66,7 @@ private:
   void blankLineBefore(uint32_t offset, bool isClosingBrace) {
     bool wasOpening = !lines.empty() && lineOpensBlock;
     StringRef between = source.text({lastEnd, offset});
-    if (between.count('\n') > 1 && !lines.empty() && !wasOpening &&
-        !isClosingBrace)
+    if (between.count('\n') > 1 && !lines.empty() && !wasOpening && !isClosingBrace)
       lines.emplace_back();
     lineOpensBlock = false;
   }
@@ -93,8 +89,7 @@ private:
         continue;
       }
       blankLineBefore(next.range.begin, /*isClosingBrace=*/false);
-      lines.push_back(std::string(depth * indentWidth, ' ') +
-                      takeComment().str());
+      lines.push_back(std::string(depth * indentWidth, ' ') + takeComment().str());
     }
   }
 
@@ -116,8 +111,7 @@ private:
   void logicalLine(size_t begin, size_t end) {
     const Token &first = tokens[begin];
     bool isClosing = first.kind == TokenKind::RightBrace;
-    bool isDeclaration =
-        first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute;
+    bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute;
     blankLineBefore(first.range.begin, isClosing);
     // A block can only end where comments may have left a blank line.
     while (isClosing && !lines.empty() && lines.back().empty())
@@ -145,10 +139,8 @@ private:
         track(tokens[chunkEnd].kind);
         lastEnd = tokens[chunkEnd].range.end;
         ++chunkEnd;
-        brokenByComment =
-            chunkEnd < end && hasCommentBefore(tokens[chunkEnd].range.begin);
-      } while (chunkEnd < end && !brokenByComment &&
-               breakBefore(chunkEnd) != Break::Good);
+        brokenByComment = chunkEnd < end && hasCommentBefore(tokens[chunkEnd].range.begin);
+      } while (chunkEnd < end && !brokenByComment && breakBefore(chunkEnd) != Break::Good);
       place(parts, !isFresh && spaceBefore(i));
       if (brokenByComment)
         commentsInside(tokens[chunkEnd]);
@@ -196,8 +188,7 @@ private:
       if (!comments[comment].startsLine)
         lines.back() += ("  " + takeComment()).str();
       else
-        lines.push_back(std::string(indent + continuationWidth, ' ') +
-                        takeComment().str());
+        lines.push_back(std::string(indent + continuationWidth, ' ') + takeComment().str());
     }
     lines.emplace_back(indent + continuationWidth, ' ');
     isFresh = true;
@@ -206,14 +197,12 @@ private:
   void track(TokenKind kind) {
     if (kind == TokenKind::LeftParen || kind == TokenKind::LeftBracket)
       brackets.push_back(kind);
-    if ((kind == TokenKind::RightParen || kind == TokenKind::RightBracket) &&
-        !brackets.empty())
+    if ((kind == TokenKind::RightParen || kind == TokenKind::RightBracket) && !brackets.empty())
       brackets.pop_back();
   }
 
   bool isSign(size_t i) const {
-    return tokens[i].kind == TokenKind::Minus &&
-           (i == 0 || !endsValue(tokens[i - 1].kind));
+    return tokens[i].kind == TokenKind::Minus && (i == 0 || !endsValue(tokens[i - 1].kind));
   }
 
   bool spaceBefore(size_t i) const {
@@ -233,8 +222,7 @@ private:
     default:
       break;
     }
-    return before != TokenKind::LeftParen &&
-           before != TokenKind::LeftBracket && !isSign(i - 1);
+    return before != TokenKind::LeftParen && before != TokenKind::LeftBracket && !isSign(i - 1);
   }
 
   enum class Break { No, Good, InProduct };
@@ -245,12 +233,10 @@ private:
     if (open > 1 && brackets[open - 2] == TokenKind::LeftBracket)
       return Break::No;
     TokenKind kind = tokens[i].kind;
-    if (kind == TokenKind::Star || kind == TokenKind::Slash ||
-        kind == TokenKind::Caret)
+    if (kind == TokenKind::Star || kind == TokenKind::Slash || kind == TokenKind::Caret)
       return Break::InProduct;
-    bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) ||
-                  kind == TokenKind::KwFor || kind == TokenKind::KwExcept ||
-                  (isBinaryOperator(kind) && !isSign(i));
+    bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) || kind == TokenKind::KwFor ||
+                  kind == TokenKind::KwExcept || (isBinaryOperator(kind) && !isSign(i));
     return isGood ? Break::Good : Break::No;
   }
 
@@ -260,10 +246,10 @@ private:
   const std::vector<uint32_t> &lineBegins;
 
   std::vector<std::string> lines;
-  size_t comment = 0;        ///< The next one to print.
-  size_t depth = 0;          ///< Open braces.
-  size_t indent = 0;         ///< Of the current logical line.
-  bool isFresh = true;       ///< Nothing but indent is on the last line.
+  size_t comment = 0;  ///< The next one to print.
+  size_t depth = 0;    ///< Open braces.
+  size_t indent = 0;   ///< Of the current logical line.
+  bool isFresh = true; ///< Nothing but indent is on the last line.
   bool lineOpensBlock = false;
   uint32_t lastEnd = 0;      ///< Of what was printed last, in the source.
   size_t declarationEnd = 0; ///< Lines up to the end of a declaration.
@@ -272,8 +258,7 @@ private:
 
 } // namespace
 
-std::optional<std::string>
-stepc::lang::format(const Source &source, Diagnostics &diagnostics) {
+std::optional<std::string> stepc::lang::format(const Source &source, Diagnostics &diagnostics) {
   Parser parser(source, diagnostics);
   parser.parseFile();
   if (diagnostics.hasErrors())

@@ -35,8 +35,7 @@ bool analyze(File &file, Diagnostics &diagnostics, AnalysisOptions options = {})
 /// The file in the house layout, comments kept in order. Nothing if the file
 /// does not parse; what is wrong with it is in `diagnostics`. Formatting is
 /// idempotent and never changes the tree.
-std::optional<std::string> format(const Source &source,
-                                  Diagnostics &diagnostics);
+std::optional<std::string> format(const Source &source, Diagnostics &diagnostics);
 
 } // namespace stepc::lang
 

@@ -9,13 +9,11 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr StringRef keywordSpellings[] = {
-    "optimizer", "state",  "master", "let",  "route", "for",   "except",
-    "matrix",    "rest",   "and",    "or",   "not",   "param", "grad",
-    "step",      "rows",   "cols",   "numel", "input", "metric"};
+    "optimizer", "state", "master", "let",  "route", "for",  "except", "matrix", "rest",  "and",
+    "or",        "not",   "param",  "grad", "step",  "rows", "cols",   "numel",  "input", "metric"};
 
-static constexpr StringRef punctuation[] = {
-    "(", ")", "{", "}", "[", "]", ",",  ":", "=",  "+",  "-",
-    "*", "/", "^", "<", "<=", ">", ">=", "==", "!="};
+static constexpr StringRef punctuation[] = {"(", ")", "{", "}", "[", "]",  ",", ":",  "=",  "+",
+                                            "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!="};
 
 static_assert(std::size(keywordSpellings) ==
               size_t(TokenKind::KwMetric) - size_t(TokenKind::KwOptimizer) + 1);
@@ -39,10 +37,9 @@ std::string stepc::lang::describe(TokenKind kind) {
   default:
     break;
   }
-  StringRef spelling =
-      isKeyword(kind)
-          ? keywordSpellings[size_t(kind) - size_t(TokenKind::KwOptimizer)]
-          : punctuation[size_t(kind) - size_t(TokenKind::LeftParen)];
+  StringRef spelling = isKeyword(kind)
+                           ? keywordSpellings[size_t(kind) - size_t(TokenKind::KwOptimizer)]
+                           : punctuation[size_t(kind) - size_t(TokenKind::LeftParen)];
   return ("'" + spelling + "'").str();
 }
 
@@ -69,8 +66,7 @@ public:
 
   TokenStream run() {
     if (text.size() > Source::maxBytes) {
-      diagnostics.error({}, "expected a file of at most " +
-                                Twine(Source::maxBytes >> 20) +
+      diagnostics.error({}, "expected a file of at most " + Twine(Source::maxBytes >> 20) +
                                 " MiB, found " + Twine(text.size()) + " bytes");
       text = StringRef();
     }
@@ -127,13 +123,11 @@ private:
       return string();
     // The longer spelling wins, so `<=` is not `<` and `=`.
     for (size_t length : {2, 1}) {
-      const StringRef *it =
-          llvm::find(punctuation, text.substr(position, length));
+      const StringRef *it = llvm::find(punctuation, text.substr(position, length));
       if (it == std::end(punctuation) || it->size() != length)
         continue;
       position += length;
-      return push(TokenKind(size_t(TokenKind::LeftParen) +
-                            size_t(it - std::begin(punctuation))));
+      return push(TokenKind(size_t(TokenKind::LeftParen) + size_t(it - std::begin(punctuation))));
     }
     unexpected();
   }
@@ -143,10 +137,9 @@ private:
       ++position;
     StringRef spelling = text.slice(begin, position);
     const StringRef *it = llvm::find(keywordSpellings, spelling);
-    push(it == std::end(keywordSpellings)
-             ? TokenKind::Name
-             : TokenKind(size_t(TokenKind::KwOptimizer) +
-                         size_t(it - std::begin(keywordSpellings))));
+    push(it == std::end(keywordSpellings) ? TokenKind::Name
+                                          : TokenKind(size_t(TokenKind::KwOptimizer) +
+                                                      size_t(it - std::begin(keywordSpellings))));
   }
 
   void number() {
@@ -173,13 +166,11 @@ private:
     }
     StringRef spelling = text.slice(begin, position);
     if (!valid) {
-      fail("expected a number such as 1, 0.95 or 3e-4, found '" + spelling +
-           "'");
+      fail("expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");
       return;
     }
     double value = 0;
-    if (spelling.getAsDouble(value, /*AllowInexact=*/true) ||
-        !std::isfinite(value)) {
+    if (spelling.getAsDouble(value, /*AllowInexact=*/true) || !std::isfinite(value)) {
       fail("expected a number that fits f64, found '" + spelling + "'");
       return;
     }
@@ -200,8 +191,7 @@ private:
       if (c != '\\')
         continue;
       if (at(0) != '"' && at(0) != '\\') {
-        SourceRange escape{position - 1, std::min<uint32_t>(position + 1,
-                                                            text.size())};
+        SourceRange escape{position - 1, std::min<uint32_t>(position + 1, text.size())};
         diagnostics.error(escape, "expected '\\\"' or '\\\\' in a string, "
                                   "found another escape");
         continue;
@@ -214,8 +204,7 @@ private:
   /// One whole character, which may be several bytes of UTF-8.
   void unexpected() {
     unsigned char lead = static_cast<unsigned char>(text[position++]);
-    while (lead >= 0xC0 && position < text.size() &&
-           (text[position] & 0xC0) == 0x80)
+    while (lead >= 0xC0 && position < text.size() && (text[position] & 0xC0) == 0x80)
       ++position;
     StringRef found = text.slice(begin, position);
     std::string shown = found.str();

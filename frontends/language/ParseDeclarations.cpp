@@ -51,8 +51,8 @@ std::unique_ptr<Rule> Parser::parseRule() {
   if (!name || !parseList(TokenKind::LeftParen, TokenKind::RightParen,
                           [&] { return parseHyperparameter(*rule); })) {
     rule->hasSyntaxErrors = true;
-    while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&
-           !at(TokenKind::End) && !atDeclaration())
+    while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
+           !atDeclaration())
       consume();
   }
   if (at(TokenKind::LeftBrace)) {
@@ -84,8 +84,8 @@ bool Parser::parseHyperparameter(Rule &rule) {
 
 void Parser::parseBody(Rule &rule) {
   SourceRange open = consume().range;
-  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) &&
-         !atDeclaration() && !diagnostics.isFull()) {
+  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
+         !diagnostics.isFull()) {
     size_t before = position;
     openParens = 0;
     depth = 0;
@@ -95,10 +95,11 @@ void Parser::parseBody(Rule &rule) {
     // Always move on, but never past the start of the next statement.
     if (position == before)
       consume();
-    skipTo([&] { return openParens == 0 ? atStatement()
-                                        : isKeyword(current().kind) &&
-                                              !isBuiltinValue(current().kind) &&
-                                              atStatement(); });
+    skipTo([&] {
+      return openParens == 0
+                 ? atStatement()
+                 : isKeyword(current().kind) && !isBuiltinValue(current().kind) && atStatement();
+    });
   }
   if (!diagnostics.isFull() && !expectClosingBrace(open))
     rule.hasSyntaxErrors = true;
@@ -166,8 +167,7 @@ bool Parser::parseState(Rule &rule) {
   }
   if (consumeIf(TokenKind::Equal)) {
     if (!at(TokenKind::Number) && !at(TokenKind::Minus)) {
-      expected("a number").withHint(
-          "the initial value of a state is a constant");
+      expected("a number").withHint("the initial value of a state is a constant");
       return false;
     }
     state.initial = parseConstant();
@@ -220,11 +220,11 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
     value = std::make_unique<ErrorExpr>(current().range);
   SourceRange range = begin.to(previousRange());
   if (isLet)
-    rule.statements.push_back(std::make_unique<LetStatement>(
-        range, std::move(target), std::move(value)));
+    rule.statements.push_back(
+        std::make_unique<LetStatement>(range, std::move(target), std::move(value)));
   else if (hasEqual)
-    rule.statements.push_back(std::make_unique<AssignStatement>(
-        range, std::move(target), std::move(value)));
+    rule.statements.push_back(
+        std::make_unique<AssignStatement>(range, std::move(target), std::move(value)));
   return parsed;
 }
 
@@ -241,8 +241,8 @@ Route Parser::parseRoute() {
     route.range = begin;
     return route;
   }
-  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) &&
-         !atDeclaration() && !diagnostics.isFull()) {
+  while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
+         !diagnostics.isFull()) {
     size_t before = position;
     openParens = 0;
     if (parseClaim(route))
@@ -307,8 +307,7 @@ bool Parser::parseSelector(Claim &claim) {
   } else {
     Diagnostic &error = expected("'matrix', 'rest' or a pattern in quotes");
     if (at(TokenKind::Name))
-      error.withHint("patterns stand in quotes: \"" + spelling(current()) +
-                     "\"");
+      error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
     return false;
   }
   claim.selectorRange = begin.to(previousRange());

@@ -60,8 +60,7 @@ ExprPtr makeUnary(const Token &op, UnaryOp kind, ExprPtr operand) {
 
 ExprPtr makeBinary(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs) {
   uint16_t height = std::max(lhs->height, rhs->height) + 1;
-  auto expr =
-      std::make_unique<BinaryExpr>(op, opRange, std::move(lhs), std::move(rhs));
+  auto expr = std::make_unique<BinaryExpr>(op, opRange, std::move(lhs), std::move(rhs));
   expr->height = height;
   return expr;
 }
@@ -71,8 +70,8 @@ ExprPtr makeBinary(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs) {
 bool Parser::tooDeep(SourceRange where) {
   if (depth <= maxNesting)
     return false;
-  errorAt(where, "expected at most " + llvm::Twine(maxNesting) +
-                     " levels of nesting in an expression")
+  errorAt(where,
+          "expected at most " + llvm::Twine(maxNesting) + " levels of nesting in an expression")
       .withHint("name a part of it with 'let'");
   return true;
 }
@@ -82,8 +81,8 @@ bool Parser::tooDeep(SourceRange where) {
 ExprPtr Parser::limitHeight(ExprPtr expr, SourceRange where) {
   if (expr->height <= maxNesting)
     return expr;
-  errorAt(where, "expected at most " + llvm::Twine(maxNesting) +
-                     " levels of nesting in an expression")
+  errorAt(where,
+          "expected at most " + llvm::Twine(maxNesting) + " levels of nesting in an expression")
       .withHint("name a part of it with 'let'");
   return nullptr;
 }
@@ -98,14 +97,10 @@ ExprPtr Parser::parseBinary(unsigned minLevel) {
     ExprPtr rhs = parseBinary(found->level + 1);
     if (!rhs)
       return nullptr;
-    lhs = limitHeight(
-        makeBinary(found->op, opRange, std::move(lhs), std::move(rhs)),
-        opRange);
+    lhs = limitHeight(makeBinary(found->op, opRange, std::move(lhs), std::move(rhs)), opRange);
     std::optional<Operator> following = binaryOperator(current().kind);
-    if (lhs && found->level == CompareLevel && following &&
-        following->level == CompareLevel) {
-      errorAt(current().range, "comparisons cannot be chained")
-          .withHint("write 'a < b and b < c'");
+    if (lhs && found->level == CompareLevel && following && following->level == CompareLevel) {
+      errorAt(current().range, "comparisons cannot be chained").withHint("write 'a < b and b < c'");
       return nullptr;
     }
   }
@@ -137,8 +132,7 @@ ExprPtr Parser::parseUnary() {
     ExprPtr operand = parseUnary();
     if (!operand)
       return nullptr;
-    return limitHeight(makeUnary(op, UnaryOp::Negate, std::move(operand)),
-                       op.range);
+    return limitHeight(makeUnary(op, UnaryOp::Negate, std::move(operand)), op.range);
   }
   ExprPtr base = parsePrimary();
   if (!base || !at(TokenKind::Caret))
@@ -147,8 +141,7 @@ ExprPtr Parser::parseUnary() {
   ExprPtr exponent = parseUnary();
   if (!exponent)
     return nullptr;
-  return limitHeight(makeBinary(BinaryOp::Power, opRange, std::move(base),
-                                std::move(exponent)),
+  return limitHeight(makeBinary(BinaryOp::Power, opRange, std::move(base), std::move(exponent)),
                      opRange);
 }
 
@@ -197,10 +190,8 @@ ExprPtr Parser::parseParentheses() {
 }
 
 ExprPtr Parser::parseCall(const Token &callee) {
-  auto call = std::make_unique<CallExpr>(
-      callee.range, Name{spelling(callee).str(), callee.range});
-  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                 [&] { return parseArgument(*call); }))
+  auto call = std::make_unique<CallExpr>(callee.range, Name{spelling(callee).str(), callee.range});
+  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseArgument(*call); }))
     return nullptr;
   call->range = callee.range.to(previousRange());
   return limitHeight(std::move(call), callee.range);
@@ -213,8 +204,7 @@ bool Parser::parseArgument(CallExpr &call) {
     option = Name{spelling(name).str(), name.range};
     consume();
   }
-  ExprPtr value =
-      at(TokenKind::LeftBracket) ? parseCoefficientList() : parseExpression();
+  ExprPtr value = at(TokenKind::LeftBracket) ? parseCoefficientList() : parseExpression();
   if (!value)
     return false;
   call.height = std::max<uint16_t>(call.height, value->height + 1);
@@ -243,8 +233,7 @@ ExprPtr Parser::parseCoefficientList() {
       return false;
     if (step.size() != 3)
       errorAt(open.to(previousRange()),
-              "expected three coefficients (a, b, c) per step, found " +
-                  llvm::Twine(step.size()));
+              "expected three coefficients (a, b, c) per step, found " + llvm::Twine(step.size()));
     step.resize(3);
     list->steps.push_back({step[0], step[1], step[2]});
     return true;

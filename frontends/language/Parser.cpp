@@ -6,8 +6,7 @@ using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
 
-std::unique_ptr<File> stepc::lang::parse(const Source &source,
-                                         Diagnostics &diagnostics) {
+std::unique_ptr<File> stepc::lang::parse(const Source &source, Diagnostics &diagnostics) {
   return Parser(source, diagnostics).parseFile();
 }
 
@@ -29,12 +28,9 @@ SourceRange Parser::previousRange() const {
 
 Token Parser::consume() {
   Token token = current();
-  if (token.kind == TokenKind::LeftParen ||
-      token.kind == TokenKind::LeftBracket)
+  if (token.kind == TokenKind::LeftParen || token.kind == TokenKind::LeftBracket)
     ++openParens;
-  if ((token.kind == TokenKind::RightParen ||
-       token.kind == TokenKind::RightBracket) &&
-      openParens)
+  if ((token.kind == TokenKind::RightParen || token.kind == TokenKind::RightBracket) && openParens)
     --openParens;
   // The End token stays, so that every lookahead finds it.
   if (token.kind != TokenKind::End)
@@ -65,8 +61,7 @@ std::string Parser::describeCurrent() const {
 Diagnostic &Parser::expected(const Twine &what) {
   if (at(TokenKind::Invalid))
     return silenced;
-  return diagnostics.error(current().range,
-                           "expected " + what + ", found " + describeCurrent());
+  return diagnostics.error(current().range, "expected " + what + ", found " + describeCurrent());
 }
 
 Diagnostic &Parser::errorAt(SourceRange range, const Twine &message) {
@@ -145,8 +140,7 @@ bool Parser::parseStrings(std::vector<StringLiteral> &strings) {
   return true;
 }
 
-bool Parser::parseList(TokenKind open, TokenKind close,
-                       llvm::function_ref<bool()> parseItem) {
+bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem) {
   SourceRange openRange = current().range;
   if (!expect(open))
     return false;
@@ -155,8 +149,7 @@ bool Parser::parseList(TokenKind open, TokenKind close,
       return false;
     if (consumeIf(TokenKind::Comma) || at(close))
       continue;
-    expected("',' or " + describe(close))
-        .withNote(openRange, "to match this " + describe(open));
+    expected("',' or " + describe(close)).withNote(openRange, "to match this " + describe(open));
     // At the start of a statement the bracket was most likely forgotten.
     if (current().startsLine && atStatement())
       openParens = 0;
@@ -170,9 +163,7 @@ bool Parser::parseList(TokenKind open, TokenKind close,
 // Recovery
 //===----------------------------------------------------------------------===//
 
-bool Parser::atDeclaration() const {
-  return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute);
-}
+bool Parser::atDeclaration() const { return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute); }
 
 bool Parser::atStatement() const {
   switch (current().kind) {
@@ -188,15 +179,12 @@ bool Parser::atStatement() const {
   }
 }
 
-bool Parser::atClaim() const {
-  return at(TokenKind::Name) && next().kind == TokenKind::LeftParen;
-}
+bool Parser::atClaim() const { return at(TokenKind::Name) && next().kind == TokenKind::LeftParen; }
 
 void Parser::skipTo(llvm::function_ref<bool()> stop) {
   unsigned braces = 0;
   while (!at(TokenKind::End) && !(current().startsLine && atDeclaration())) {
-    if (braces == 0 &&
-        (at(TokenKind::RightBrace) || (current().startsLine && stop())))
+    if (braces == 0 && (at(TokenKind::RightBrace) || (current().startsLine && stop())))
       return;
     if (at(TokenKind::LeftBrace))
       ++braces;

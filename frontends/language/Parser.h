@@ -17,8 +17,7 @@ namespace stepc::lang {
 class Parser {
 public:
   Parser(const Source &source, Diagnostics &diagnostics)
-      : source(source), diagnostics(diagnostics),
-        stream(lex(source, diagnostics)) {}
+      : source(source), diagnostics(diagnostics), stream(lex(source, diagnostics)) {}
 
   std::unique_ptr<File> parseFile();
 
@@ -33,9 +32,7 @@ private:
   const Token &next() const;
   bool at(TokenKind kind) const { return current().kind == kind; }
   bool atName(llvm::StringRef spelling) const;
-  llvm::StringRef spelling(const Token &token) const {
-    return source.text(token.range);
-  }
+  llvm::StringRef spelling(const Token &token) const { return source.text(token.range); }
   SourceRange previousRange() const;
   Token consume();
   bool consumeIf(TokenKind kind);
@@ -54,8 +51,7 @@ private:
   std::optional<ElementType> parseDtype();
   bool parseStrings(std::vector<StringLiteral> &strings);
   /// `( item, item, ... )` with an optional trailing comma.
-  bool parseList(TokenKind open, TokenKind close,
-                 llvm::function_ref<bool()> parseItem);
+  bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem);
 
   // Expressions, in ParseExpressions.cpp.
   ExprPtr parseExpression() { return parseBinary(0); }

@@ -36,8 +36,7 @@ private:
   /// A constant of the type of `like`.
   mlir::Value constantLike(mlir::Location loc, double value, mlir::Value like);
   mlir::Value toF32(mlir::Location loc, mlir::Value value);
-  mlir::Value toElement(mlir::Location loc, mlir::Value value,
-                        ElementType element);
+  mlir::Value toElement(mlir::Location loc, mlir::Value value, ElementType element);
   /// A number in f32, or a condition, broadcast to a tensor shape. For
   /// Shape::Scalar the value itself, which is a scalar then.
   mlir::Value toShape(mlir::Location loc, mlir::Value value, Shape shape);

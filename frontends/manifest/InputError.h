@@ -35,8 +35,7 @@ struct InputError {
 /// more.
 class ErrorList {
 public:
-  void add(const llvm::Twine &file, const llvm::Twine &message,
-           llvm::StringRef parameter = "") {
+  void add(const llvm::Twine &file, const llvm::Twine &message, llvm::StringRef parameter = "") {
     errors.push_back({file.str(), 0, 0, "", parameter.str(), message.str()});
   }
   void add(InputError error) { errors.push_back(std::move(error)); }

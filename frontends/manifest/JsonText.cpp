@@ -40,8 +40,7 @@ std::optional<size_t> scan(llvm::StringRef text, const ScanEvents &events) {
     if (stack.empty())
       return "";
     const Frame &top = stack.back();
-    return top.pointer + (top.isObject ? pointerToken(top.key)
-                                       : "/" + std::to_string(top.index));
+    return top.pointer + (top.isObject ? pointerToken(top.key) : "/" + std::to_string(top.index));
   };
   auto sawValue = [&](size_t offset) {
     if (events.value)
@@ -125,8 +124,7 @@ std::string describe(const json::Value &value) {
   return text.substr(0, end) + "...";
 }
 
-std::string nearestHint(llvm::StringRef word,
-                        llvm::ArrayRef<llvm::StringRef> candidates) {
+std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates) {
   // Beyond a third of the word, a "nearest" name is noise.
   unsigned best = std::max<unsigned>(2, word.size() / 3) + 1;
   llvm::StringRef nearest;
@@ -152,8 +150,7 @@ std::pair<unsigned, unsigned> JsonText::lineAndColumn(size_t offset) {
   return {next - lineStarts.begin(), offset - *std::prev(next) + 1};
 }
 
-void JsonText::errorAt(size_t offset, const llvm::Twine &pointer,
-                       const llvm::Twine &message) {
+void JsonText::errorAt(size_t offset, const llvm::Twine &pointer, const llvm::Twine &message) {
   auto [line, column] = lineAndColumn(offset);
   errors.add({file, line, column, pointer.str(), parameter, message.str()});
 }
@@ -187,8 +184,8 @@ std::optional<json::Value> JsonText::parse() {
     std::string message = llvm::toString(value.takeError());
     llvm::StringRef rest = message;
     unsigned line = 1, column = 1;
-    if (rest.consume_front("[") && !rest.consumeInteger(10, line) &&
-        rest.consume_front(":") && !rest.consumeInteger(10, column))
+    if (rest.consume_front("[") && !rest.consumeInteger(10, line) && rest.consume_front(":") &&
+        !rest.consumeInteger(10, column))
       rest = rest.split("]: ").second;
     std::string reason = rest.str();
     if (!reason.empty())
@@ -198,17 +195,14 @@ std::optional<json::Value> JsonText::parse() {
     return std::nullopt;
   }
   for (const auto &[pointer, offset] : doubled)
-    errorAt(offset, pointer,
-            "expected each key once, found it again in the same object");
+    errorAt(offset, pointer, "expected each key once, found it again in the same object");
   if (errors.size() != before)
     return std::nullopt;
   return std::move(*value);
 }
 
-const json::Object *JsonText::object(const json::Value &value,
-                                     const llvm::Twine &pointer,
-                                     llvm::StringRef what,
-                                     llvm::ArrayRef<llvm::StringRef> known) {
+const json::Object *JsonText::object(const json::Value &value, const llvm::Twine &pointer,
+                                     llvm::StringRef what, llvm::ArrayRef<llvm::StringRef> known) {
   const json::Object *object = value.getAsObject();
   if (!object) {
     mismatch(pointer, what, value);
@@ -217,15 +211,14 @@ const json::Object *JsonText::object(const json::Value &value,
   for (const auto &[key, unused] : *object) {
     llvm::StringRef name = key;
     if (!llvm::is_contained(known, name))
-      error(pointer + pointerToken(name),
-            "expected a key of " + what + " (" + llvm::join(known, ", ") +
-                "), found '" + name + "'" + nearestHint(name, known));
+      error(pointer + pointerToken(name), "expected a key of " + what + " (" +
+                                              llvm::join(known, ", ") + "), found '" + name + "'" +
+                                              nearestHint(name, known));
   }
   return object;
 }
 
-const json::Array *JsonText::array(const json::Value &value,
-                                   const llvm::Twine &pointer,
+const json::Array *JsonText::array(const json::Value &value, const llvm::Twine &pointer,
                                    llvm::StringRef what) {
   const json::Array *array = value.getAsArray();
   if (!array)
@@ -233,10 +226,8 @@ const json::Array *JsonText::array(const json::Value &value,
   return array;
 }
 
-std::optional<int64_t> JsonText::integer(const json::Value &value,
-                                         const llvm::Twine &pointer,
-                                         llvm::StringRef what, int64_t low,
-                                         int64_t high) {
+std::optional<int64_t> JsonText::integer(const json::Value &value, const llvm::Twine &pointer,
+                                         llvm::StringRef what, int64_t low, int64_t high) {
   std::optional<int64_t> number = value.getAsInteger();
   if (number && *number >= low && *number <= high)
     return number;
@@ -244,8 +235,7 @@ std::optional<int64_t> JsonText::integer(const json::Value &value,
   return std::nullopt;
 }
 
-std::optional<std::string> JsonText::name(const json::Value &value,
-                                          const llvm::Twine &pointer,
+std::optional<std::string> JsonText::name(const json::Value &value, const llvm::Twine &pointer,
                                           llvm::StringRef what) {
   std::optional<llvm::StringRef> string = value.getAsString();
   if (string && !string->empty())
@@ -254,8 +244,7 @@ std::optional<std::string> JsonText::name(const json::Value &value,
   return std::nullopt;
 }
 
-const json::Value *JsonText::required(const json::Object &object,
-                                      llvm::StringRef key,
+const json::Value *JsonText::required(const json::Object &object, llvm::StringRef key,
                                       const llvm::Twine &pointer) {
   const json::Value *value = object.get(key);
   if (!value)

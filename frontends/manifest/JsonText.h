@@ -29,8 +29,7 @@ std::string describe(const llvm::json::Value &value);
 
 /// ", did you mean 'X'?" for the candidate nearest to `word`, or "" where none
 /// is near.
-std::string nearestHint(llvm::StringRef word,
-                        llvm::ArrayRef<llvm::StringRef> candidates);
+std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates);
 
 /// Typed access to one JSON text. Every getter that fails has reported an error
 /// at its pointer.
@@ -51,25 +50,18 @@ public:
   void setParameter(llvm::StringRef name) { parameter = name.str(); }
 
   /// The object at `pointer`, its keys checked against `known`.
-  const llvm::json::Object *object(const llvm::json::Value &value,
-                                   const llvm::Twine &pointer,
-                                   llvm::StringRef what,
-                                   llvm::ArrayRef<llvm::StringRef> known);
-  const llvm::json::Array *array(const llvm::json::Value &value,
-                                 const llvm::Twine &pointer,
+  const llvm::json::Object *object(const llvm::json::Value &value, const llvm::Twine &pointer,
+                                   llvm::StringRef what, llvm::ArrayRef<llvm::StringRef> known);
+  const llvm::json::Array *array(const llvm::json::Value &value, const llvm::Twine &pointer,
                                  llvm::StringRef what);
   /// An integer in [low, high]; `what` reads as in "expected WHAT, found 2.5".
-  std::optional<int64_t> integer(const llvm::json::Value &value,
-                                 const llvm::Twine &pointer,
-                                 llvm::StringRef what, int64_t low,
-                                 int64_t high);
+  std::optional<int64_t> integer(const llvm::json::Value &value, const llvm::Twine &pointer,
+                                 llvm::StringRef what, int64_t low, int64_t high);
   /// A string that is not empty.
-  std::optional<std::string> name(const llvm::json::Value &value,
-                                  const llvm::Twine &pointer,
+  std::optional<std::string> name(const llvm::json::Value &value, const llvm::Twine &pointer,
                                   llvm::StringRef what);
   /// The value of a key that must be there.
-  const llvm::json::Value *required(const llvm::json::Object &object,
-                                    llvm::StringRef key,
+  const llvm::json::Value *required(const llvm::json::Object &object, llvm::StringRef key,
                                     const llvm::Twine &pointer);
 
   /// Gives the errors reported through this object their lines and columns and
@@ -77,8 +69,7 @@ public:
   void locateErrors();
 
 private:
-  void errorAt(size_t offset, const llvm::Twine &pointer,
-               const llvm::Twine &message);
+  void errorAt(size_t offset, const llvm::Twine &pointer, const llvm::Twine &message);
 
   /// 1-based line and column of a byte.
   std::pair<unsigned, unsigned> lineAndColumn(size_t offset);

@@ -21,8 +21,7 @@ struct Rule {
 
 class Maker {
 public:
-  Maker(const SafetensorsFile &file, const MakeManifestOptions &options,
-        ErrorList &errors)
+  Maker(const SafetensorsFile &file, const MakeManifestOptions &options, ErrorList &errors)
       : file(file), options(options), errors(errors) {}
 
   std::optional<Manifest> make() {
@@ -70,12 +69,10 @@ void Maker::readMesh() {
   for (llvm::StringRef part : parts) {
     auto [name, size] = part.split('=');
     MeshAxis axis{name.trim(" ").str(), 0};
-    if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) ||
-        axis.size < 1 || axis.size > kMaxMeshRanks)
-      return errors.add(
-          at,
-          "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" +
-              part + "'");
+    if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) || axis.size < 1 ||
+        axis.size > kMaxMeshRanks)
+      return errors.add(at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" +
+                                part + "'");
     mesh.axes.push_back(std::move(axis));
   }
   if (mesh.axes.size() <= kMaxMeshAxes) {
@@ -85,9 +82,8 @@ void Maker::readMesh() {
     mesh.ranks.resize(std::min(ranks, kMaxMeshRanks));
     std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
   }
-  checkMesh(mesh, [&](const std::string &, const std::string &message) {
-    errors.add(at, message);
-  });
+  checkMesh(mesh,
+            [&](const std::string &, const std::string &message) { errors.add(at, message); });
 }
 
 void Maker::readRules() {
@@ -96,14 +92,12 @@ void Maker::readRules() {
     // Placements have no '=', patterns may.
     size_t split = option.rfind('=');
     if (split == std::string::npos || split == 0) {
-      errors.add(at,
-                 "expected PATTERN=PLACEMENT,..., found no pattern and '='");
+      errors.add(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
       continue;
     }
     Rule rule{at, option.substr(0, split), {}};
     std::string error;
-    for (const std::string &text :
-         splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
+    for (const std::string &text : splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
       if (std::optional<Placement> placement = parsePlacement(text, error))
         rule.placements.push_back(*placement);
       else
@@ -124,35 +118,27 @@ void Maker::collectParameters() {
   for (const TensorView &view : file.tensors())
     views.push_back(&view);
   llvm::sort(views, [](auto *a, auto *b) { return a->name < b->name; });
-  bool prefixed = llvm::any_of(views, [](auto *view) {
-    return parseTensorName(view->name).role != Role::Other;
-  });
+  bool prefixed = llvm::any_of(
+      views, [](auto *view) { return parseTensorName(view->name).role != Role::Other; });
 
   for (const TensorView *view : views) {
     TensorName name = parseTensorName(view->name);
     if (prefixed && name.role == Role::Other)
-      errors.add(
-          file.path(),
-          "expected a name that starts with param:, grad: or state:, as others "
-          "in the file do, found '" +
-              view->name + "'");
+      errors.add(file.path(), "expected a name that starts with param:, grad: or state:, as others "
+                              "in the file do, found '" +
+                                  view->name + "'");
     if (prefixed && name.role != Role::Parameter)
       continue;
     if (name.parameter.empty()) {
-      errors.add(file.path(),
-                 "expected a parameter's name, found '" + view->name + "'");
+      errors.add(file.path(), "expected a parameter's name, found '" + view->name + "'");
       continue;
     }
     std::optional<DType> dtype = toDType(view->type);
     if (!dtype)
-      errors.add(file.path(),
-                 "expected F32, BF16 or F16, found " + view->typeName,
-                 name.parameter);
+      errors.add(file.path(), "expected F32, BF16 or F16, found " + view->typeName, name.parameter);
     if (llvm::is_contained(view->shape, 0))
-      errors.add(
-          file.path(),
-          "expected a parameter with elements, found a dimension of size 0",
-          name.parameter);
+      errors.add(file.path(), "expected a parameter with elements, found a dimension of size 0",
+                 name.parameter);
     Parameter parameter;
     parameter.name = name.parameter;
     parameter.shape = view->shape;
@@ -163,17 +149,15 @@ void Maker::collectParameters() {
     manifest.parameters.push_back(std::move(parameter));
   }
   for (const TensorView *view : views)
-    if (TensorName name = parseTensorName(view->name);
-        name.role == Role::Gradient)
+    if (TensorName name = parseTensorName(view->name); name.role == Role::Gradient)
       collectGradient(*view, name);
   if (manifest.parameters.empty())
-    errors.add(file.path(),
-               prefixed ? "expected a tensor named param:NAME, found none"
-                        : "expected at least one tensor, found none");
-  checkNames(manifest, [&](const std::string &, const std::string &message,
-                           const std::string &parameter) {
-    errors.add(file.path(), message, parameter);
-  });
+    errors.add(file.path(), prefixed ? "expected a tensor named param:NAME, found none"
+                                     : "expected at least one tensor, found none");
+  checkNames(manifest,
+             [&](const std::string &, const std::string &message, const std::string &parameter) {
+               errors.add(file.path(), message, parameter);
+             });
 }
 
 void Maker::collectGradient(const TensorView &view, const TensorName &name) {
@@ -183,37 +167,32 @@ void Maker::collectGradient(const TensorView &view, const TensorName &name) {
   if (it == parameterAt.end())
     it = parameterAt.find(name.parameter);
   if (it == parameterAt.end())
-    return errors.add(file.path(),
-                      "expected a tensor 'param:" + name.parameter + "' for '" +
-                          view.name + "', found none");
+    return errors.add(file.path(), "expected a tensor 'param:" + name.parameter + "' for '" +
+                                       view.name + "', found none");
   Parameter &parameter = manifest.parameters[it->second];
   std::optional<DType> dtype = toDType(view.type);
   if (!dtype)
     return errors.add(file.path(),
-                      "expected F32, BF16 or F16 in '" + view.name +
-                          "', found " + view.typeName,
+                      "expected F32, BF16 or F16 in '" + view.name + "', found " + view.typeName,
                       parameter.name);
   if (view.shape != parameter.shape)
-    errors.add(file.path(),
-               "expected the parameter's shape [" +
-                   llvm::join(llvm::map_range(
-                                  parameter.shape,
-                                  [](int64_t s) { return std::to_string(s); }),
-                              ", ") +
-                   "] in '" + view.name + "', found [" +
-                   llvm::join(llvm::map_range(
-                                  view.shape,
-                                  [](int64_t s) { return std::to_string(s); }),
-                              ", ") +
-                   "]",
-               parameter.name);
+    errors.add(
+        file.path(),
+        "expected the parameter's shape [" +
+            llvm::join(
+                llvm::map_range(parameter.shape, [](int64_t s) { return std::to_string(s); }),
+                ", ") +
+            "] in '" + view.name + "', found [" +
+            llvm::join(llvm::map_range(view.shape, [](int64_t s) { return std::to_string(s); }),
+                       ", ") +
+            "]",
+        parameter.name);
   auto [from, first] = gradFrom.try_emplace(parameter.name, view.name);
   if (!first && parameter.gradDType != *dtype)
     return errors.add(file.path(),
-                      "expected one dtype in all gradients (" +
-                          toString(parameter.gradDType) + " in '" +
-                          from->second + "'), found " + toString(*dtype) +
-                          " in '" + view.name + "'",
+                      "expected one dtype in all gradients (" + toString(parameter.gradDType) +
+                          " in '" + from->second + "'), found " + toString(*dtype) + " in '" +
+                          view.name + "'",
                       parameter.name);
   parameter.gradDType = *dtype;
 }
@@ -226,23 +205,19 @@ void Maker::place(Parameter &parameter) {
       holding = &rule;
     }
   if (!holding)
-    return errors.add(
-        file.path(),
-        "expected a --place pattern that matches each parameter "
-        "(--place '*=R' with one R per axis keeps the rest whole), "
-        "found none",
-        parameter.name);
+    return errors.add(file.path(),
+                      "expected a --place pattern that matches each parameter "
+                      "(--place '*=R' with one R per axis keeps the rest whole), "
+                      "found none",
+                      parameter.name);
   for (auto [i, pattern] : llvm::enumerate(options.batch))
-    if (parameter.shape.size() >= 3 &&
-        matchesParameter(pattern, parameter.name)) {
+    if (parameter.shape.size() >= 3 && matchesParameter(pattern, parameter.name)) {
       batchUsed[i] = true;
       parameter.batchAxes = parameter.shape.size() - 2;
     }
-  parameter.placements = parameter.gradPlacements = parameter.statePlacements =
-      holding->placements;
+  parameter.placements = parameter.gradPlacements = parameter.statePlacements = holding->placements;
   auto report = [&](llvm::StringRef where) {
-    return [this, where, &parameter](const std::string &,
-                                     const std::string &message) {
+    return [this, where, &parameter](const std::string &, const std::string &message) {
       errors.add(where, message, parameter.name);
     };
   };
@@ -253,10 +228,8 @@ void Maker::place(Parameter &parameter) {
 void Maker::checkUse() {
   for (const Rule &rule : rules)
     if (!rule.used)
-      errors.add(
-          rule.option,
-          "expected a pattern that matches a parameter, found none for '" +
-              rule.pattern + "'");
+      errors.add(rule.option, "expected a pattern that matches a parameter, found none for '" +
+                                  rule.pattern + "'");
   for (auto [i, pattern] : llvm::enumerate(options.batch))
     if (!batchUsed[i])
       errors.add("--batch '" + pattern + "'",
@@ -268,8 +241,7 @@ void Maker::checkUse() {
 } // namespace
 
 std::optional<Manifest> makeManifest(const SafetensorsFile &file,
-                                     const MakeManifestOptions &options,
-                                     ErrorList &errors) {
+                                     const MakeManifestOptions &options, ErrorList &errors) {
   return Maker(file, options, errors).make();
 }
 

@@ -32,8 +32,7 @@ struct MakeManifestOptions {
 /// parameter. Parameters are ordered by name. Returns nothing if there was an
 /// error.
 std::optional<Manifest> makeManifest(const SafetensorsFile &file,
-                                     const MakeManifestOptions &options,
-                                     ErrorList &errors);
+                                     const MakeManifestOptions &options, ErrorList &errors);
 
 } // namespace stepc::manifest
 

@@ -38,13 +38,10 @@ std::string toString(const Placement &placement) {
   return "";
 }
 
-std::optional<Placement> parsePlacement(llvm::StringRef text,
-                                        std::string &error) {
+std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error) {
   llvm::StringRef whole = text.trim(" ");
   auto fail = [&](const llvm::Twine &reason) -> std::optional<Placement> {
-    error = ("expected R, S(dim) or _S(dim, split_factor), found '" + text +
-             "'" + reason)
-                .str();
+    error = ("expected R, S(dim) or _S(dim, split_factor), found '" + text + "'" + reason).str();
     return std::nullopt;
   };
   if (whole == "R")
@@ -64,14 +61,12 @@ std::optional<Placement> parsePlacement(llvm::StringRef text,
   bool strided = kind == "_S";
   if ((kind != "S" && !strided) || strided != inside.contains(','))
     return fail("");
-  Placement placement =
-      strided ? Placement::stridedShard(0, 1) : Placement::shard(0);
+  Placement placement = strided ? Placement::stridedShard(0, 1) : Placement::shard(0);
   if (first.trim(" ").getAsInteger(10, placement.dim) ||
       (strided && second.trim(" ").getAsInteger(10, placement.splitFactor)))
     return fail("");
   if (placement.splitFactor < 1) {
-    error =
-        ("expected a split factor of at least 1, found '" + text + "'").str();
+    error = ("expected a split factor of at least 1, found '" + text + "'").str();
     return std::nullopt;
   }
   return placement;
@@ -127,8 +122,7 @@ std::vector<int64_t> Manifest::worldRanks() const {
   std::set<int64_t> ranks;
   std::set<std::string> seen;
   for (const Parameter &parameter : parameters)
-    if (const Mesh *mesh = findMesh(parameter.mesh);
-        mesh && seen.insert(mesh->name).second)
+    if (const Mesh *mesh = findMesh(parameter.mesh); mesh && seen.insert(mesh->name).second)
       ranks.insert(mesh->ranks.begin(), mesh->ranks.end());
   return {ranks.begin(), ranks.end()};
 }

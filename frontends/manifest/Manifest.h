@@ -67,8 +67,7 @@ std::string toString(const Placement &placement);
 /// negative. On failure returns nothing and sets `error` to "expected ...,
 /// found ...". Kinds that the design has and this version lacks (P(sum),
 /// P(avg), IS(d, n), flat, owned(r)) are refused by their names.
-std::optional<Placement> parsePlacement(llvm::StringRef text,
-                                        std::string &error);
+std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error);
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
 std::vector<std::string> splitPlacements(llvm::StringRef text);
@@ -149,10 +148,8 @@ struct Manifest {
 /// Reads a manifest from JSON text; `file` names it in errors. Returns nothing
 /// if there was an error; all errors of the text are in `errors`, in the order
 /// of the text.
-std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
-                                     ErrorList &errors);
-std::optional<Manifest> readManifestFile(llvm::StringRef path,
-                                         ErrorList &errors);
+std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file, ErrorList &errors);
+std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors);
 
 /// JSON with stable order and defaults left out: readManifest(writeManifest(m))
 /// == m for every m that checks without errors.

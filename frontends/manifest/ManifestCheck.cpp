@@ -14,15 +14,12 @@ std::string count(int64_t value, const char *noun) {
 
 /// Checks one list of placements against the shape, and makes its dimensions
 /// positive.
-bool checkDims(std::vector<Placement> &placements, const Parameter &parameter,
-               const Mesh &mesh, const std::string &pointer,
-               const CheckReport &report) {
+bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, const Mesh &mesh,
+               const std::string &pointer, const CheckReport &report) {
   if (placements.size() != mesh.axes.size()) {
-    report(pointer,
-           "expected one placement for each of the " +
-               count(mesh.axes.size(), mesh.axes.size() == 1 ? "axi" : "axe") +
-               " of mesh '" + mesh.name + "', found " +
-               number(placements.size()));
+    report(pointer, "expected one placement for each of the " +
+                        count(mesh.axes.size(), mesh.axes.size() == 1 ? "axi" : "axe") +
+                        " of mesh '" + mesh.name + "', found " + number(placements.size()));
     return false;
   }
   bool good = true;
@@ -32,13 +29,12 @@ bool checkDims(std::vector<Placement> &placements, const Parameter &parameter,
       continue;
     std::string at = pointer + "/" + number(i);
     if (rank == 0) {
-      report(at, "expected R for a parameter without dimensions, found '" +
-                     toString(placement) + "'");
+      report(at,
+             "expected R for a parameter without dimensions, found '" + toString(placement) + "'");
       good = false;
     } else if (placement.dim < -rank || placement.dim >= rank) {
-      report(at, "expected a dimension from " + number(-rank) + " to " +
-                     number(rank - 1) + ", found '" + toString(placement) +
-                     "'");
+      report(at, "expected a dimension from " + number(-rank) + " to " + number(rank - 1) +
+                     ", found '" + toString(placement) + "'");
       good = false;
     } else if (placement.dim < 0) {
       placement.dim += rank;
@@ -66,18 +62,15 @@ void checkStrided(const std::vector<Placement> &placements, const Mesh &mesh,
     auto it = llvm::find(legal, placement.splitFactor);
     if (it == legal.end()) {
       std::string expected =
-          cuts.empty()
-              ? "expected a later axis of mesh '" + mesh.name +
-                    "' that shards dimension " + number(placement.dim) +
-                    " into " + count(placement.splitFactor, "piece") +
-                    " first, found none"
-              : "expected a split factor that the later axes which shard "
-                "dimension " +
-                    number(placement.dim) + " multiply to (" +
-                    llvm::join(llvm::map_range(legal, number), ", ") +
-                    "), found " + number(placement.splitFactor);
-      report(pointer + "/" + number(i),
-             expected + " in '" + toString(placement) + "'");
+          cuts.empty() ? "expected a later axis of mesh '" + mesh.name +
+                             "' that shards dimension " + number(placement.dim) + " into " +
+                             count(placement.splitFactor, "piece") + " first, found none"
+                       : "expected a split factor that the later axes which shard "
+                         "dimension " +
+                             number(placement.dim) + " multiply to (" +
+                             llvm::join(llvm::map_range(legal, number), ", ") + "), found " +
+                             number(placement.splitFactor);
+      report(pointer + "/" + number(i), expected + " in '" + toString(placement) + "'");
       return;
     }
     cuts.insert(cuts.begin() + (it - legal.begin()), mesh.axes[i].size);
@@ -98,10 +91,9 @@ void checkMesh(const Mesh &mesh, const CheckReport &report) {
   for (auto [i, axis] : llvm::enumerate(mesh.axes)) {
     auto [it, inserted] = axisAt.try_emplace(axis.name, i);
     if (!inserted)
-      report("/axes/" + number(i) + "/name",
-             "expected a name that no other axis of the mesh has, "
-             "found '" +
-                 axis.name + "', also axis " + number(it->second));
+      report("/axes/" + number(i) + "/name", "expected a name that no other axis of the mesh has, "
+                                             "found '" +
+                                                 axis.name + "', also axis " + number(it->second));
   }
   int64_t ranks = 1;
   for (const MeshAxis &axis : mesh.axes) {
@@ -117,17 +109,15 @@ void checkMesh(const Mesh &mesh, const CheckReport &report) {
   }
   if (int64_t(mesh.ranks.size()) != ranks) {
     report("/ranks", "expected " + count(ranks, "rank") +
-                         ", the product of the axes' sizes, found " +
-                         number(mesh.ranks.size()));
+                         ", the product of the axes' sizes, found " + number(mesh.ranks.size()));
     return;
   }
   std::map<int64_t, size_t> rankAt;
   for (auto [i, rank] : llvm::enumerate(mesh.ranks)) {
     auto [it, inserted] = rankAt.try_emplace(rank, i);
     if (!inserted)
-      report("/ranks/" + number(i), "expected each rank once, found " +
-                                        number(rank) + ", also at index " +
-                                        number(it->second));
+      report("/ranks/" + number(i), "expected each rank once, found " + number(rank) +
+                                        ", also at index " + number(it->second));
   }
 }
 
@@ -143,52 +133,42 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
   }
   int64_t rank = parameter.shape.size();
   if (parameter.batchAxes != 0 && parameter.batchAxes != rank - 2)
-    report(
-        "/batch_axes",
-        rank < 3
-            ? "expected 0 for a parameter of fewer than 3 dimensions, found " +
-                  number(parameter.batchAxes)
-            : "expected 0 or " + number(rank - 2) +
-                  ", which leaves two matrix axes of " + number(rank) +
-                  " dimensions, found " + number(parameter.batchAxes));
+    report("/batch_axes",
+           rank < 3 ? "expected 0 for a parameter of fewer than 3 dimensions, found " +
+                          number(parameter.batchAxes)
+                    : "expected 0 or " + number(rank - 2) + ", which leaves two matrix axes of " +
+                          number(rank) + " dimensions, found " + number(parameter.batchAxes));
 }
 
-void checkPlacements(Parameter &parameter, const Mesh &mesh,
-                     const CheckReport &report) {
+void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report) {
   if (!checkDims(parameter.placements, parameter, mesh, "/placements", report))
     return;
   checkStrided(parameter.placements, mesh, "/placements", report);
   auto text = [](const std::vector<Placement> &placements) {
-    return llvm::join(
-        llvm::map_range(placements,
-                        [](const Placement &p) { return toString(p); }),
-        ", ");
+    return llvm::join(llvm::map_range(placements, [](const Placement &p) { return toString(p); }),
+                      ", ");
   };
-  auto checkSame = [&](std::vector<Placement> &placements,
-                       const std::string &key) {
+  auto checkSame = [&](std::vector<Placement> &placements, const std::string &key) {
     if (checkDims(placements, parameter, mesh, "/" + key, report) &&
         placements != parameter.placements)
-      report("/" + key, "expected the parameter's placements (" +
-                            text(parameter.placements) + "), found " +
-                            text(placements) +
-                            ": others are not supported yet");
+      report("/" + key, "expected the parameter's placements (" + text(parameter.placements) +
+                            "), found " + text(placements) + ": others are not supported yet");
   };
   checkSame(parameter.gradPlacements, "grad_placements");
   checkSame(parameter.statePlacements, "state_placements");
 }
 
-void checkNames(
-    const Manifest &manifest,
-    const std::function<void(const std::string &, const std::string &,
-                             const std::string &)> &report) {
+void checkNames(const Manifest &manifest,
+                const std::function<void(const std::string &, const std::string &,
+                                         const std::string &)> &report) {
   std::map<std::string, std::string> meshAt, nameAt;
   for (auto [i, mesh] : llvm::enumerate(manifest.meshes)) {
     std::string at = "/meshes/" + number(i) + "/name";
     auto [it, inserted] = meshAt.try_emplace(mesh.name, at);
     if (!inserted && !mesh.name.empty())
       report(at,
-             "expected a name that no other mesh has, found '" + mesh.name +
-                 "', also at " + it->second,
+             "expected a name that no other mesh has, found '" + mesh.name + "', also at " +
+                 it->second,
              "");
   }
   for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
@@ -198,8 +178,7 @@ void checkNames(
       if (!inserted && !name.empty())
         report(at,
                "expected a name that no other parameter or alias has" +
-                   std::string(
-                       canonical == name ? "" : " without wrappers' prefixes") +
+                   std::string(canonical == name ? "" : " without wrappers' prefixes") +
                    ", found '" + name + "', also at " + it->second,
                parameter.name);
     };

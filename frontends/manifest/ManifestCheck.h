@@ -11,8 +11,7 @@ namespace stepc::manifest {
 
 /// Takes the pointer of a bad value relative to the checked struct ("/shape",
 /// "/placements/1") and the message.
-using CheckReport =
-    std::function<void(const std::string &pointer, const std::string &message)>;
+using CheckReport = std::function<void(const std::string &pointer, const std::string &message)>;
 
 /// Axes: one to kMaxMeshAxes, named once each. Ranks: as many as the sizes'
 /// product, each once.
@@ -24,16 +23,14 @@ void checkShape(const Parameter &parameter, const CheckReport &report);
 /// Placements: one per axis, dimensions within the shape, strided shards that
 /// exist; gradient and state like the parameter. Rewrites negative dimensions
 /// to their positive form.
-void checkPlacements(Parameter &parameter, const Mesh &mesh,
-                     const CheckReport &report);
+void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report);
 
 /// No two meshes of one name; no name or alias that two parameters have once
 /// wrappers' prefixes are dropped. Pointers start at the manifest's root; the
 /// report's third argument is the parameter's name.
-void checkNames(
-    const Manifest &manifest,
-    const std::function<void(const std::string &, const std::string &,
-                             const std::string &)> &report);
+void checkNames(const Manifest &manifest,
+                const std::function<void(const std::string &, const std::string &,
+                                         const std::string &)> &report);
 
 } // namespace stepc::manifest
 

@@ -38,8 +38,7 @@ private:
   void readMesh(const json::Value &value, const Pointer &at);
   void readCluster(const json::Value &value, const Pointer &at);
   void readParameter(const json::Value &value, const Pointer &at);
-  void readNames(const json::Value *value, const Pointer &at,
-                 std::vector<std::string> &names);
+  void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
   void readPlacements(const json::Value *value, const Pointer &at,
                       std::vector<Placement> &placements);
@@ -63,53 +62,47 @@ void Reader::readRoot(const json::Value &root) {
   if (const json::Object *raw = root.getAsObject()) {
     const json::Value *version = json.required(*raw, "version", "");
     if (version && version->getAsInteger() != kManifestVersion)
-      return json.mismatch("/version",
-                           "version " + llvm::Twine(kManifestVersion) +
-                               ", the one this stepc reads",
-                           *version);
+      return json.mismatch(
+          "/version", "version " + llvm::Twine(kManifestVersion) + ", the one this stepc reads",
+          *version);
   }
-  const json::Object *object = json.object(
-      root, "", "a manifest", {"version", "meshes", "cluster", "parameters"});
+  const json::Object *object =
+      json.object(root, "", "a manifest", {"version", "meshes", "cluster", "parameters"});
   if (!object)
     return;
   if (const json::Value *value = json.required(*object, "meshes", ""))
-    if (const json::Array *meshes =
-            json.array(*value, "/meshes", "an array of meshes"))
+    if (const json::Array *meshes = json.array(*value, "/meshes", "an array of meshes"))
       for (auto [i, mesh] : llvm::enumerate(*meshes))
         readMesh(mesh, "/meshes/" + std::to_string(i));
   if (const json::Value *value = object->get("cluster"))
     readCluster(*value, "/cluster");
   if (const json::Value *value = json.required(*object, "parameters", "")) {
-    if (const json::Array *list =
-            json.array(*value, "/parameters", "an array of parameters")) {
+    if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
       if (list->empty())
-        json.error("/parameters",
-                   "expected at least one parameter, found none");
+        json.error("/parameters", "expected at least one parameter, found none");
       manifest.parameters.reserve(list->size());
       for (auto [i, parameter] : llvm::enumerate(*list))
         readParameter(parameter, "/parameters/" + std::to_string(i));
     }
   }
-  checkNames(manifest, [&](const Pointer &at, const std::string &message,
-                           const std::string &parameter) {
-    json.setParameter(parameter);
-    json.error(at, message);
-    json.setParameter("");
-  });
+  checkNames(manifest,
+             [&](const Pointer &at, const std::string &message, const std::string &parameter) {
+               json.setParameter(parameter);
+               json.error(at, message);
+               json.setParameter("");
+             });
 }
 
 void Reader::readMesh(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
   // An entry per element, whatever it holds, keeps indices those of the text.
   Mesh &mesh = manifest.meshes.emplace_back();
-  if (const json::Object *object =
-          json.object(value, at, "a mesh", {"name", "axes", "ranks"})) {
+  if (const json::Object *object = json.object(value, at, "a mesh", {"name", "axes", "ranks"})) {
     if (const json::Value *name = json.required(*object, "name", at))
       mesh.name = json.name(*name, at + "/name", "a name").value_or("");
     const json::Value *axesValue = json.required(*object, "axes", at);
     const json::Array *axes =
-        axesValue ? json.array(*axesValue, at + "/axes", "an array of axes")
-                  : nullptr;
+        axesValue ? json.array(*axesValue, at + "/axes", "an array of axes") : nullptr;
     for (size_t i = 0; axes && i < axes->size(); ++i) {
       Pointer axisAt = at + "/axes/" + std::to_string(i);
       MeshAxis &axis = mesh.axes.emplace_back();
@@ -120,18 +113,16 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
       if (const json::Value *name = json.required(*axisObject, "name", axisAt))
         axis.name = json.name(*name, axisAt + "/name", "a name").value_or("");
       if (const json::Value *size = json.required(*axisObject, "size", axisAt))
-        axis.size = json.integer(*size, axisAt + "/size",
-                                 "a size from 1 to 1048576", 1, kMaxMeshRanks)
-                        .value_or(1);
+        axis.size =
+            json.integer(*size, axisAt + "/size", "a size from 1 to 1048576", 1, kMaxMeshRanks)
+                .value_or(1);
     }
     if (const json::Value *ranks = object->get("ranks")) {
-      if (const json::Array *list =
-              json.array(*ranks, at + "/ranks", "an array of ranks"))
+      if (const json::Array *list = json.array(*ranks, at + "/ranks", "an array of ranks"))
         for (auto [i, rank] : llvm::enumerate(*list))
-          mesh.ranks.push_back(
-              json.integer(rank, at + "/ranks/" + std::to_string(i),
-                           "a rank from 0 to 2147483647", 0, kMaxRank)
-                  .value_or(0));
+          mesh.ranks.push_back(json.integer(rank, at + "/ranks/" + std::to_string(i),
+                                            "a rank from 0 to 2147483647", 0, kMaxRank)
+                                   .value_or(0));
     } else if (errors.size() == before) {
       // Too many axes or ranks are reported by the check below; here they must
       // only not hurt.
@@ -148,19 +139,17 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
 }
 
 void Reader::readCluster(const json::Value &value, const Pointer &at) {
-  const json::Object *object = json.object(
-      value, at, "a cluster",
-      {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s",
-       "intra_node_latency_us", "inter_node_latency_us"});
+  const json::Object *object =
+      json.object(value, at, "a cluster",
+                  {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s",
+                   "intra_node_latency_us", "inter_node_latency_us"});
   if (!object)
     return;
   Cluster &cluster = manifest.cluster.emplace();
   if (const json::Value *gpus = object->get("gpus_per_node"))
     cluster.gpusPerNode =
-        json.integer(*gpus, at + "/gpus_per_node", "a count from 1 to 1048576",
-                     1, kMaxMeshRanks);
-  auto readNumber = [&](llvm::StringRef key, bool zero,
-                        std::optional<double> &field) {
+        json.integer(*gpus, at + "/gpus_per_node", "a count from 1 to 1048576", 1, kMaxMeshRanks);
+  auto readNumber = [&](llvm::StringRef key, bool zero, std::optional<double> &field) {
     const json::Value *number = object->get(key);
     if (!number)
       return;
@@ -169,9 +158,7 @@ void Reader::readCluster(const json::Value &value, const Pointer &at) {
     if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
       field = *read;
     else
-      json.mismatch(at + "/" + key,
-                    zero ? "a number of at least 0" : "a number above 0",
-                    *number);
+      json.mismatch(at + "/" + key, zero ? "a number of at least 0" : "a number above 0", *number);
   };
   readNumber("intra_node_gb_per_s", false, cluster.intraNodeBandwidth);
   readNumber("inter_node_gb_per_s", false, cluster.interNodeBandwidth);
@@ -181,16 +168,12 @@ void Reader::readCluster(const json::Value &value, const Pointer &at) {
 
 void Reader::readNames(const json::Value *value, const Pointer &at,
                        std::vector<std::string> &names) {
-  const json::Array *list =
-      value ? json.array(*value, at, "an array of names") : nullptr;
+  const json::Array *list = value ? json.array(*value, at, "an array of names") : nullptr;
   for (size_t i = 0; list && i < list->size(); ++i)
-    names.push_back(
-        json.name((*list)[i], at + "/" + std::to_string(i), "a name")
-            .value_or(""));
+    names.push_back(json.name((*list)[i], at + "/" + std::to_string(i), "a name").value_or(""));
 }
 
-void Reader::readDType(const json::Value *value, const Pointer &at,
-                       DType &dtype) {
+void Reader::readDType(const json::Value *value, const Pointer &at, DType &dtype) {
   if (!value)
     return;
   std::optional<DType> read = parseDType(value->getAsString().value_or(""));
@@ -202,8 +185,7 @@ void Reader::readDType(const json::Value *value, const Pointer &at,
 
 void Reader::readPlacements(const json::Value *value, const Pointer &at,
                             std::vector<Placement> &placements) {
-  const json::Array *list =
-      value ? json.array(*value, at, "an array of placements") : nullptr;
+  const json::Array *list = value ? json.array(*value, at, "an array of placements") : nullptr;
   if (list)
     placements.clear();
   for (size_t i = 0; list && i < list->size(); ++i) {
@@ -211,8 +193,7 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
     std::optional<llvm::StringRef> text = (*list)[i].getAsString();
     std::string error;
     if (!text)
-      json.mismatch(itemAt, "R, S(dim) or _S(dim, split_factor) as a string",
-                    (*list)[i]);
+      json.mismatch(itemAt, "R, S(dim) or _S(dim, split_factor) as a string", (*list)[i]);
     else if (std::optional<Placement> placement = parsePlacement(*text, error))
       placements.push_back(*placement);
     else
@@ -224,18 +205,17 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   Parameter &parameter = manifest.parameters.emplace_back();
   if (const json::Object *raw = value.getAsObject())
     json.setParameter(raw->getString("name").value_or(""));
-  const json::Object *object = json.object(
-      value, at, "a parameter",
-      {"name", "aliases", "shape", "dtype", "grad_dtype", "mesh", "placements",
-       "grad_placements", "state_placements", "batch_axes", "requires_grad"});
+  const json::Object *object =
+      json.object(value, at, "a parameter",
+                  {"name", "aliases", "shape", "dtype", "grad_dtype", "mesh", "placements",
+                   "grad_placements", "state_placements", "batch_axes", "requires_grad"});
   if (!object)
     return json.setParameter("");
 
   if (const json::Value *name = json.required(*object, "name", at))
     parameter.name = json.name(*name, at + "/name", "a name").value_or("");
   readNames(object->get("aliases"), at + "/aliases", parameter.aliases);
-  readDType(json.required(*object, "dtype", at), at + "/dtype",
-            parameter.dtype);
+  readDType(json.required(*object, "dtype", at), at + "/dtype", parameter.dtype);
   parameter.gradDType = parameter.dtype;
   readDType(object->get("grad_dtype"), at + "/grad_dtype", parameter.gradDType);
   if (const json::Value *flag = object->get("requires_grad")) {
@@ -248,43 +228,36 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
   const json::Value *shapeValue = json.required(*object, "shape", at);
   const json::Array *shape =
-      shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes")
-                 : nullptr;
+      shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes") : nullptr;
   for (size_t i = 0; shape && i < shape->size(); ++i)
-    parameter.shape.push_back(
-        json.integer((*shape)[i], at + "/shape/" + std::to_string(i),
-                     "a size from 1 to 2^59", 1, kMaxElements)
-            .value_or(1));
+    parameter.shape.push_back(json.integer((*shape)[i], at + "/shape/" + std::to_string(i),
+                                           "a size from 1 to 2^59", 1, kMaxElements)
+                                  .value_or(1));
   if (const json::Value *batch = object->get("batch_axes"))
-    parameter.batchAxes = json.integer(*batch, at + "/batch_axes",
-                                       "a number of axes", 0, kMaxElements)
-                              .value_or(0);
+    parameter.batchAxes =
+        json.integer(*batch, at + "/batch_axes", "a number of axes", 0, kMaxElements).value_or(0);
   if (errors.size() == before)
     checkShape(parameter, reportAt(at));
 
   const Mesh *mesh = nullptr;
   if (const json::Value *meshValue = json.required(*object, "mesh", at)) {
-    parameter.mesh =
-        json.name(*meshValue, at + "/mesh", "the name of a mesh").value_or("");
+    parameter.mesh = json.name(*meshValue, at + "/mesh", "the name of a mesh").value_or("");
     mesh = manifest.findMesh(parameter.mesh);
     std::vector<llvm::StringRef> names;
     for (const Mesh &known : manifest.meshes)
       names.push_back(known.name);
     // A mesh whose name did not read may be the one that is meant.
     if (!mesh && !parameter.mesh.empty() && !llvm::is_contained(names, ""))
-      json.mismatch(at + "/mesh",
-                    "the name of a mesh (" + llvm::join(names, ", ") + ")",
+      json.mismatch(at + "/mesh", "the name of a mesh (" + llvm::join(names, ", ") + ")",
                     *meshValue);
   }
   readPlacements(json.required(*object, "placements", at), at + "/placements",
                  parameter.placements);
   parameter.gradPlacements = parameter.statePlacements = parameter.placements;
-  readPlacements(object->get("grad_placements"), at + "/grad_placements",
-                 parameter.gradPlacements);
+  readPlacements(object->get("grad_placements"), at + "/grad_placements", parameter.gradPlacements);
   readPlacements(object->get("state_placements"), at + "/state_placements",
                  parameter.statePlacements);
-  if (errors.size() == before && mesh &&
-      meshIsGood[mesh - manifest.meshes.data()])
+  if (errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()])
     checkPlacements(parameter, *mesh, reportAt(at));
   json.setParameter("");
 }
@@ -296,12 +269,10 @@ std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
   return Reader(text, file, errors).read();
 }
 
-std::optional<Manifest> readManifestFile(llvm::StringRef path,
-                                         ErrorList &errors) {
+std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer) {
-    errors.add(path, "expected a readable file, found: " +
-                         buffer.getError().message());
+    errors.add(path, "expected a readable file, found: " + buffer.getError().message());
     return std::nullopt;
   }
   return readManifest((*buffer)->getBuffer(), path, errors);

@@ -10,8 +10,7 @@ namespace {
 
 /// A list on one line: a shape or the ranks of a mesh over sixty lines help
 /// nobody.
-void writeList(json::OStream &out, llvm::StringRef key,
-               const json::Array &items) {
+void writeList(json::OStream &out, llvm::StringRef key, const json::Array &items) {
   out.attributeBegin(key);
   out.rawValue([&](llvm::raw_ostream &os) {
     os << '[';
@@ -34,8 +33,7 @@ void writeMesh(json::OStream &out, const Mesh &mesh) {
   out.attributeArray("axes", [&] {
     for (const MeshAxis &axis : mesh.axes)
       out.rawValue([&](llvm::raw_ostream &os) {
-        os << "{\"name\": " << json::Value(axis.name)
-           << ", \"size\": " << axis.size << "}";
+        os << "{\"name\": " << json::Value(axis.name) << ", \"size\": " << axis.size << "}";
       });
   });
   std::vector<int64_t> implied(mesh.ranks.size());
@@ -69,8 +67,7 @@ void writeParameter(json::OStream &out, const Parameter &parameter) {
   if (parameter.gradPlacements != parameter.placements)
     writeList(out, "grad_placements", placementTexts(parameter.gradPlacements));
   if (parameter.statePlacements != parameter.placements)
-    writeList(out, "state_placements",
-              placementTexts(parameter.statePlacements));
+    writeList(out, "state_placements", placementTexts(parameter.statePlacements));
   if (parameter.batchAxes)
     out.attribute("batch_axes", parameter.batchAxes);
   if (!parameter.requiresGrad)
@@ -90,8 +87,7 @@ std::string writeManifest(const Manifest &manifest) {
         out.object([&] { writeMesh(out, mesh); });
     });
     if (manifest.cluster)
-      out.attributeObject("cluster",
-                          [&] { writeCluster(out, *manifest.cluster); });
+      out.attributeObject("cluster", [&] { writeCluster(out, *manifest.cluster); });
     out.attributeArray("parameters", [&] {
       for (const Parameter &parameter : manifest.parameters)
         out.object([&] { writeParameter(out, parameter); });

@@ -10,10 +10,7 @@ namespace {
 uint32_t takeCharacter(llvm::StringRef &text) {
   unsigned char first = text.front();
   text = text.drop_front();
-  unsigned extra = first >= 0xF0   ? 3
-                   : first >= 0xE0 ? 2
-                   : first >= 0xC0 ? 1
-                                   : 0;
+  unsigned extra = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
   if (extra == 0 || text.size() < extra)
     return first;
   uint32_t character = first & (0x3F >> extra);
@@ -87,8 +84,7 @@ std::string canonicalName(llvm::StringRef name) {
   llvm::SmallVector<llvm::StringRef> parts, kept;
   name.split(parts, '.');
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
-    if (part != "module" && part != "_orig_mod" &&
-        part != "_checkpoint_wrapped_module")
+    if (part != "module" && part != "_orig_mod" && part != "_checkpoint_wrapped_module")
       kept.push_back(part);
   kept.push_back(parts.back());
   return llvm::join(kept, ".");
@@ -106,16 +102,15 @@ TensorName parseTensorName(llvm::StringRef name) {
   if (rest.consume_front("grad:")) {
     auto [parameter, step] = rest.rsplit('@');
     int64_t number = 0;
-    if (!step.empty() && llvm::all_of(step, llvm::isDigit) &&
-        !step.getAsInteger(10, number) && number > 0)
+    if (!step.empty() && llvm::all_of(step, llvm::isDigit) && !step.getAsInteger(10, number) &&
+        number > 0)
       return {Role::Gradient, parameter.str(), number, ""};
     return {Role::Gradient, rest.str(), 0, ""};
   }
   if (rest.consume_front("state:")) {
     size_t colon = rest.rfind(':');
     if (colon != llvm::StringRef::npos)
-      return {Role::State, rest.take_front(colon).str(), 0,
-              rest.drop_front(colon + 1).str()};
+      return {Role::State, rest.take_front(colon).str(), 0, rest.drop_front(colon + 1).str()};
   }
   return {Role::Other, name.str(), 0, ""};
 }

@@ -20,10 +20,10 @@ std::string shapeText(const std::vector<int64_t> &shape) {
 
 } // namespace
 
-std::optional<std::vector<RunTensors>>
-collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
-                  int64_t numSteps, bool allowMissingGradients,
-                  ErrorList &errors) {
+std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
+                                                         const Manifest &manifest, int64_t numSteps,
+                                                         bool allowMissingGradients,
+                                                         ErrorList &errors) {
   size_t before = errors.size();
   std::vector<RunTensors> result(manifest.parameters.size());
   llvm::StringMap<size_t> parameterAt;
@@ -32,18 +32,16 @@ collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
     for (const std::string &alias : parameter.aliases)
       parameterAt[canonicalName(alias)] = i;
   }
-  auto check = [&](const TensorView &view, const Parameter &parameter,
-                   DType dtype) {
+  auto check = [&](const TensorView &view, const Parameter &parameter, DType dtype) {
     if (view.shape != parameter.shape)
       errors.add(file.path(),
-                 "expected the manifest's shape " + shapeText(parameter.shape) +
-                     " in '" + view.name + "', found " + shapeText(view.shape),
+                 "expected the manifest's shape " + shapeText(parameter.shape) + " in '" +
+                     view.name + "', found " + shapeText(view.shape),
                  parameter.name);
     if (view.type != toTensorType(dtype))
       errors.add(file.path(),
-                 "expected the manifest's dtype " +
-                     toString(toTensorType(dtype)) + " in '" + view.name +
-                     "', found " + view.typeName,
+                 "expected the manifest's dtype " + toString(toTensorType(dtype)) + " in '" +
+                     view.name + "', found " + view.typeName,
                  parameter.name);
   };
 
@@ -57,17 +55,15 @@ collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
     // is w's second.
     if (name.role == Role::Gradient && name.step > 0) {
       llvm::StringRef whole = llvm::StringRef(view.name).drop_front(5);
-      if (auto exact = parameterAt.find(canonicalName(whole));
-          exact != parameterAt.end()) {
+      if (auto exact = parameterAt.find(canonicalName(whole)); exact != parameterAt.end()) {
         it = exact;
         name.step = 0;
       }
     }
     if (name.role == Role::Other || it == parameterAt.end()) {
-      errors.add(file.path(),
-                 "expected param:NAME, grad:NAME, grad:NAME@STEP or "
-                 "state:NAME:STATE of a parameter of the manifest, found '" +
-                     view.name + "'");
+      errors.add(file.path(), "expected param:NAME, grad:NAME, grad:NAME@STEP or "
+                              "state:NAME:STATE of a parameter of the manifest, found '" +
+                                  view.name + "'");
       continue;
     }
     size_t index = it->second;
@@ -84,8 +80,8 @@ collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
       isFirst = statesSeen.insert({index, name.state}).second;
       if (view.type == TensorType::Unsupported)
         errors.add(file.path(),
-                   "expected F64, F32, BF16, F16 or I64 in '" + view.name +
-                       "', found " + view.typeName,
+                   "expected F64, F32, BF16, F16 or I64 in '" + view.name + "', found " +
+                       view.typeName,
                    parameter.name);
       result[index].states.emplace_back(name.state, &view);
     }
@@ -99,21 +95,18 @@ collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
 
   for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
     if (!result[i].parameter)
-      errors.add(file.path(),
-                 "expected a tensor 'param:" + parameter.name + "', found none",
+      errors.add(file.path(), "expected a tensor 'param:" + parameter.name + "', found none",
                  parameter.name);
     bool mayMiss = allowMissingGradients || !parameter.requiresGrad;
     for (int64_t step = 1; step <= numSteps; ++step) {
       auto it = gradients.find({i, step});
       if (it == gradients.end())
         it = gradients.find({i, 0});
-      result[i].gradients.push_back(it == gradients.end() ? nullptr
-                                                          : it->second);
+      result[i].gradients.push_back(it == gradients.end() ? nullptr : it->second);
       if (it == gradients.end() && !mayMiss) {
         errors.add(file.path(),
-                   "expected a tensor 'grad:" + parameter.name +
-                       "' or 'grad:" + parameter.name + "@" +
-                       llvm::Twine(step) + "', found none",
+                   "expected a tensor 'grad:" + parameter.name + "' or 'grad:" + parameter.name +
+                       "@" + llvm::Twine(step) + "', found none",
                    parameter.name);
         break; // the later steps would say the same
       }

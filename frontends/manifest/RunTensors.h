@@ -27,10 +27,10 @@ struct RunTensors {
 /// for one thing, a name that fits nothing; and a gradient that is absent,
 /// unless `allowMissingGradients` or the parameter requires none. Returns
 /// nothing if there was an error. `numSteps` is at least 0.
-std::optional<std::vector<RunTensors>>
-collectRunTensors(const SafetensorsFile &file, const Manifest &manifest,
-                  int64_t numSteps, bool allowMissingGradients,
-                  ErrorList &errors);
+std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
+                                                         const Manifest &manifest, int64_t numSteps,
+                                                         bool allowMissingGradients,
+                                                         ErrorList &errors);
 
 } // namespace stepc::manifest
 

@@ -48,8 +48,8 @@ struct Entry {
 
 class HeaderReader {
 public:
-  HeaderReader(llvm::StringRef header, llvm::ArrayRef<uint8_t> data,
-               llvm::StringRef file, ErrorList &errors)
+  HeaderReader(llvm::StringRef header, llvm::ArrayRef<uint8_t> data, llvm::StringRef file,
+               ErrorList &errors)
       : data(data), errors(errors), json(header, file, errors) {}
 
   bool read(std::vector<TensorView> &views,
@@ -67,9 +67,8 @@ private:
   std::vector<Entry> entries;
 };
 
-bool HeaderReader::read(
-    std::vector<TensorView> &views,
-    std::vector<std::pair<std::string, std::string>> &metadata) {
+bool HeaderReader::read(std::vector<TensorView> &views,
+                        std::vector<std::pair<std::string, std::string>> &metadata) {
   size_t before = errors.size();
   if (std::optional<json::Value> root = json.parse()) {
     if (const json::Object *object = root->getAsObject()) {
@@ -97,9 +96,8 @@ bool HeaderReader::read(
   return true;
 }
 
-void HeaderReader::readMetadata(
-    const json::Value &value,
-    std::vector<std::pair<std::string, std::string>> &metadata) {
+void HeaderReader::readMetadata(const json::Value &value,
+                                std::vector<std::pair<std::string, std::string>> &metadata) {
   const json::Object *object = value.getAsObject();
   if (!object)
     return json.mismatch("/__metadata__", "an object of strings", value);
@@ -127,9 +125,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   const TypeInfo *type = nullptr;
   if (const json::Value *dtype = json.required(*object, "dtype", at)) {
     entry.view.typeName = dtype->getAsString().value_or("").str();
-    type = llvm::find_if(kTypes, [&](const TypeInfo &info) {
-      return info.name == entry.view.typeName;
-    });
+    type = llvm::find_if(kTypes,
+                         [&](const TypeInfo &info) { return info.name == entry.view.typeName; });
     if (type == std::end(kTypes))
       json.mismatch(at + "/dtype", "a dtype of the safetensors format", *dtype);
     else
@@ -137,21 +134,17 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   }
   const json::Value *shapeValue = json.required(*object, "shape", at);
   const json::Array *shape =
-      shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes")
-                 : nullptr;
+      shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes") : nullptr;
   for (size_t i = 0; shape && i < shape->size(); ++i)
-    entry.view.shape.push_back(json.integer((*shape)[i],
-                                            at + "/shape/" + std::to_string(i),
+    entry.view.shape.push_back(json.integer((*shape)[i], at + "/shape/" + std::to_string(i),
                                             "a size of at least 0", 0, kMax)
                                    .value_or(0));
   const json::Value *offsetsValue = json.required(*object, "data_offsets", at);
   const json::Array *offsets =
-      offsetsValue ? json.array(*offsetsValue, at + "/data_offsets",
-                                "an array [begin, end]")
+      offsetsValue ? json.array(*offsetsValue, at + "/data_offsets", "an array [begin, end]")
                    : nullptr;
   if (offsets && offsets->size() != 2)
-    json.error(at + "/data_offsets",
-               "expected two offsets, found " + llvm::Twine(offsets->size()));
+    json.error(at + "/data_offsets", "expected two offsets, found " + llvm::Twine(offsets->size()));
   for (size_t i = 0; offsets && offsets->size() == 2 && i < 2; ++i)
     (i ? entry.end : entry.begin) =
         json.integer((*offsets)[i], at + "/data_offsets/" + std::to_string(i),
@@ -162,9 +155,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
 
   if (entry.begin > entry.end || entry.end > int64_t(data.size()))
     return json.error(at + "/data_offsets",
-                      "expected offsets that ascend within the " +
-                          llvm::Twine(data.size()) + " bytes of data, found [" +
-                          llvm::Twine(entry.begin) + ", " +
+                      "expected offsets that ascend within the " + llvm::Twine(data.size()) +
+                          " bytes of data, found [" + llvm::Twine(entry.begin) + ", " +
                           llvm::Twine(entry.end) + "]");
   int64_t elements = 1;
   for (int64_t size : entry.view.shape) {
@@ -175,13 +167,12 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   }
   // Elements number at most 2^59 and bits at most 64: count whole bytes and
   // rests apart.
-  int64_t bytes =
-      elements / 8 * type->bits + (elements % 8 * type->bits + 7) / 8;
+  int64_t bytes = elements / 8 * type->bits + (elements % 8 * type->bits + 7) / 8;
   if (bytes != entry.end - entry.begin)
-    return json.error(at + "/data_offsets",
-                      "expected " + llvm::Twine(bytes) + " bytes for " +
-                          llvm::Twine(elements) + " elements of " + type->name +
-                          ", found " + llvm::Twine(entry.end - entry.begin));
+    return json.error(at + "/data_offsets", "expected " + llvm::Twine(bytes) + " bytes for " +
+                                                llvm::Twine(elements) + " elements of " +
+                                                type->name + ", found " +
+                                                llvm::Twine(entry.end - entry.begin));
   entry.view.bytes = data.slice(entry.begin, bytes);
   entries.push_back(std::move(entry));
 }
@@ -189,8 +180,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
 /// The format wants every byte of data in exactly one tensor.
 void HeaderReader::checkCoverage() {
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
-    return std::tie(a.begin, a.end, a.view.name) <
-           std::tie(b.begin, b.end, b.view.name);
+    return std::tie(a.begin, a.end, a.view.name) < std::tie(b.begin, b.end, b.view.name);
   });
   size_t before = errors.size();
   int64_t covered = 0;
@@ -200,21 +190,17 @@ void HeaderReader::checkCoverage() {
     std::string at = pointerToken(entry.view.name) + "/data_offsets";
     if (entry.begin != covered) {
       llvm::StringRef fault = entry.begin < covered ? "an overlap" : "a hole";
-      json.error(
-          at, "expected the tensor's bytes to begin at " +
-                  llvm::Twine(covered) +
-                  (previous.empty() ? "" : ", where '" + previous + "' ends") +
-                  ", found " + fault + ": they begin at " +
-                  llvm::Twine(entry.begin));
+      json.error(at, "expected the tensor's bytes to begin at " + llvm::Twine(covered) +
+                         (previous.empty() ? "" : ", where '" + previous + "' ends") + ", found " +
+                         fault + ": they begin at " + llvm::Twine(entry.begin));
     }
     covered = std::max(covered, entry.end);
     previous = entry.view.name;
   }
   json.setParameter("");
   if (errors.size() == before && covered != int64_t(data.size()))
-    json.error("", "expected tensors that cover the " +
-                       llvm::Twine(data.size()) + " bytes of data, found " +
-                       llvm::Twine(covered) + " bytes covered");
+    json.error("", "expected tensors that cover the " + llvm::Twine(data.size()) +
+                       " bytes of data, found " + llvm::Twine(covered) + " bytes covered");
 }
 
 } // namespace
@@ -265,21 +251,18 @@ int64_t TensorView::numElements() const {
   return elements;
 }
 
-std::optional<SafetensorsFile> SafetensorsFile::open(llvm::StringRef path,
-                                                     ErrorList &errors) {
+std::optional<SafetensorsFile> SafetensorsFile::open(llvm::StringRef path, ErrorList &errors) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                             /*RequiresNullTerminator=*/false);
   if (!buffer) {
-    errors.add(path, "expected a readable file, found: " +
-                         buffer.getError().message());
+    errors.add(path, "expected a readable file, found: " + buffer.getError().message());
     return std::nullopt;
   }
   return read(std::move(*buffer), path, errors);
 }
 
-std::optional<SafetensorsFile>
-SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
-                      llvm::StringRef name, ErrorList &errors) {
+std::optional<SafetensorsFile> SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                                     llvm::StringRef name, ErrorList &errors) {
   llvm::StringRef bytes = buffer->getBuffer();
   if (bytes.size() < 8) {
     errors.add(name, "expected the 8 bytes of a safetensors header length, "
@@ -290,17 +273,15 @@ SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
   uint64_t length = llvm::support::endian::read64le(bytes.data());
   uint64_t most = std::min<uint64_t>(bytes.size() - 8, kMaxSafetensorsHeader);
   if (length > most) {
-    errors.add(name, "expected a safetensors header of at most " +
-                         llvm::Twine(most) + " bytes, found the length " +
-                         llvm::Twine(length));
+    errors.add(name, "expected a safetensors header of at most " + llvm::Twine(most) +
+                         " bytes, found the length " + llvm::Twine(length));
     return std::nullopt;
   }
   SafetensorsFile file;
   file.fileName = name.str();
   llvm::StringRef header = bytes.substr(8, length);
   llvm::StringRef rest = bytes.drop_front(8 + length);
-  llvm::ArrayRef<uint8_t> data(reinterpret_cast<const uint8_t *>(rest.data()),
-                               rest.size());
+  llvm::ArrayRef<uint8_t> data(reinterpret_cast<const uint8_t *>(rest.data()), rest.size());
   if (!HeaderReader(header, data, name, errors).read(file.views, file.meta))
     return std::nullopt;
   file.buffer = std::move(buffer);
@@ -314,19 +295,15 @@ const TensorView *SafetensorsFile::find(llvm::StringRef name) const {
   return it == indexOfName.end() ? nullptr : &views[it->second];
 }
 
-const TensorView *SafetensorsFile::require(llvm::StringRef name,
-                                           ErrorList &errors) const {
+const TensorView *SafetensorsFile::require(llvm::StringRef name, ErrorList &errors) const {
   const TensorView *view = find(name);
   if (!view) {
     std::vector<llvm::StringRef> names;
     for (const TensorView &known : views)
       names.push_back(known.name);
-    errors.add(path(), "expected a tensor '" + name + "', found none" +
-                           nearestHint(name, names));
+    errors.add(path(), "expected a tensor '" + name + "', found none" + nearestHint(name, names));
   } else if (view->type == TensorType::Unsupported) {
-    errors.add(path(),
-               "expected F64, F32, BF16, F16 or I64, found " + view->typeName,
-               name);
+    errors.add(path(), "expected F64, F32, BF16, F16 or I64, found " + view->typeName, name);
     view = nullptr;
   }
   return view;

@@ -57,21 +57,17 @@ public:
   /// offsets that cover the data once without overlap or hole. Returns nothing
   /// if there was an error; several errors of one header are reported together,
   /// with the pointer inside the header.
-  static std::optional<SafetensorsFile> open(llvm::StringRef path,
-                                             ErrorList &errors);
+  static std::optional<SafetensorsFile> open(llvm::StringRef path, ErrorList &errors);
   /// The same on bytes in memory; `name` stands for the file in errors.
-  static std::optional<SafetensorsFile>
-  read(std::unique_ptr<llvm::MemoryBuffer> buffer, llvm::StringRef name,
-       ErrorList &errors);
+  static std::optional<SafetensorsFile> read(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                             llvm::StringRef name, ErrorList &errors);
 
   llvm::StringRef path() const { return fileName; }
   /// In the order of their bytes; tensors without elements among those at their
   /// offset by name.
   llvm::ArrayRef<TensorView> tensors() const { return views; }
   /// The file's "__metadata__", by key.
-  llvm::ArrayRef<std::pair<std::string, std::string>> metadata() const {
-    return meta;
-  }
+  llvm::ArrayRef<std::pair<std::string, std::string>> metadata() const { return meta; }
   /// The tensor of that name, or null.
   const TensorView *find(llvm::StringRef name) const;
   /// As find, but a tensor that is absent or of an unsupported type is an
@@ -91,10 +87,9 @@ private:
 /// not at all, and may replace one that is open. Returns false and reports on
 /// unsupported types, doubled names, bytes that disagree with the shape, and
 /// failures of the file system.
-bool writeSafetensors(
-    llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
-    llvm::ArrayRef<std::pair<std::string, std::string>> metadata,
-    ErrorList &errors);
+bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
+                      llvm::ArrayRef<std::pair<std::string, std::string>> metadata,
+                      ErrorList &errors);
 
 } // namespace stepc::manifest
 

@@ -11,28 +11,21 @@ namespace json = llvm::json;
 
 namespace stepc::manifest {
 
-bool writeSafetensors(
-    llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
-    llvm::ArrayRef<std::pair<std::string, std::string>> metadata,
-    ErrorList &errors) {
+bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
+                      llvm::ArrayRef<std::pair<std::string, std::string>> metadata,
+                      ErrorList &errors) {
   size_t before = errors.size();
   llvm::StringSet<> names;
   for (const TensorView &view : tensors) {
     if (view.name == "__metadata__" || !names.insert(view.name).second)
-      errors.add(path,
-                 "expected each tensor name once, found it again or reserved",
-                 view.name);
+      errors.add(path, "expected each tensor name once, found it again or reserved", view.name);
     if (view.type == TensorType::Unsupported)
+      errors.add(path, "expected F64, F32, BF16, F16 or I64, found another dtype", view.name);
+    else if (int64_t(view.bytes.size()) != view.numElements() * byteSize(view.type))
       errors.add(path,
-                 "expected F64, F32, BF16, F16 or I64, found another dtype",
+                 "expected " + llvm::Twine(view.numElements() * byteSize(view.type)) +
+                     " bytes for the shape, found " + llvm::Twine(view.bytes.size()),
                  view.name);
-    else if (int64_t(view.bytes.size()) !=
-             view.numElements() * byteSize(view.type))
-      errors.add(
-          path,
-          "expected " + llvm::Twine(view.numElements() * byteSize(view.type)) +
-              " bytes for the shape, found " + llvm::Twine(view.bytes.size()),
-          view.name);
   }
   if (errors.size() != before)
     return false;
@@ -42,8 +35,7 @@ bool writeSafetensors(
     order.push_back(&view);
   llvm::sort(order, [](const TensorView *a, const TensorView *b) {
     int64_t sizeA = byteSize(a->type), sizeB = byteSize(b->type);
-    return sizeA != sizeB ? sizeA > sizeB
-                          : a < b; // addresses give the caller's order
+    return sizeA != sizeB ? sizeA > sizeB : a < b; // addresses give the caller's order
   });
   std::string header;
   llvm::raw_string_ostream os(header);
@@ -74,13 +66,11 @@ bool writeSafetensors(
     file.write(length, 8);
     file << header;
     for (const TensorView *view : order)
-      file.write(reinterpret_cast<const char *>(view->bytes.data()),
-                 view->bytes.size());
+      file.write(reinterpret_cast<const char *>(view->bytes.data()), view->bytes.size());
     return llvm::Error::success();
   });
   if (failure) {
-    errors.add(path, "expected a writable file, found: " +
-                         llvm::toString(std::move(failure)));
+    errors.add(path, "expected a writable file, found: " + llvm::toString(std::move(failure)));
     return false;
   }
   return true;

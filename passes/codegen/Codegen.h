@@ -28,16 +28,19 @@ struct CodegenOptions {
 
 /// Object code of a module at level llvm, for the chip that its plan names. No
 /// floating-point operation is fused, reordered or estimated. Emits an error when it fails.
-mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module, const CodegenOptions &options = {});
+mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module,
+                                              const CodegenOptions &options = {});
 
 /// The runtime archive that libraries are linked with: in $STEPC_RUNTIME_DIR, or in
 /// ../lib beside the folder of `executable`. The sanitized one for instrumented code.
-llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable, bool sanitizeAddress = false);
+llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable,
+                                               bool sanitizeAddress = false);
 
 /// Links object code and the runtime into a shared library that exports `stepc_library_table`
 /// and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the PATH) with lld.
-llvm::Error linkLibrary(llvm::ArrayRef<char> object, llvm::StringRef name, llvm::StringRef runtimeArchive,
-                        llvm::StringRef path, bool sanitizeAddress = false);
+llvm::Error linkLibrary(llvm::ArrayRef<char> object, llvm::StringRef name,
+                        llvm::StringRef runtimeArchive, llvm::StringRef path,
+                        bool sanitizeAddress = false);
 
 /// The C header of a library: its entry, and constants for parameters, routes and hyperparameters.
 std::string makeHeader(const plan::Plan &plan);

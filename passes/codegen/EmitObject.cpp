@@ -103,8 +103,9 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
     return std::vector<char>(bytes.begin(), bytes.end());
   }
   llvm::legacy::PassManager manager;
-  auto type = options.output == CodegenOptions::Output::Assembly ? llvm::CodeGenFileType::AssemblyFile
-                                                                 : llvm::CodeGenFileType::ObjectFile;
+  auto type = options.output == CodegenOptions::Output::Assembly
+                  ? llvm::CodeGenFileType::AssemblyFile
+                  : llvm::CodeGenFileType::ObjectFile;
   if (machine->addPassesToEmitFile(manager, os, nullptr, type))
     return module.emitError("expected a target that emits object code");
   manager.run(*code);

@@ -88,14 +88,16 @@ std::string makeHeader(const plan::Plan &plan) {
   raw_string_ostream os(text);
   os << "/* " << comment(plan.name) << " - an optimizer step compiled by stepc; do not edit.\n"
      << " * chip: " << comment(plan.chip) << "\n"
-     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.arenaBytes << " bytes\n"
+     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.arenaBytes
+     << " bytes\n"
      << " * plan: 0x" << utohexstr(plan::hash(plan), /*LowerCase=*/true, 16) << " */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
      << "const stepc_library *" << entry << "(void);\n\n"
      << "#ifdef __cplusplus\n}\n#endif\n\n";
 
-  os << "/* Routes, and the hyperparameters of each in the order of a row of bind_hyperparameters. */\n";
+  os << "/* Routes, and the hyperparameters of each in the order of a row of bind_hyperparameters. "
+        "*/\n";
   for (auto [index, route] : enumerate(plan.routes)) {
     define(os, names.make("route_", route.name), int64_t(index), "");
     const plan::Rule &rule = plan.rules[route.rule];

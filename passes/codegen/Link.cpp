@@ -89,7 +89,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
               log = folder.file("linker.log");
   if (Error error = writeFile(objectFile, StringRef(object.data(), object.size())))
     return error;
-  std::string symbols = "{ global: stepc_library_table; " + kernels::entryName(name) + "; local: *; };\n";
+  std::string symbols =
+      "{ global: stepc_library_table; " + kernels::entryName(name) + "; local: *; };\n";
   if (Error error = writeFile(exports, symbols))
     return error;
 
@@ -103,7 +104,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   std::string soname = ("-Wl,-soname,lib" + name + ".so").str();
   std::string script = "-Wl,--version-script=" + exports;
   SmallVector<StringRef> arguments = {
-      *linker, "-shared", "-fuse-ld=lld", "-o", unfinished, objectFile, runtimeArchive, script, soname,
+      *linker, "-shared", "-fuse-ld=lld", "-o", unfinished, objectFile, runtimeArchive, script,
+      soname,
       // A library brings its own C++ runtime: the trainer's may be another, or none.
       "-static-libstdc++", "-static-libgcc", "-pthread", "-Wl,--gc-sections",
       // The same inputs give the same bytes.
@@ -116,8 +118,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &problem);
   if (status) {
     auto output = MemoryBuffer::getFile(log);
-    return failure("expected '" + *linker + "' to link '" + path + "', it failed with status " + Twine(status) +
-                   (problem.empty() ? "" : " (" + problem + ")") + "\n" +
+    return failure("expected '" + *linker + "' to link '" + path + "', it failed with status " +
+                   Twine(status) + (problem.empty() ? "" : " (" + problem + ")") + "\n" +
                    (output ? (*output)->getBuffer().rtrim() : StringRef()));
   }
   if (std::error_code code = sys::fs::rename(unfinished, path))
@@ -126,6 +128,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   return Error::success();
 }
 
-Error writeHeader(const plan::Plan &plan, StringRef path) { return writeFile(path, makeHeader(plan)); }
+Error writeHeader(const plan::Plan &plan, StringRef path) {
+  return writeFile(path, makeHeader(plan));
+}
 
 } // namespace stepc::codegen

@@ -55,9 +55,12 @@ public:
   }
 
 private:
-  static std::string hex(uint64_t value) { return "0x" + llvm::utohexstr(value, /*LowerCase=*/true, 16); }
+  static std::string hex(uint64_t value) {
+    return "0x" + llvm::utohexstr(value, /*LowerCase=*/true, 16);
+  }
 
-  template <typename Items, typename Body> void list(llvm::StringRef name, const Items &items, Body body) {
+  template <typename Items, typename Body>
+  void list(llvm::StringRef name, const Items &items, Body body) {
     json.attributeArray(name, [&] {
       for (const auto &item : items)
         json.object([&] { body(item); });
@@ -142,7 +145,8 @@ private:
         json.attribute("segment", plan.segments[table.segment].name);
         if (table.receiveSegment >= 0)
           json.attribute("receive_segment", plan.segments[table.receiveSegment].name);
-        json.attribute("direction", table.direction == plan::Direction::ToMatrix ? "to_matrix" : "to_shards");
+        json.attribute("direction",
+                       table.direction == plan::Direction::ToMatrix ? "to_matrix" : "to_shards");
         json.attribute("value", llvm::StringRef(plan::name(table.value)));
         json.attribute("element_bytes", table.elementBytes);
       });
@@ -151,7 +155,8 @@ private:
       std::vector<int64_t> messages(world.size()), bytes(world.size());
       for (size_t rank = 0; rank < world.size(); ++rank)
         for (int64_t index : exchange.tables)
-          for (const plan::Message &message : expander.table(plan.tables[index], int64_t(rank)).messages)
+          for (const plan::Message &message :
+               expander.table(plan.tables[index], int64_t(rank)).messages)
             if (message.peer != int64_t(rank) && message.sendCount > 0) {
               ++messages[rank];
               bytes[rank] += message.sendCount * plan.tables[index].elementBytes;
@@ -166,7 +171,8 @@ private:
     for (const plan::Launch &launch : plan.launches)
       ++counts[int64_t(launch.kind)];
     json.attributeObject("launches", [&] {
-      for (auto [name, count] : llvm::zip(llvm::ArrayRef<llvm::StringLiteral>{"chunks", "group", "blocks", "copy"}, counts))
+      for (auto [name, count] : llvm::zip(
+               llvm::ArrayRef<llvm::StringLiteral>{"chunks", "group", "blocks", "copy"}, counts))
         json.attribute(name, count);
     });
   }

@@ -35,10 +35,12 @@ private:
         chosen = last;
         first = name;
       } else if (bool(last) != bool(chosen) || (last && last->strategy != chosen->strategy)) {
-        auto text = [](Force *force) { return force ? stringifyStrategy(force->strategy) : "nothing"; };
+        auto text = [](Force *force) {
+          return force ? stringifyStrategy(force->strategy) : "nothing";
+        };
         return group.emitError("expected one strategy for the parameters of group ")
-               << group.getSymName() << ", found '" << first << "' forced to " << text(chosen) << " and '"
-               << name << "' to " << text(last);
+               << group.getSymName() << ", found '" << first << "' forced to " << text(chosen)
+               << " and '" << name << "' to " << text(last);
       }
     }
     return chosen;
@@ -64,9 +66,11 @@ private:
       (*forced)->applied = true;
       if (strategy == Strategy::Local && !whole)
         return group.emitError("expected whole blocks on every rank to force local on '")
-               << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue() << "', found placements "
-               << describe(group.getExemplar().getPlacements()) << " that cut them";
-      return set(strategy, "forced by '" + Twine((*forced)->pattern) + "=" + stringifyStrategy(strategy) + "'");
+               << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
+               << "', found placements " << describe(group.getExemplar().getPlacements())
+               << " that cut them";
+      return set(strategy, "forced by '" + Twine((*forced)->pattern) + "=" +
+                               stringifyStrategy(strategy) + "'");
     }
     if (whole)
       return set(Strategy::Local, "each block is whole on its rank");
@@ -74,7 +78,8 @@ private:
   }
 
   void runOnOperation() override {
-    FailureOr<std::vector<Force>> forces = parseForces(getOperation(), SmallVector<std::string>(force.begin(), force.end()));
+    FailureOr<std::vector<Force>> forces =
+        parseForces(getOperation(), SmallVector<std::string>(force.begin(), force.end()));
     if (failed(forces))
       return signalPassFailure();
     for (auto group : getOperation().getOps<GroupOp>())
@@ -86,7 +91,8 @@ private:
         continue; // a force that later ones override has matched, too
       getOperation().emitError("expected strategy pattern \"")
           << f.pattern << "\" to match a parameter"
-          << (f.matched ? " whose rule has matrix operations, found only parameters that need no communication"
+          << (f.matched ? " whose rule has matrix operations, found only parameters that need no "
+                          "communication"
                         : ", found none");
       return signalPassFailure();
     }

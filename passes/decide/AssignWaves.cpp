@@ -19,8 +19,8 @@ using namespace stepc::decide;
 
 namespace {
 
-/// A block and what computing it takes, on the rank that stands for it (its owner, its first holder, or
-/// -1: all ranks).
+/// A block and what computing it takes, on the rank that stands for it (its owner, its first
+/// holder, or -1: all ranks).
 struct Item {
   size_t group;
   int64_t block, rank, bytes;

@@ -24,11 +24,12 @@ struct Job {
   int64_t block;
 };
 
-/// Modelled cost of a block where it is computed. A byte on the wire costs as much as some tens of operations;
-/// exactness is not needed, order is.
+/// Modelled cost of a block where it is computed. A byte on the wire costs as much as some tens of
+/// operations; exactness is not needed, order is.
 int64_t blockCost(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  return modelledFlops(rule, group.getRows(), group.getCols()) + 64 * group.getRows() * group.getCols();
+  return modelledFlops(rule, group.getRows(), group.getCols()) +
+         64 * group.getRows() * group.getCols();
 }
 
 /// What ranks compute whoever owns the rest: local, gathered and owned blocks.

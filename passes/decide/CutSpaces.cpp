@@ -45,14 +45,16 @@ bool needsBlocks(Operation *op) {
   if (isa<OrthogonalizeOp, ReduceOp>(op))
     return true;
   auto isPart = [](Value value) {
-    return isTensor(value) && !value.getDefiningOp<SplatOp>() && kindOf(value.getType()) != ValueKind::Full;
+    return isTensor(value) && !value.getDefiningOp<SplatOp>() &&
+           kindOf(value.getType()) != ValueKind::Full;
   };
   return llvm::any_of(op->getOperands(), isPart) || isPart(op->getResult(0));
 }
 
 class Cutter {
 public:
-  explicit Cutter(RuleOp rule) : rule(rule), yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
+  explicit Cutter(RuleOp rule)
+      : rule(rule), yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
     for (Operation &op : rule.getBody().front())
       if (isLabelled(&op))
         ops.push_back(&op);
@@ -99,8 +101,8 @@ private:
     }
   }
 
-  /// An operation that neither leads to the core nor follows from it runs where it is used: in `out`
-  /// when something there needs it, else in `in`.
+  /// An operation that neither leads to the core nor follows from it runs where it is used: in
+  /// `out` when something there needs it, else in `in`.
   void placeFree() {
     for (Operation *op : llvm::reverse(ops)) {
       if (core.contains(op) || leads.contains(op) || follows.contains(op))

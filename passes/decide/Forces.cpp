@@ -13,8 +13,9 @@ FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std:
     auto [pattern, name] = StringRef(text).rsplit('=');
     std::optional<Strategy> strategy = optim::symbolizeStrategy(name);
     if (name.empty() || !strategy || *strategy == Strategy::Elementwise)
-      return module.emitError("expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
-                              "found \"")
+      return module.emitError(
+                 "expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
+                 "found \"")
              << text << "\"";
     // A GlobPattern refers to its text: the context's copy lives long enough.
     StringRef kept = StringAttr::get(module.getContext(), pattern).getValue();

@@ -39,7 +39,8 @@ bool decide::hasMatrixSpace(RuleOp rule) {
     if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
       if (attr.getInt() == int64_t(Space::Matrix))
         return true;
-  auto writes = rule.getBody().front().getTerminator()->getAttrOfType<DenseI64ArrayAttr>(kWritesAttr);
+  auto writes =
+      rule.getBody().front().getTerminator()->getAttrOfType<DenseI64ArrayAttr>(kWritesAttr);
   return writes && llvm::is_contained(writes.asArrayRef(), int64_t(Space::Matrix));
 }
 

@@ -33,7 +33,8 @@ private:
     if (failed(forces))
       return signalPassFailure();
     llvm::StringMap<FlatSymbolRefAttr> rules;
-    llvm::StringSet<> exchanging; // routes whose rule has a matrix space: a force may tell groups apart
+    llvm::StringSet<>
+        exchanging; // routes whose rule has a matrix space: a force may tell groups apart
     for (auto route : module.getOps<RouteOp>()) {
       rules[route.getSymName()] = route.getRuleAttr();
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());

@@ -35,7 +35,6 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
 }
 
 void stepc::decide::registerDecidePipeline() {
-  PassPipelineRegistration<>("stepc-decide", "optim → decided", [](OpPassManager &manager) {
-    buildDecidePipeline(manager, {});
-  });
+  PassPipelineRegistration<>("stepc-decide", "optim → decided",
+                             [](OpPassManager &manager) { buildDecidePipeline(manager, {}); });
 }

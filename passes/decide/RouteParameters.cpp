@@ -61,7 +61,8 @@ bool needsBlocks(RuleOp rule) {
   for (unsigned i = 0; i < rule.getNumStates(); ++i)
     if (rule.getState(i).getKind() != ValueKind::Full)
       return true;
-  return llvm::any_of(rule.getBody().getOps(), [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
+  return llvm::any_of(rule.getBody().getOps(),
+                      [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
 }
 
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
@@ -89,7 +90,8 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       for (Pattern &pattern : claim.except)
         if (!pattern.used)
           claim.route.emitWarning("except pattern \"")
-              << pattern.text << "\" of route " << claim.route.getSymName() << " matches no parameter";
+              << pattern.text << "\" of route " << claim.route.getSymName()
+              << " matches no parameter";
     }
     if (failure)
       signalPassFailure();
@@ -108,12 +110,14 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       if (claim.route.getMatrix() && !parameter.isMatrix()) {
         if (parameter.getShape().size() < 3)
           continue;
-        auto diag = parameter.emitError("expected two axes, or declared batch axes, for parameter '")
-                    << parameter.getSymName() << "' of shape [" << parameter.getShape()
-                    << "] that a matrix route names, found " << parameter.getShape().size()
-                    << " axes that nothing declares";
-        diag.attachNote() << "if it is a stack of matrices, declare its leading axes as batch axes in the "
-                             "manifest";
+        auto diag =
+            parameter.emitError("expected two axes, or declared batch axes, for parameter '")
+            << parameter.getSymName() << "' of shape [" << parameter.getShape()
+            << "] that a matrix route names, found " << parameter.getShape().size()
+            << " axes that nothing declares";
+        diag.attachNote()
+            << "if it is a stack of matrices, declare its leading axes as batch axes in the "
+               "manifest";
         diag.attachNote(claim.route.getLoc())
             << "if it is not (a convolution, say), except it from route "
             << claim.route.getSymName();
@@ -147,7 +151,8 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       return diag;
     }
     if (parameter.getShape().size() > 2 && !parameter.isMatrix() && needsBlocks(claim.rule)) {
-      auto diag = parameter.emitError("expected a matrix, a vector or a declared stack of matrices for rule ")
+      auto diag = parameter.emitError(
+                      "expected a matrix, a vector or a declared stack of matrices for rule ")
                   << claim.rule.getSymName() << ", which reduces whole tensors, found parameter '"
                   << parameter.getSymName() << "' of shape [" << parameter.getShape() << "]";
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";

@@ -14,11 +14,12 @@ static std::optional<Space> spaceOf(Value value) {
   return symbolizeSpace(attr.getInt());
 }
 
-/// Collects the block arguments that `out` reads to compute `value`, a value of `in` or an argument.
-/// Values in `stored` are read back from their state.
+/// Collects the block arguments that `out` reads to compute `value`, a value of `in` or an
+/// argument. Values in `stored` are read back from their state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
-  if (!isa<RankedTensorType>(value.getType()) || stored.contains(value) || !seen.insert(value).second)
+  if (!isa<RankedTensorType>(value.getType()) || stored.contains(value) ||
+      !seen.insert(value).second)
     return;
   if (isa<BlockArgument>(value)) {
     reads.insert(value);

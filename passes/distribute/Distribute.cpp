@@ -31,8 +31,8 @@ struct RuleInfo {
 /// Far more than blocks to divide; bounds what an edited text can ask for.
 constexpr int64_t kMostWaves = int64_t(1) << 20;
 
-/// The cut is whole and in order: a space on every tensor operation, none before its operands', and a place for
-/// every yielded value.
+/// The cut is whole and in order: a space on every tensor operation, none before its operands', and
+/// a place for every yielded value.
 LogicalResult checkDecided(optim::RuleOp rule) {
   auto spaceOf = [](Operation *op) -> std::optional<int64_t> {
     auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
@@ -60,7 +60,8 @@ LogicalResult checkDecided(optim::RuleOp rule) {
     std::optional<int64_t> space = spaceOf(yield->getOperand(index).getDefiningOp());
     if (write < -1 || write > 2 || (space && write >= 0 && write < *space))
       return yield->emitError("expected value ")
-             << index << " to be stored no earlier than it is made, found optim.writes of " << write;
+             << index << " to be stored no earlier than it is made, found optim.writes of "
+             << write;
   }
   return success();
 }
@@ -86,7 +87,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
         }
         for (int64_t wave : list.asArrayRef()) {
           if (wave < 0 || wave >= kMostWaves) {
-            group.emitOpError("expected waves between 0 and ") << kMostWaves - 1 << ", found " << wave;
+            group.emitOpError("expected waves between 0 and ")
+                << kMostWaves - 1 << ", found " << wave;
             return signalPassFailure();
           }
           waves = std::max(waves, wave + 1);
@@ -98,7 +100,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
         return signalPassFailure();
 
     builder.setInsertionPointToEnd(module.getBody());
-    auto step = func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
+    auto step =
+        func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(step.addEntryBlock());
     Value world = WorldOp::create(builder, module.getLoc(), CommunicatorType::get(&getContext()));
     std::map<std::string, RuleInfo> rules;
@@ -109,11 +112,12 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
       auto [it, isNew] = rules.try_emplace(rule.getSymName().str());
       if (isNew)
         it->second = {findCrossings(rule), collectColumns(rule)};
-      ScalarColumns &table = *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
+      ScalarColumns &table =
+          *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
       if (!table.values.empty())
         table.table = createScalars(builder, group, rule, table);
-      chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings, table,
-                                                    world));
+      chains.push_back(
+          std::make_unique<GroupChain>(builder, group, rule, it->second.crossings, table, world));
     }
     // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
     for (int64_t wave = 0; wave < waves; ++wave)
@@ -140,10 +144,10 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     std::string name = (group.getSymName() + ".w" + Twine(wave)).str();
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastSymbol ? lastSymbol : lastGroup());
-    auto segment = SegmentOp::create(builder, group.getLoc(), builder.getStringAttr(name),
-                                     FlatSymbolRefAttr::get(group.getSymNameAttr()),
-                                     all ? builder.getUnitAttr() : UnitAttr(),
-                                     all ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(blocks));
+    auto segment = SegmentOp::create(
+        builder, group.getLoc(), builder.getStringAttr(name),
+        FlatSymbolRefAttr::get(group.getSymNameAttr()), all ? builder.getUnitAttr() : UnitAttr(),
+        all ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(blocks));
     segment->setAttr("wave", builder.getI64IntegerAttr(wave));
     lastSymbol = segment;
     return FlatSymbolRefAttr::get(segment.getSymNameAttr());
@@ -166,12 +170,13 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
                                      FlatSymbolRefAttr::get(group.getSymNameAttr()), init);
     OpBuilder::InsertionGuard guard(builder);
     unsigned count = rule.getNumHyperparameters() + 4;
-    Block *body = builder.createBlock(&scalars.getBody(), {},
-                                      SmallVector<Type>(count, builder.getF64Type()),
-                                      SmallVector<Location>(count, loc));
+    Block *body =
+        builder.createBlock(&scalars.getBody(), {}, SmallVector<Type>(count, builder.getF64Type()),
+                            SmallVector<Location>(count, loc));
     IRMapping mapping;
     for (unsigned i = 0; i < count; ++i)
-      mapping.map(rule.getBody().getArgument(rule.getFirstScalarArgument() + i), body->getArgument(i));
+      mapping.map(rule.getBody().getArgument(rule.getFirstScalarArgument() + i),
+                  body->getArgument(i));
     SmallVector<Value> yields;
     for (Value value : columns.values)
       yields.push_back(cloneScalar(builder, value, mapping));

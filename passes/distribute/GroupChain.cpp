@@ -82,8 +82,9 @@ Value GroupChain::shards(ShardsKind kind, StringRef state, Type type) {
   Value &value = shardsOf[{int(kind), state.str()}];
   if (!value) {
     auto symbol = FlatSymbolRefAttr::get(group.getSymNameAttr());
-    value = ShardsOp::create(builder, loc, ShardsType::get(builder.getContext(), symbol, type), kind,
-                             group.getSymName(), state.empty() ? StringAttr() : builder.getStringAttr(state));
+    value = ShardsOp::create(builder, loc, ShardsType::get(builder.getContext(), symbol, type),
+                             kind, group.getSymName(),
+                             state.empty() ? StringAttr() : builder.getStringAttr(state));
   }
   return value;
 }
@@ -124,7 +125,8 @@ void GroupChain::addWrites(StageBuilder &stage, Space space) {
 Value GroupChain::extent(Direction direction, ValueKind kind, Layout layout) {
   Value &value = extents[{int(direction), int(kind), int(layout)}];
   if (!value)
-    value = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(), direction, kind, layout);
+    value = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(), direction,
+                             kind, layout);
   return value;
 }
 
@@ -138,16 +140,16 @@ Value GroupChain::batch(ValueKind kind, Type element) {
   int64_t r = kind == ValueKind::Cols || kind == ValueKind::One ? 1 : rows;
   int64_t c = kind == ValueKind::Rows || kind == ValueKind::One ? 1 : cols;
   Value count = extent(Direction::ToMatrix, ValueKind::Full, Layout::Blocks);
-  return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c}, element,
-                                 ValueRange{count});
+  return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
+                                 element, ValueRange{count});
 }
 
 Value GroupChain::copy(Direction direction, ValueKind kind, Layout from, Layout to, Value source,
                        Value target) {
   bool toShards = isa<ShardsType>(target.getType());
   auto op = CopyOp::create(builder, loc, toShards ? TypeRange() : TypeRange(target.getType()),
-                           segment.getValue(), direction, kind, from, to, source, toShards ? target : Value(),
-                           toShards ? Value() : target);
+                           segment.getValue(), direction, kind, from, to, source,
+                           toShards ? target : Value(), toShards ? Value() : target);
   return toShards ? Value() : op.getResult();
 }
 
@@ -165,11 +167,11 @@ SmallVector<Value> GroupChain::exchange(Direction direction, ValueRange sends,
   ArrayAttr segments = builder.getArrayAttr(SmallVector<Attribute>(sends.size(), segment));
   Operation *op;
   if (strategy == Strategy::Gather)
-    op = AllGatherOp::create(builder, loc, types, world, direction, sends, receives, segments, segments,
-                             numbers);
+    op = AllGatherOp::create(builder, loc, types, world, direction, sends, receives, segments,
+                             segments, numbers);
   else
-    op = ExchangeOp::create(builder, loc, types, world, direction, sends, receives, segments, segments,
-                            numbers);
+    op = ExchangeOp::create(builder, loc, types, world, direction, sends, receives, segments,
+                            segments, numbers);
   return SmallVector<Value>(op->getResults());
 }
 
@@ -204,7 +206,8 @@ void GroupChain::buildIn() {
   SmallVector<Value> sends;
   SmallVector<ValueKind> kinds;
   if (!stage.empty()) {
-    StageOp op = stage.create(builder, loc, segment, Iteration::Shards, Direction::ToMatrix, layout);
+    StageOp op =
+        stage.create(builder, loc, segment, Iteration::Shards, Direction::ToMatrix, layout);
     for (auto [value, result] : llvm::zip(crossings.fullIn, op.getResults())) {
       matrix[value] = result;
       sends.push_back(result);
@@ -215,16 +218,16 @@ void GroupChain::buildIn() {
     for (unsigned state : crossings.statesIn) {
       optim::StateAttr attr = rule.getState(state);
       matrix[rule.getStateArgument(state)] =
-          copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Blocks, stateShards(state),
-               batch(attr.getKind(), attr.getType()));
+          copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Blocks,
+               stateShards(state), batch(attr.getKind(), attr.getType()));
     }
     return;
   }
   for (unsigned state : crossings.statesIn) {
     optim::StateAttr attr = rule.getState(state);
-    sends.push_back(copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Send,
-                         stateShards(state),
-                         staging(Direction::ToMatrix, attr.getKind(), Layout::Send, attr.getType())));
+    sends.push_back(
+        copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Send, stateShards(state),
+             staging(Direction::ToMatrix, attr.getKind(), Layout::Send, attr.getType())));
     kinds.push_back(attr.getKind());
   }
   if (sends.empty())
@@ -275,8 +278,8 @@ void GroupChain::buildOut() {
     }
   }
   for (auto [state, value] : llvm::zip(crossings.statesOut, states))
-    copy(Direction::ToShards, rule.getState(state).getKind(), wire ? Layout::Receive : Layout::Blocks,
-         Layout::Shard, value, stateShards(state));
+    copy(Direction::ToShards, rule.getState(state).getKind(),
+         wire ? Layout::Receive : Layout::Blocks, Layout::Shard, value, stateShards(state));
 
   llvm::DenseMap<Value, Value> leaves = back;
   addShardLeaves(leaves);
@@ -284,7 +287,9 @@ void GroupChain::buildOut() {
     leaves[value] = stateShards(state);
   StageBuilder stage(leaves, columns);
   addWrites(stage, Space::Out);
-  Layout layout = crossings.fullOut.empty() ? Layout::None : wire ? Layout::Receive : Layout::Blocks;
+  Layout layout = crossings.fullOut.empty() ? Layout::None
+                  : wire                    ? Layout::Receive
+                                            : Layout::Blocks;
   if (!stage.empty())
     stage.create(builder, loc, segment, Iteration::Shards, Direction::ToShards, layout);
 }

@@ -8,11 +8,12 @@ namespace stepc::distribute {
 
 /// What crosses between the spaces of a decided rule.
 struct Crossings {
-  llvm::SetVector<mlir::Value> fullIn;      ///< full values made on shards, used by matrix operations
-  llvm::SetVector<unsigned> statesIn;       ///< rows, cols and one states that matrix operations read
-  llvm::SetVector<mlir::Value> fullOut;     ///< full values made in matrix space, used on shards
-  llvm::SmallVector<unsigned> statesOut;    ///< rows, cols and one states with new values
-  llvm::DenseMap<mlir::Value, unsigned> stored; ///< new f32 states stored in `in`: read back in `out`
+  llvm::SetVector<mlir::Value> fullIn;   ///< full values made on shards, used by matrix operations
+  llvm::SetVector<unsigned> statesIn;    ///< rows, cols and one states that matrix operations read
+  llvm::SetVector<mlir::Value> fullOut;  ///< full values made in matrix space, used on shards
+  llvm::SmallVector<unsigned> statesOut; ///< rows, cols and one states with new values
+  llvm::DenseMap<mlir::Value, unsigned>
+      stored; ///< new f32 states stored in `in`: read back in `out`
   bool hasMatrix = false;
 };
 Crossings findCrossings(optim::RuleOp rule);
@@ -68,8 +69,8 @@ private:
   mlir::FlatSymbolRefAttr segment;
   std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
   std::map<std::tuple<int, int, int>, mlir::Value> extents; // of this segment
-  llvm::DenseMap<mlir::Value, mlir::Value> matrix; // rule value → batch
-  llvm::DenseMap<mlir::Value, mlir::Value> back;   // rule value → what `out` reads
+  llvm::DenseMap<mlir::Value, mlir::Value> matrix;          // rule value → batch
+  llvm::DenseMap<mlir::Value, mlir::Value> back;            // rule value → what `out` reads
 };
 
 } // namespace stepc::distribute

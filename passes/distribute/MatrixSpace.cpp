@@ -12,16 +12,16 @@ using namespace stepc::distribute;
 using optim::kindOf;
 using optim::Space;
 
-/// The batch that holds a rule value in that element type. Elementwise operations are fused into one stage
-/// from the nearest values that are in memory.
+/// The batch that holds a rule value in that element type. Elementwise operations are fused into
+/// one stage from the nearest values that are in memory.
 Value GroupChain::materialize(Value value, Type element) {
   if (Value done = matrix.lookup(value))
     if (cast<ShapedType>(done.getType()).getElementType() == element)
       return done;
   StageBuilder stage(matrix, columns);
   stage.yield(value, batch(*kindOf(value.getType()), element));
-  StageOp op = stage.create(builder, loc, segment, Iteration::Blocks, Direction::ToMatrix,
-                            Layout::Blocks);
+  StageOp op =
+      stage.create(builder, loc, segment, Iteration::Blocks, Direction::ToMatrix, Layout::Blocks);
   Value result = op.getResult(0);
   // A value stored in another type is a rounded copy: never read it in place of the value.
   if (cast<ShapedType>(value.getType()).getElementType() == element)
@@ -51,8 +51,8 @@ void GroupChain::buildMatrix() {
         outs.push_back(batch(ValueKind::Rows, builder.getF32Type()));
         types.push_back(outs[1].getType());
       }
-      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(), source,
-                                                  outs, segment.getValue());
+      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(),
+                                                  source, outs, segment.getValue());
       matrix[reduce.getResult()] = created.getResults()[0];
     }
     // Elementwise operations are cloned into the stages that need them.

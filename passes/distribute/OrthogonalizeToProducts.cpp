@@ -31,8 +31,8 @@ public:
     rows = type.getDimSize(1);
     cols = type.getDimSize(2);
     small = std::min(rows, cols);
-    count = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(), Direction::ToMatrix,
-                             optim::ValueKind::Full, Layout::Blocks);
+    count = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(),
+                             Direction::ToMatrix, optim::ValueKind::Full, Layout::Blocks);
   }
 
   Value run() {
@@ -51,8 +51,8 @@ public:
 
 private:
   Value empty(int64_t r, int64_t c, Type type) {
-    return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c}, type,
-                                   ValueRange{count});
+    return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
+                                   type, ValueRange{count});
   }
 
   /// A stage over blocks of one full out.
@@ -61,9 +61,9 @@ private:
     SmallVector<Type> arguments;
     for (Value in : ins)
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
-    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(), Iteration::Blocks,
-                                   Direction::ToMatrix, Layout::Blocks, ins, ValueRange(),
-                                   ValueRange(init), Value());
+    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
+                                   Iteration::Blocks, Direction::ToMatrix, Layout::Blocks, ins,
+                                   ValueRange(), ValueRange(init), Value());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));
@@ -112,9 +112,10 @@ private:
       types.push_back(outs[1].getType());
     }
     auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
-    auto created = ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
-                                     builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
-                                     unit(transposeLhs), unit(transposeRhs), unit(symmetric), segment);
+    auto created =
+        ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
+                          builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
+                          unit(transposeLhs), unit(transposeRhs), unit(symmetric), segment);
     return created.getResults()[0];
   }
 

@@ -18,7 +18,6 @@ void stepc::distribute::buildDistributePipeline(OpPassManager &manager,
 }
 
 void stepc::distribute::registerDistributePipeline() {
-  PassPipelineRegistration<>("stepc-distribute", "decided → comm", [](OpPassManager &manager) {
-    buildDistributePipeline(manager, {});
-  });
+  PassPipelineRegistration<>("stepc-distribute", "decided → comm",
+                             [](OpPassManager &manager) { buildDistributePipeline(manager, {}); });
 }

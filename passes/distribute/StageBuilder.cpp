@@ -97,7 +97,8 @@ Value StageBuilder::scalarOf(OpBuilder &builder, Value value) {
     result = scalarOf(builder, broadcast.getSource());
   } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     auto dense = cast<SplatElementsAttr>(constant.getValue());
-    result = arith::ConstantOp::create(builder, loc, cast<TypedAttr>(dense.getSplatValue<Attribute>()));
+    result =
+        arith::ConstantOp::create(builder, loc, cast<TypedAttr>(dense.getSplatValue<Attribute>()));
   } else {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -132,8 +133,8 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
     inits.push_back(output.place);
     results.push_back(output.place.getType());
   }
-  auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration, direction, layout, ins,
-                                     written, inits, table);
+  auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration,
+                                     direction, layout, ins, written, inits, table);
   body = builder.createBlock(&stage.getBody(), {}, arguments,
                              SmallVector<Location>(arguments.size(), loc));
   for (auto [index, input] : llvm::enumerate(inputs))

@@ -23,8 +23,8 @@ ScalarColumns collectColumns(optim::RuleOp rule);
 /// Clones the f64 operations that compute `value` into the builder's block.
 mlir::Value cloneScalar(mlir::OpBuilder &builder, mlir::Value value, mlir::IRMapping &mapping);
 
-/// Builds one comm.stage from values of a rule: what is a leaf becomes an input, what leads from leaves to the
-/// outputs is cloned into the region.
+/// Builds one comm.stage from values of a rule: what is a leaf becomes an input, what leads from
+/// leaves to the outputs is cloned into the region.
 class StageBuilder {
 public:
   /// `leaves`: rule value → shards, staged tensor or batch that holds it.
@@ -37,8 +37,9 @@ public:
   void yield(mlir::Value value, mlir::Value init) { outs.push_back({value, init}); }
   bool empty() const { return writes.empty() && outs.empty(); }
 
-  comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc, mlir::FlatSymbolRefAttr segment,
-                       comm::Iteration iteration, comm::Direction direction, comm::Layout layout);
+  comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc,
+                       mlir::FlatSymbolRefAttr segment, comm::Iteration iteration,
+                       comm::Direction direction, comm::Layout layout);
 
 private:
   struct Output {

@@ -219,8 +219,9 @@ private:
       int64_t position = llvm::find(geometry.mesh.ranks, world[rank]) - geometry.mesh.ranks.begin();
       ranks[rank].flops = blocks[position] * flops;
       for (const Traveller &value : values) {
-        bool travels = strategy == plan::Strategy::Owner || (strategy == plan::Strategy::Gather &&
-                                                             value.direction == plan::Direction::ToMatrix);
+        bool travels =
+            strategy == plan::Strategy::Owner ||
+            (strategy == plan::Strategy::Gather && value.direction == plan::Direction::ToMatrix);
         if (!travels)
           continue;
         plan::Table table;
@@ -269,8 +270,9 @@ private:
     bool anything = false;
     for (size_t i = 0; i < first.size(); ++i) {
       pattern += i ? "." : "";
-      pattern += equal[i] ? first[i].str()
-                          : (first[i].take_front(prefix[i]) + "*" + first[i].take_back(suffix[i])).str();
+      pattern += equal[i]
+                     ? first[i].str()
+                     : (first[i].take_front(prefix[i]) + "*" + first[i].take_back(suffix[i])).str();
       anything |= equal[i] || prefix[i] + suffix[i] > 0;
     }
     return anything ? pattern : names[0] + ", …";
@@ -301,7 +303,8 @@ private:
     out.gradientType = plan::name(group.gradientType);
     out.placements = optim::describe(op.getExemplar().getPlacements());
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
-    out.waves = llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });
+    out.waves =
+        llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });
 
     // The chosen one: the program's own messages, on the ranks of the group's mesh.
     std::vector<int64_t> blocks = computed(geometry, group.strategy, group.owners);
@@ -312,19 +315,23 @@ private:
       report.ranks[rank].flops += costs[index][rank].flops;
       ranks.push_back(costs[index][rank]);
     }
-    out.strategies.push_back({group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
+    out.strategies.push_back(
+        {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (group.strategy == plan::Strategy::Elementwise)
       return;
     std::vector<Traveller> values = travellers(rule);
-    for (plan::Strategy other : {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
+    for (plan::Strategy other :
+         {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
       if (other == group.strategy)
         continue;
-      if (other == plan::Strategy::Local && !geometry::blocksAreWhole(geometry.group, geometry.mesh)) {
+      if (other == plan::Strategy::Local &&
+          !geometry::blocksAreWhole(geometry.group, geometry.mesh)) {
         out.strategies.push_back({other, false, "not legal: placements cut blocks", std::nullopt});
         continue;
       }
       out.strategies.push_back(
-          {other, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index]))});
+          {other, false, "",
+           summarize(model(group, geometry, values, other, flopsPerBlock[index]))});
     }
   }
 

@@ -55,8 +55,8 @@ struct Report {
   int64_t workspace = 0, limit = 0, exchanges = 0, parameters = 0;
   std::vector<plan::Mesh> meshes;
   std::vector<GroupReport> groups;
-  std::vector<int64_t> world;   ///< global ranks
-  std::vector<RankCost> ranks;  ///< per rank of the world
+  std::vector<int64_t> world;  ///< global ranks
+  std::vector<RankCost> ranks; ///< per rank of the world
 };
 
 /// The report of a module at level scheduled; an error if it is at another.

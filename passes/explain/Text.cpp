@@ -99,8 +99,12 @@ std::string scaled(double value, double base, llvm::ArrayRef<const char *> units
   return text;
 }
 
-std::string bytes(int64_t value) { return scaled(double(value), 1024, {" B", " KiB", " MiB", " GiB", " TiB"}); }
-std::string flops(int64_t value) { return scaled(double(value), 1000, {"", " k", " M", " G", " T", " P"}); }
+std::string bytes(int64_t value) {
+  return scaled(double(value), 1024, {" B", " KiB", " MiB", " GiB", " TiB"});
+}
+std::string flops(int64_t value) {
+  return scaled(double(value), 1000, {"", " k", " M", " G", " T", " P"});
+}
 std::string count(int64_t value) { return std::to_string(value); }
 
 std::string range(Range value, std::string (*spell)(int64_t)) {
@@ -117,7 +121,10 @@ std::string fixed(double value) {
 std::string shapeOf(const GroupReport &group) {
   std::string text;
   for (auto [axis, size] : llvm::enumerate(group.shape))
-    text += (axis == 0 ? "" : int64_t(axis) == group.batchAxes ? " × " : "×") + std::to_string(size);
+    text += (axis == 0                          ? ""
+             : int64_t(axis) == group.batchAxes ? " × "
+                                                : "×") +
+            std::to_string(size);
   return text.empty() ? "scalar" : text;
 }
 
@@ -141,13 +148,15 @@ std::string explain::toText(const Report &report) {
 
   Table groups({"group", "parameters", "count", "shape", "type", "placements", "route"}, "<<><<<<");
   for (const GroupReport &group : report.groups)
-    groups.add({group.name, cut(group.pattern, 40), count(int64_t(group.parameters.size())), shapeOf(group),
+    groups.add({group.name, cut(group.pattern, 40), count(int64_t(group.parameters.size())),
+                shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 group.placements, llvm::join(group.routes, ", ")});
   groups.print(os);
 
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
-  Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "waves", "why"}, "<<>>>>><");
+  Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "waves", "why"},
+              "<<>>>>><");
   for (const GroupReport &group : report.groups)
     for (const Alternative &item : group.strategies) {
       std::string name = (item.chosen ? "* " : "  ") + std::string(plan::name(item.strategy));
@@ -158,18 +167,19 @@ std::string explain::toText(const Report &report) {
       }
       const Cost &cost = *item.cost;
       bool computes = cost.flops.most > 0;
-      costs.add({label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
-                 computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
-                 item.chosen && item.strategy != plan::Strategy::Elementwise ? count(group.waves) : "",
-                 item.why});
+      costs.add(
+          {label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
+           computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
+           item.chosen && item.strategy != plan::Strategy::Elementwise ? count(group.waves) : "",
+           item.why});
     }
   costs.print(os);
 
   Cost total = summarize(report.ranks);
   os << "\nIn all each rank sends " << range(total.bytesSent, bytes) << " in "
-     << range(total.messagesSent, count) << " messages and receives " << range(total.bytesReceived, bytes)
-     << " in " << range(total.messagesReceived, count) << ", in " << plural(report.exchanges, "exchange")
-     << ".\n";
+     << range(total.messagesSent, count) << " messages and receives "
+     << range(total.bytesReceived, bytes) << " in " << range(total.messagesReceived, count)
+     << ", in " << plural(report.exchanges, "exchange") << ".\n";
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
        << " times the mean.\n";
@@ -185,7 +195,9 @@ std::string explain::toText(const Report &report) {
 //===----------------------------------------------------------------------===//
 
 static llvm::json::Object toJson(const Cost &cost) {
-  auto range = [](Range value) { return llvm::json::Object{{"min", value.least}, {"max", value.most}}; };
+  auto range = [](Range value) {
+    return llvm::json::Object{{"min", value.least}, {"max", value.most}};
+  };
   return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},
                             {"messages_sent", range(cost.messagesSent)},
                             {"bytes_received", range(cost.bytesReceived)},
@@ -253,6 +265,7 @@ std::string explain::toJson(const Report &report) {
   if (report.limit > 0)
     object["workspace_limit"] = report.limit;
   std::string text;
-  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(object))) << '\n';
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(object)))
+                                 << '\n';
   return text;
 }

@@ -13,7 +13,8 @@ namespace stepc::kernels {
 
 Operation *ElementwiseBody::illegal() {
   for (Operation &op : body.without_terminator())
-    if (op.getNumRegions() || !(isa<arith::ConstantOp>(op) || OpTrait::hasElementwiseMappableTraits(&op)))
+    if (op.getNumRegions() ||
+        !(isa<arith::ConstantOp>(op) || OpTrait::hasElementwiseMappableTraits(&op)))
       return &op;
   return nullptr;
 }
@@ -26,7 +27,8 @@ void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArgu
       builder.clone(op, uniform);
 }
 
-SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments, int64_t width) {
+SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments,
+                                         int64_t width) {
   auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
   IRMapping values;
   for (auto [index, value] : llvm::enumerate(arguments))

@@ -75,7 +75,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     KernelBuilder b(&getContext(), module.getLoc());
     b.setInsertionPointToStart(module.getBody());
     auto global = [&](StringRef name, Type type, Attribute value) {
-      auto op = LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::External, name, value);
+      auto op = LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::External,
+                                       name, value);
       op.setVisibility_(LLVM::Visibility::Hidden);
     };
     std::vector<uint8_t> bytes = plan::serialize(*plan);
@@ -87,7 +88,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     // The one symbol that users see. What it calls is hidden, so each library answers for itself.
     auto library = declare(module, kLibrary, b.pointer, {});
     b.setInsertionPointToEnd(module.getBody());
-    auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan->name), LLVM::LLVMFunctionType::get(b.pointer, {}));
+    auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan->name),
+                                          LLVM::LLVMFunctionType::get(b.pointer, {}));
     b.setInsertionPointToStart(entry.addEntryBlock(b));
     Value table = LLVM::CallOp::create(b, b.loc, library, ValueRange{}).getResult();
     LLVM::ReturnOp::create(b, b.loc, table);

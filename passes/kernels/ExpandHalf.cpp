@@ -11,14 +11,17 @@ namespace {
 struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::ExtFOp op, PatternRewriter &rewriter) const override {
-    if (!getElementTypeOrSelf(op.getIn().getType()).isF16() || !getElementTypeOrSelf(op.getType()).isF32())
+    if (!getElementTypeOrSelf(op.getIn().getType()).isF16() ||
+        !getElementTypeOrSelf(op.getType()).isF32())
       return rewriter.notifyMatchFailure(op, "not from f16 to f32");
     Bits x{rewriter, op.getLoc(), op.getType()};
-    Value half = arith::BitcastOp::create(rewriter, op.getLoc(), x.withElement(rewriter.getI16Type()), op.getIn());
+    Value half = arith::BitcastOp::create(rewriter, op.getLoc(),
+                                          x.withElement(rewriter.getI16Type()), op.getIn());
     half = arith::ExtUIOp::create(rewriter, op.getLoc(), x.i32(), half);
     Value sign = x.left(x.both(half, 0x8000), 16), magnitude = x.left(x.both(half, 0x7fff), 13);
     // As a float the magnitude is 2^112 too small, also where it is denormal: the product is exact.
-    Value scaled = arith::MulFOp::create(rewriter, op.getLoc(), x.real(magnitude), x.real(x.number(0x77800000)));
+    Value scaled = arith::MulFOp::create(rewriter, op.getLoc(), x.real(magnitude),
+                                         x.real(x.number(0x77800000)));
     // Infinity and NaN: exponent of all ones, payload moved; a signalling NaN becomes quiet.
     Value special = x.either(magnitude, x.number(0x7f800000));
     Value isNumber = x.less(magnitude, (0x7c00 << 13) + 1);
@@ -32,7 +35,8 @@ struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
 struct ExpandTruncate : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(arith::TruncFOp op, PatternRewriter &rewriter) const override {
-    if (!getElementTypeOrSelf(op.getType()).isF16() || !getElementTypeOrSelf(op.getIn().getType()).isF32())
+    if (!getElementTypeOrSelf(op.getType()).isF16() ||
+        !getElementTypeOrSelf(op.getIn().getType()).isF32())
       return rewriter.notifyMatchFailure(op, "not from f32 to f16");
     Bits x{rewriter, op.getLoc(), op.getIn().getType()};
     Value bits = x.bits(op.getIn());
@@ -50,7 +54,8 @@ struct ExpandTruncate : OpRewritePattern<arith::TruncFOp> {
     result = x.choose(x.less(magnitude, 0x47800000), result, infinite);
     result = x.choose(x.less(magnitude, 0x7f800001), result, nan);
     result = x.either(result, sign);
-    result = arith::TruncIOp::create(rewriter, op.getLoc(), x.withElement(rewriter.getI16Type()), result);
+    result = arith::TruncIOp::create(rewriter, op.getLoc(), x.withElement(rewriter.getI16Type()),
+                                     result);
     rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, op.getType(), result);
     return success();
   }

@@ -34,15 +34,19 @@ WalkResult check(Operation *op) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
     return WalkResult::advance();
   if (isa<math::MathDialect>(op->getDialect()) && llvm::any_of(op->getResultTypes(), isF32) &&
-      !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp, math::CeilOp>(op)) {
+      !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp, math::CeilOp>(
+          op)) {
     op->emitOpError("expected a function of f32 with one sequence for vectors and scalars");
     return WalkResult::interrupt();
   }
-  bool small = llvm::any_of(op->getOperandTypes(), isSmall) || llvm::any_of(op->getResultTypes(), isSmall);
+  bool small =
+      llvm::any_of(op->getOperandTypes(), isSmall) || llvm::any_of(op->getResultTypes(), isSmall);
   bool moves = isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp>(op);
-  bool converts = isa<arith::ExtFOp, arith::TruncFOp>(op) && // of f16, where the chip can: bf16 is gone
-                  llvm::none_of(op->getOperandTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); }) &&
-                  llvm::none_of(op->getResultTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); });
+  bool converts =
+      isa<arith::ExtFOp, arith::TruncFOp>(op) && // of f16, where the chip can: bf16 is gone
+      llvm::none_of(op->getOperandTypes(),
+                    [](Type t) { return getElementTypeOrSelf(t).isBF16(); }) &&
+      llvm::none_of(op->getResultTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); });
   if (small && !moves && !converts) {
     op->emitOpError("expected arithmetic in f32 or f64, found ") << op->getOperandTypes().front();
     return WalkResult::interrupt();
@@ -54,7 +58,8 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
   LogicalResult run(ModuleOp module) {
     auto chip = module->getAttrOfType<StringAttr>(kChipAttr);
     if (!chip)
-      return module.emitError("expected the attribute ") << kChipAttr << " on the module, found none";
+      return module.emitError("expected the attribute ")
+             << kChipAttr << " on the module, found none";
     llvm::Expected<TargetShape> shape = shapeOfChip(chip);
     if (!shape)
       return module.emitError(llvm::toString(shape.takeError()));

@@ -61,7 +61,9 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
     if (exponent && *exponent == std::trunc(*exponent) && std::abs(*exponent) <= kMostProducts) {
       Value one = constant(rewriter, loc, op.getType(), 1.0), result = one;
       int count = int(std::abs(*exponent));
-      auto product = [&](Value a, Value b) { return arith::MulFOp::create(rewriter, loc, a, b).getResult(); };
+      auto product = [&](Value a, Value b) {
+        return arith::MulFOp::create(rewriter, loc, a, b).getResult();
+      };
       if (count == 1)
         result = base;
       else if (count == 2 || count == 3)
@@ -94,7 +96,6 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
     rewriter.replaceOp(op, result);
     return success();
   }
-
 };
 
 } // namespace

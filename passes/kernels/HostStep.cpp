@@ -63,10 +63,11 @@ LogicalResult HostStep::lowerOp(Operation *op) {
       .Case([&](optim::ProductOp op) { return lowerBatch(op, emitProduct); })
       .Case([&](optim::BlockReduceOp op) { return lowerBatch(op, emitBlockReduce); })
       // Handles and sizes: their users ask for what they need.
-      .Case<comm::WorldOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, memref::CastOp, arith::ConstantOp,
-            func::ReturnOp>([](Operation *) { return success(); })
+      .Case<comm::WorldOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, memref::CastOp,
+            arith::ConstantOp, func::ReturnOp>([](Operation *) { return success(); })
       .Default([](Operation *op) {
-        return op->emitOpError("expected operations of a scheduled program, this one has no kernel");
+        return op->emitOpError(
+            "expected operations of a scheduled program, this one has no kernel");
       });
 }
 
@@ -114,7 +115,8 @@ FailureOr<int64_t> HostStep::stateOf(comm::ShardsOp op) {
   for (auto [index, state] : llvm::enumerate(rule.states))
     if (state.name == *op.getState())
       return int64_t(index);
-  return op.emitOpError("expected a state of rule '") << rule.name << "', found '" << *op.getState() << "'";
+  return op.emitOpError("expected a state of rule '")
+         << rule.name << "', found '" << *op.getState() << "'";
 }
 
 FailureOr<Value> HostStep::pointerOf(Value value) {
@@ -132,13 +134,17 @@ FailureOr<Value> HostStep::pointerOf(Value value) {
   }
   auto shards = value.getDefiningOp<comm::ShardsOp>();
   if (!shards) {
-    emitError(value.getLoc()) << "expected a buffer of the workspace or shards, found " << value.getType();
+    emitError(value.getLoc()) << "expected a buffer of the workspace or shards, found "
+                              << value.getType();
     return failure();
   }
   switch (shards.getKind()) {
-  case comm::ShardsKind::Parameter: return lookUp("stepc_rt_parameters", {}, 0);
-  case comm::ShardsKind::Gradient: return lookUp("stepc_rt_gradients", {}, 0);
-  case comm::ShardsKind::State: break;
+  case comm::ShardsKind::Parameter:
+    return lookUp("stepc_rt_parameters", {}, 0);
+  case comm::ShardsKind::Gradient:
+    return lookUp("stepc_rt_gradients", {}, 0);
+  case comm::ShardsKind::State:
+    break;
   }
   FailureOr<int64_t> state = stateOf(shards);
   if (failed(state))
@@ -175,18 +181,24 @@ int64_t HostStep::firstParameter(FlatSymbolRefAttr group) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-void HostStep::launch(plan::LaunchKind kind, LLVM::LLVMFuncOp kernel, ValueRange arguments, int64_t index,
-                      int64_t itemsPerBlock) {
+void HostStep::launch(plan::LaunchKind kind, LLVM::LLVMFuncOp kernel, ValueRange arguments,
+                      int64_t index, int64_t itemsPerBlock) {
   Type none = LLVM::LLVMVoidType::get(b.getContext());
-  SmallVector<Value> operands = {kernelAddress(kernel), fill(pointers, b.pointer, arguments), b.constant(index)};
+  SmallVector<Value> operands = {kernelAddress(kernel), fill(pointers, b.pointer, arguments),
+                                 b.constant(index)};
   switch (kind) {
-  case plan::LaunchKind::Chunks: call("stepc_rt_launch_chunks", none, operands); break;
-  case plan::LaunchKind::Group: call("stepc_rt_launch_group", none, operands); break;
+  case plan::LaunchKind::Chunks:
+    call("stepc_rt_launch_chunks", none, operands);
+    break;
+  case plan::LaunchKind::Group:
+    call("stepc_rt_launch_group", none, operands);
+    break;
   case plan::LaunchKind::Blocks:
     operands.push_back(b.constant(itemsPerBlock));
     call("stepc_rt_launch_blocks", none, operands);
     break;
-  case plan::LaunchKind::Copy: llvm_unreachable("copies are no kernels");
+  case plan::LaunchKind::Copy:
+    llvm_unreachable("copies are no kernels");
   }
   program.plan.launches.push_back({kind, index, itemsPerBlock});
 }
@@ -205,7 +217,8 @@ LogicalResult HostStep::lowerStage(comm::StageOp op) {
       continue;
     }
     if (argument.kind == KernelArgument::BlockRows) {
-      arguments.push_back(LLVM::IntToPtrOp::create(b, b.loc, b.pointer, b.constant(group.getRows())));
+      arguments.push_back(
+          LLVM::IntToPtrOp::create(b, b.loc, b.pointer, b.constant(group.getRows())));
       continue;
     }
     FailureOr<Value> base = pointerOf(argument.value);
@@ -229,8 +242,8 @@ LogicalResult HostStep::lowerScalars(comm::ScalarsOp op) {
     return failure();
   constexpr int64_t kRecordWords = 8; // stepc_parameter_record
   Value records = lookUp("stepc_rt_records", {}, 0);
-  Value first = b.address(records, b.getI64Type(),
-                          number(firstParameter(op.getGroupAttr()) * kRecordWords));
+  Value first =
+      b.address(records, b.getI64Type(), number(firstParameter(op.getGroupAttr()) * kRecordWords));
   launch(plan::LaunchKind::Group, *kernel, {first, *table},
          ProgramPlan::find(program.groups, op.getGroupAttr()));
   return success();
@@ -256,8 +269,9 @@ template <typename Op, typename Emit> LogicalResult HostStep::lowerBatch(Op op, 
 LogicalResult HostStep::lowerCopy(comm::CopyOp op) {
   Value null = LLVM::ZeroOp::create(b, b.loc, b.pointer), from = null, to = null;
   int64_t state = 0; // looked at only where a side is shards
-  for (auto [value, pointer] : {std::pair(op.getSource(), &from),
-                                std::pair(op.getTarget() ? Value(op.getTarget()) : op.getInit(), &to)}) {
+  for (auto [value, pointer] :
+       {std::pair(op.getSource(), &from),
+        std::pair(op.getTarget() ? Value(op.getTarget()) : op.getInit(), &to)}) {
     if (auto shards = value.getDefiningOp<comm::ShardsOp>()) {
       FailureOr<int64_t> index = stateOf(shards);
       if (failed(index))
@@ -271,7 +285,8 @@ LogicalResult HostStep::lowerCopy(comm::CopyOp op) {
     *pointer = *base;
   }
   int64_t table = program.table(op);
-  call("stepc_rt_copy", LLVM::LLVMVoidType::get(b.getContext()), {b.constant(table), from, to, b.constant(state)});
+  call("stepc_rt_copy", LLVM::LLVMVoidType::get(b.getContext()),
+       {b.constant(table), from, to, b.constant(state)});
   program.plan.launches.push_back({plan::LaunchKind::Copy, table, 1});
   return success();
 }
@@ -284,7 +299,8 @@ LogicalResult HostStep::lowerStart(comm::StartOp op) {
   SmallVector<Value> numbers, sent, received;
   for (int64_t table : program.tables.lookup(op))
     numbers.push_back(b.constant(table));
-  for (auto [values, list] : {std::pair(op.getSends(), &sent), std::pair(op.getReceives(), &received)})
+  for (auto [values, list] :
+       {std::pair(op.getSends(), &sent), std::pair(op.getReceives(), &received)})
     for (Value value : values) {
       FailureOr<Value> base = pointerOf(value);
       if (failed(base))
@@ -292,8 +308,9 @@ LogicalResult HostStep::lowerStart(comm::StartOp op) {
       list->push_back(*base);
     }
   call("stepc_rt_exchange_start", LLVM::LLVMVoidType::get(b.getContext()),
-       {b.constant(op.getOrder()), b.constant(int64_t(numbers.size())), fill(tables, b.getI64Type(), numbers),
-        fill(sends, b.pointer, sent), fill(receives, b.pointer, received)});
+       {b.constant(op.getOrder()), b.constant(int64_t(numbers.size())),
+        fill(tables, b.getI64Type(), numbers), fill(sends, b.pointer, sent),
+        fill(receives, b.pointer, received)});
   return success();
 }
 
@@ -301,7 +318,8 @@ LogicalResult HostStep::lowerWait(comm::WaitOp op) {
   auto start = op.getToken().getDefiningOp<comm::StartOp>();
   if (!start)
     return op.emitOpError("expected the token of a comm.start, found ") << op.getToken();
-  call("stepc_rt_exchange_wait", LLVM::LLVMVoidType::get(b.getContext()), b.constant(start.getOrder()));
+  call("stepc_rt_exchange_wait", LLVM::LLVMVoidType::get(b.getContext()),
+       b.constant(start.getOrder()));
   // What would come next reads what did not arrive.
   Value failed = call("stepc_rt_failed", b.getI32Type(), {});
   Value isFailed = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, failed,

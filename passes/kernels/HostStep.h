@@ -26,8 +26,8 @@ private:
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   template <typename Op, typename Emit> mlir::LogicalResult lowerBatch(Op op, Emit emit);
 
-  /// A number that grows with the parameters, read from a table: as constants in the code, such numbers
-  /// would make its size depend on them.
+  /// A number that grows with the parameters, read from a table: as constants in the code, such
+  /// numbers would make its size depend on them.
   mlir::Value number(int64_t value);
   /// The table of these numbers.
   void writeNumbers();

@@ -11,9 +11,9 @@ namespace stepc::kernels {
 
 LLVM::LLVMFuncOp beginKernel(ModuleOp module, StringRef name, KernelBuilder &builder) {
   builder.setInsertionPointToEnd(module.getBody());
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(builder.getContext()),
-      {builder.pointer, builder.getI64Type(), builder.getI64Type()});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                  {builder.pointer, builder.getI64Type(), builder.getI64Type()});
   auto kernel =
       LLVM::LLVMFuncOp::create(builder, builder.loc, name, type, LLVM::Linkage::Internal, true);
   builder.setInsertionPointToStart(kernel.addEntryBlock(builder));

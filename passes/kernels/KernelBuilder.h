@@ -26,8 +26,12 @@ public:
   mlir::Value constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(*this, loc, value, 64);
   }
-  mlir::Value add(mlir::Value a, mlir::Value b) { return mlir::arith::AddIOp::create(*this, loc, a, b); }
-  mlir::Value mul(mlir::Value a, mlir::Value b) { return mlir::arith::MulIOp::create(*this, loc, a, b); }
+  mlir::Value add(mlir::Value a, mlir::Value b) {
+    return mlir::arith::AddIOp::create(*this, loc, a, b);
+  }
+  mlir::Value mul(mlir::Value a, mlir::Value b) {
+    return mlir::arith::MulIOp::create(*this, loc, a, b);
+  }
 
   /// The address of element `index` of an array of `element` at `base`.
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value index) {
@@ -60,7 +64,8 @@ public:
 
 /// Begins `llvm.func internal @name(!llvm.ptr, i64, i64)` at the module's end, with its return;
 /// the builder stands before that.
-mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name, KernelBuilder &builder);
+mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name,
+                                   KernelBuilder &builder);
 
 /// The runtime's function `name`, declared when it is not yet.
 mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,

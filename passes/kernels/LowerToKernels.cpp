@@ -20,20 +20,24 @@ struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
     // Levels before this one may have looked at the chip: it is one for the whole program.
     auto known = module->getAttrOfType<StringAttr>(kChipAttr);
     llvm::Expected<std::string> chip =
-        known && target.empty() ? known.str() : chipOfTarget(target.empty() ? "cpu" : StringRef(target));
+        known && target.empty() ? known.str()
+                                : chipOfTarget(target.empty() ? "cpu" : StringRef(target));
     if (!chip)
       return module.emitError(llvm::toString(chip.takeError()));
     if (known && known.getValue() != *chip)
       return module.emitError("expected the chip that the module was made for, '")
-             << known.getValue() << "', found target '" << target << "', which is '" << *chip << "'";
+             << known.getValue() << "', found target '" << target << "', which is '" << *chip
+             << "'";
     llvm::Expected<TargetShape> shape = shapeOfChip(*chip);
     if (!shape)
       return module.emitError(llvm::toString(shape.takeError()));
     auto step = module.lookupSymbol<func::FuncOp>("step");
     if (!step || step.isExternal() || !step.getBody().hasOneBlock())
-      return module.emitError("expected a scheduled program, found no func.func @step of one block");
+      return module.emitError(
+          "expected a scheduled program, found no func.func @step of one block");
     if (!step->hasAttr(comm::kArenaAttr))
-      return step.emitOpError("expected the attribute ") << comm::kArenaAttr << ", which scheduling sets";
+      return step.emitOpError("expected the attribute ")
+             << comm::kArenaAttr << ", which scheduling sets";
     FailureOr<ProgramPlan> program = planFromModule(module);
     if (failed(program))
       return failure();

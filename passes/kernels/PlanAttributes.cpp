@@ -19,7 +19,9 @@ class Fields {
 public:
   explicit Fields(MLIRContext *context) : builder(context) {}
   void text(StringRef name, StringRef value) { add(name, builder.getStringAttr(value)); }
-  void symbol(StringRef name, StringRef value) { add(name, FlatSymbolRefAttr::get(builder.getContext(), value)); }
+  void symbol(StringRef name, StringRef value) {
+    add(name, FlatSymbolRefAttr::get(builder.getContext(), value));
+  }
   void number(StringRef name, int64_t value, int64_t usual) {
     if (value != usual)
       add(name, builder.getI64IntegerAttr(value));
@@ -35,7 +37,8 @@ private:
 /// Reads a dictionary back; the first thing that is not as expected is kept in `error`.
 class Reader {
 public:
-  Reader(Attribute attribute, std::string &error) : fields(dyn_cast<DictionaryAttr>(attribute)), error(error) {
+  Reader(Attribute attribute, std::string &error)
+      : fields(dyn_cast<DictionaryAttr>(attribute)), error(error) {
     if (!fields)
       fail("a dictionary");
   }
@@ -105,10 +108,14 @@ plan::Table readTable(Reader reader, const ProgramPlan &program) {
   table.segment = reader.symbol("segment", program.segments, -1);
   if (table.segment < 0)
     reader.fail("a segment");
-  table.direction = plan::Direction(reader.keyword("direction", [](StringRef s) { return comm::symbolizeDirection(s); }));
-  table.value = plan::ValueKind(reader.keyword("value", [](StringRef s) { return optim::symbolizeValueKind(s); }));
-  table.from = plan::Layout(reader.keyword("from", [](StringRef s) { return comm::symbolizeLayout(s); }));
-  table.to = plan::Layout(reader.keyword("to", [](StringRef s) { return comm::symbolizeLayout(s); }));
+  table.direction = plan::Direction(
+      reader.keyword("direction", [](StringRef s) { return comm::symbolizeDirection(s); }));
+  table.value = plan::ValueKind(
+      reader.keyword("value", [](StringRef s) { return optim::symbolizeValueKind(s); }));
+  table.from =
+      plan::Layout(reader.keyword("from", [](StringRef s) { return comm::symbolizeLayout(s); }));
+  table.to =
+      plan::Layout(reader.keyword("to", [](StringRef s) { return comm::symbolizeLayout(s); }));
   table.receiveSegment = reader.symbol("receive_segment", program.segments, -1);
   table.elementBytes = reader.number("element_bytes", 0);
   return table;
@@ -148,7 +155,8 @@ FailureOr<plan::Plan> planOfKernels(ModuleOp module) {
   auto list = [&](StringRef name) { return step->getAttrOfType<ArrayAttr>(name); };
   for (StringRef name : {kTables, kExchanges, kLaunches})
     if (!list(name))
-      return step->emitError("expected the attribute ") << name << " on the step function, found none";
+      return step->emitError("expected the attribute ")
+             << name << " on the step function, found none";
 
   std::string error;
   for (Attribute attribute : list(kTables))
@@ -162,11 +170,12 @@ FailureOr<plan::Plan> planOfKernels(ModuleOp module) {
   }
   for (Attribute attribute : list(kLaunches)) {
     Reader reader(attribute, error);
-    plan.launches.push_back({plan::LaunchKind(reader.word("kind", kLaunchKinds)), reader.number("index", -1),
-                             reader.number("items_per_block", 1)});
+    plan.launches.push_back({plan::LaunchKind(reader.word("kind", kLaunchKinds)),
+                             reader.number("index", -1), reader.number("items_per_block", 1)});
   }
   if (!error.empty())
-    return step->emitError("expected ") << error << " in the program's tables, exchanges and launches";
+    return step->emitError("expected ")
+           << error << " in the program's tables, exchanges and launches";
   if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
     plan.chip = chip.str();
   return std::move(plan);

@@ -43,15 +43,10 @@ struct Operand {
   bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
 };
 
-Type elementOf(Value value) {
-  if (auto shards = dyn_cast<comm::ShardsType>(value.getType()))
-    return shards.getElementType();
-  return cast<ShapedType>(value.getType()).getElementType();
-}
-
 /// 16-bit floats travel as integers: a chip's own conversions may flush denormals.
 Type storageOf(Type element) {
-  return element.isF32() ? element : IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
+  return element.isF32() ? element
+                         : IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
 }
 
 Type widen(Type type, int64_t width) { return width ? VectorType::get(width, type) : type; }
@@ -91,7 +86,8 @@ private:
   FailureOr<Place> placeOf(Value value);
   LogicalResult checkExtents();
   Value field(Value chunk, size_t offset) {
-    return b.load(b.getI64Type(), b.address(chunk, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
+    return b.load(b.getI64Type(),
+                  b.address(chunk, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
   }
   void emitChunk(Value chunk, ArrayRef<Value> bases);
   void emitRows(Value rows, Value cols, bool storeOuts);
@@ -103,7 +99,7 @@ private:
   ElementwiseBody body;
   SmallVector<Operand> reads, writes; // writes: shards, then outs
   SmallVector<Value> distinct;
-  bool flat = false;                  // a block's chunk is one run of elements
+  bool flat = false; // a block's chunk is one run of elements
   Value scalars, blockRows;
 };
 
@@ -146,7 +142,8 @@ LogicalResult StageEmitter::checkExtents() {
 
 LogicalResult StageEmitter::classify() {
   if (Operation *illegal = body.illegal()) {
-    auto error = op.emitOpError("expected elementwise operations only, found ") << illegal->getName();
+    auto error = op.emitOpError("expected elementwise operations only, found ")
+                 << illegal->getName();
     error.attachNote(illegal->getLoc()) << "this operation";
     return error;
   }
@@ -171,9 +168,11 @@ LogicalResult StageEmitter::classify() {
   for (const Operand &out : writes)
     if (out.place != Place::Shards && out.place != Place::Staged)
       return op.emitOpError("expected outs of one shape");
-  // Chunks of blocks hold whole rows, so they are one run where nothing depends on the row or column.
-  flat = op.getIteration() == comm::Iteration::Blocks &&
-         llvm::all_of(reads, [](const Operand &o) { return o.place == Place::Staged || o.place == Place::Slot; });
+  // Chunks of blocks hold whole rows, so they are one run where nothing depends on the row or
+  // column.
+  flat = op.getIteration() == comm::Iteration::Blocks && llvm::all_of(reads, [](const Operand &o) {
+           return o.place == Place::Staged || o.place == Place::Slot;
+         });
   return success();
 }
 
@@ -198,12 +197,18 @@ void StageEmitter::emit(LLVM::LLVMFuncOp kernel, ArrayRef<KernelArgument> argume
   for (auto [index, argument] : llvm::enumerate(arguments)) {
     Value value = b.argument(kernel.getArgument(0), index);
     switch (argument.kind) {
-    case KernelArgument::Chunks: chunks = value; break;
-    case KernelArgument::Scalars: scalars = value; break;
+    case KernelArgument::Chunks:
+      chunks = value;
+      break;
+    case KernelArgument::Scalars:
+      scalars = value;
+      break;
     case KernelArgument::BlockRows:
       blockRows = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), value);
       break;
-    case KernelArgument::Operand: bases.push_back(value); break;
+    case KernelArgument::Operand:
+      bases.push_back(value);
+      break;
     }
   }
   constexpr int64_t kFields = sizeof(stepc_chunk) / sizeof(int64_t);
@@ -245,12 +250,16 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
         offset = staged;
         operand.stride = stagedStride;
         break;
-      case Place::Slot: offset = slot; break;
+      case Place::Slot:
+        offset = slot;
+        break;
       case Place::Row:
         offset = b.add(b.mul(slot, blockRows), firstRow);
         operand.stride = b.constant(1);
         break;
-      case Place::Column: offset = b.mul(slot, stagedStride); break;
+      case Place::Column:
+        offset = b.mul(slot, stagedStride);
+        break;
       }
       operand.base = b.address(base, storageOf(operand.element), offset);
       if (operand.place == Place::Slot)
@@ -286,7 +295,8 @@ void StageEmitter::emitRows(Value rows, Value cols, bool storeOuts) {
     for (Operand &operand : reads)
       if (operand.place == Place::Row)
         operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
-    b.loop(zero, whole, kWidth, [&](Value column) { emitElements(row, column, kWidth, storeOuts); });
+    b.loop(zero, whole, kWidth,
+           [&](Value column) { emitElements(row, column, kWidth, storeOuts); });
     b.loop(whole, cols, 1, [&](Value column) { emitElements(row, column, 0, storeOuts); });
   });
 }
@@ -307,7 +317,8 @@ void StageEmitter::emitElements(Value row, Value column, int64_t width, bool sto
     if (operand.alongColumns())
       values.push_back(loadElements(b, operand.element, at(operand, row, column), width));
     else if (width)
-      values.push_back(vector::BroadcastOp::create(b, b.loc, widen(operand.element, width), operand.single));
+      values.push_back(
+          vector::BroadcastOp::create(b, b.loc, widen(operand.element, width), operand.single));
     else
       values.push_back(operand.single);
   }
@@ -317,44 +328,7 @@ void StageEmitter::emitElements(Value row, Value column, int64_t width, bool sto
       storeElements(b, operand.element, results[index], at(operand, row, column), width);
 }
 
-/// "Muon_in_f32_bf16": rule, stage, and the types in the order of their first use.
-std::string nameOf(comm::StageOp op) {
-  auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(op, op.getSegmentAttr());
-  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, segment.getGroupAttr());
-  bool blocks = op.getIteration() == comm::Iteration::Blocks;
-  StringRef stage = blocks                                                   ? "blocks"
-                    : op.getLayout() == comm::Layout::None                   ? "elementwise"
-                    : op.getDirection() == comm::Direction::ToMatrix         ? "in"
-                                                                             : "out";
-  std::string name = (group.getRule() + "_" + stage).str();
-  SmallVector<Type> types;
-  for (auto values : {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})
-    for (Value value : values)
-      if (!llvm::is_contained(types, elementOf(value)))
-        types.push_back(elementOf(value));
-  llvm::raw_string_ostream os(name);
-  for (Type type : types)
-    os << '_' << type;
-  return name;
-}
-
 } // namespace
-
-FailureOr<LLVM::LLVMFuncOp>
-KernelCache::get(const std::string &key, std::string name, Location loc,
-                 llvm::function_ref<LogicalResult(KernelBuilder &, LLVM::LLVMFuncOp)> emit) {
-  LLVM::LLVMFuncOp &kernel = kernels[key];
-  if (kernel)
-    return kernel;
-  std::string unique = name;
-  for (int64_t copy = 1; module.lookupSymbol(unique); ++copy)
-    unique = name + "_" + std::to_string(copy);
-  KernelBuilder builder(module.getContext(), loc);
-  kernel = beginKernel(module, unique, builder);
-  if (failed(emit(builder, kernel)))
-    return failure();
-  return kernel;
-}
 
 FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
   KernelBuilder unused(op.getContext(), op.getLoc());
@@ -370,7 +344,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
   for (Value value : probe.distinctOperands())
     result.arguments.push_back({KernelArgument::Operand, value});
 
-  std::string name = nameOf(op), key = name + probe.signature() + fingerprint(op.getBody());
+  std::string name = kernelName(op), key = name + probe.signature() + fingerprint(op.getBody());
   auto kernel = get(key, name, op.getLoc(), [&](KernelBuilder &b, LLVM::LLVMFuncOp function) {
     StageEmitter emitter(op, b);
     if (failed(emitter.classify()))

@@ -26,6 +26,12 @@ struct StageKernel {
   llvm::SmallVector<KernelArgument> arguments;
 };
 
+/// The element type of a buffer or of shards.
+mlir::Type elementOf(mlir::Value value);
+
+/// "Muon_in_f32_bf16": rule, stage, and the types in the order of their first use.
+std::string kernelName(comm::StageOp op);
+
 /// Makes kernels, one per distinct computation, and names them by rule, stage and types.
 class KernelCache {
 public:
@@ -50,14 +56,16 @@ private:
 class ElementwiseBody {
 public:
   /// `firstUniform`: from this argument on, arguments are the same for all elements.
-  ElementwiseBody(mlir::Block &body, unsigned firstUniform) : body(body), firstUniform(firstUniform) {}
+  ElementwiseBody(mlir::Block &body, unsigned firstUniform)
+      : body(body), firstUniform(firstUniform) {}
 
   /// An op that has no elementwise form on vectors, or null.
   mlir::Operation *illegal();
   /// Emits the uniform part once, where the builder stands.
   void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
   /// Emits the rest on vectors of `width` elements (0: on scalars); returns what is yielded.
-  llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments, int64_t width);
+  llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments,
+                                      int64_t width);
 
 private:
   mlir::Block &body;

@@ -18,9 +18,7 @@ using namespace llvm;
 namespace stepc {
 namespace {
 
-Error failure(const Twine &message) {
-  return createStringError(inconvertibleErrorCode(), message);
-}
+Error failure(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 
 /// LLVM's description of a cpu with features, of this machine's architecture.
 Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef features) {
@@ -33,8 +31,8 @@ Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef fe
   std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
   // Asked first, because LLVM itself only prints a warning for an unknown cpu.
   if (!info->isCPUStringValid(cpu))
-    return failure("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" + cpu +
-                   "' (`llc-22 -mcpu=help` lists them)");
+    return failure("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" +
+                   cpu + "' (`llc-22 -mcpu=help` lists them)");
   info.reset(target->createMCSubtargetInfo(triple, cpu, features));
   return info;
 }
@@ -43,8 +41,8 @@ bool has(const MCSubtargetInfo &info, StringRef feature) {
   return info.checkFeatures(("+" + feature).str());
 }
 
-/// Features that decide which instructions exist, in one order. Those that the host detection knows:
-/// LLVM's own lists mix them with tuning hints.
+/// Features that decide which instructions exist, in one order. Those that the host detection
+/// knows: LLVM's own lists mix them with tuning hints.
 std::vector<std::string> knownFeatures() {
   std::vector<std::string> names;
   for (const auto &entry : sys::getHostCPUFeatures())
@@ -58,7 +56,8 @@ std::vector<std::string> knownFeatures() {
 Expected<std::string> chipOfTarget(StringRef target) {
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return failure("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found '" + target + "'");
+    return failure("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found '" + target +
+                   "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
   if (!info)

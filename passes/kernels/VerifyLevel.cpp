@@ -12,7 +12,8 @@ using namespace mlir;
 
 /// What stays as a symbol until the plan is bytes.
 bool isSymbolOfPlan(Operation *op) {
-  return isa<optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp, comm::SegmentOp>(op);
+  return isa<optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp,
+             comm::SegmentOp>(op);
 }
 
 struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {

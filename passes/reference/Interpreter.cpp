@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;
 
-Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows, int64_t cols)
+Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows,
+                         int64_t cols)
     : rule(rule), rows(rows), cols(cols) {
   for (auto [argument, value] : llvm::zip(rule.getBody().getArguments(), arguments))
     values[argument] = std::move(value);

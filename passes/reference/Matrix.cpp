@@ -16,7 +16,8 @@ Matrix reference::reduce(optim::Reduction kind, const Matrix &x, int64_t rows, i
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < x.cols; ++j) {
       long double value = x.at(i, j);
-      long double &sum = sums[static_cast<size_t>((rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j))];
+      long double &sum =
+          sums[static_cast<size_t>((rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j))];
       if (largest)
         sum = std::isnan(value) || value > sum ? value : sum;
       else

@@ -83,8 +83,8 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
       tensors.states.size() != rule.getNumStates())
     return parameter.emitError("expected ")
            << rule.getNumHyperparameters() << " hyperparameters and " << rule.getNumStates()
-           << " states for rule " << rule.getSymName() << ", found " << hyperparameters.size() << " and "
-           << tensors.states.size();
+           << " states for rule " << rule.getSymName() << ", found " << hyperparameters.size()
+           << " and " << tensors.states.size();
   if (failed(checkShape(parameter, "the value", tensors.parameter, group.shape)) ||
       failed(checkShape(parameter, "the gradient", tensors.gradient, group.shape)))
     return failure();
@@ -97,8 +97,8 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     views.push_back({geometry::view(group, plan::ValueKind(state.getKind()))});
     if (!stateExists(parameter, state))
       continue;
-    if (failed(checkShape(parameter, ("state '" + state.getName().getValue() + "'").str(), tensors.states[i],
-                          stateShape(parameter, state.getKind()))))
+    if (failed(checkShape(parameter, ("state '" + state.getName().getValue() + "'").str(),
+                          tensors.states[i], stateShape(parameter, state.getKind()))))
       return failure();
     if (state.getMaster())
       master = i;
@@ -107,8 +107,8 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
   // Every block reads what was before the step, also where blocks share a state.
   Tensors result = tensors;
   const Tensor &current = master ? tensors.states[*master] : tensors.parameter;
-  double numel = static_cast<double>(
-      group.batchAxes > 0 ? full.view.rows * full.view.cols : geometry::elements(group.shape));
+  double numel = static_cast<double>(group.batchAxes > 0 ? full.view.rows * full.view.cols
+                                                         : geometry::elements(group.shape));
   for (int64_t block = 0; block < full.view.blocks; ++block) {
     std::vector<Matrix> arguments;
     arguments.push_back(full.read(current, block));

@@ -1,8 +1,8 @@
 //===- Reference.h - The float64 reference of level 1 -----------*- C++ -*-===//
 //
 // What a rule means, without roundings: an interpreter of `optim.rule` bodies in
-// double on whole tensors. Casts to bf16, f16 and f32 are the identity, and so is storage. Every back
-// end is compared with it; it is compared with formulas written from the papers.
+// double on whole tensors. Casts to bf16, f16 and f32 are the identity, and so is storage. Every
+// back end is compared with it; it is compared with formulas written from the papers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_REFERENCE_REFERENCE_H
@@ -31,7 +31,8 @@ std::vector<int64_t> stateShape(optim::ParameterOp parameter, optim::ValueKind k
 /// False for the master of a parameter that is f32.
 bool stateExists(optim::ParameterOp parameter, optim::StateAttr state);
 /// States before the first step: their initial values; masters equal the parameter.
-std::vector<Tensor> initialStates(optim::RuleOp rule, optim::ParameterOp parameter, const Tensor &value);
+std::vector<Tensor> initialStates(optim::RuleOp rule, optim::ParameterOp parameter,
+                                  const Tensor &value);
 
 /// One step of one parameter, in place; each declared matrix of a stack by itself. `step` counts
 /// from 1; `hyperparameters` are in the rule's order. Fails, with an error at the operation, on an

@@ -67,8 +67,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
              << limit.getInt() << " bytes per rank, found that this schedule needs " << arena;
     for (Buffer &buffer : buffers) {
       OpBuilder builder(buffer.alloc);
-      auto placed = BufferOp::create(builder, buffer.alloc->getLoc(), buffer.alloc.getType(), buffer.offset,
-                                     buffer.bytes, buffer.alloc.getDynamicSizes());
+      auto placed = BufferOp::create(builder, buffer.alloc->getLoc(), buffer.alloc.getType(),
+                                     buffer.offset, buffer.bytes, buffer.alloc.getDynamicSizes());
       buffer.alloc->replaceAllUsesWith(placed);
       buffer.alloc->erase();
     }
@@ -94,10 +94,11 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
         int64_t segment = program.segments.lookup(extent.getSegmentAttr().getAttr());
         const plan::Group &group = plan.groups[plan.segments[segment].group];
         for (int64_t rank = 0, e = plan.world().size(); rank < e; ++rank)
-          it->second = std::max(it->second,
-                                plan::layoutElements(plan, segment, plan::Direction(extent.getDirection()),
-                                                     plan::ValueKind(extent.getValue()),
-                                                     plan::Layout(extent.getLayout()), rank));
+          it->second =
+              std::max(it->second,
+                       plan::layoutElements(plan, segment, plan::Direction(extent.getDirection()),
+                                            plan::ValueKind(extent.getValue()),
+                                            plan::Layout(extent.getLayout()), rank));
         if (extent.getLayout() == Layout::Blocks && group.rows() * group.cols() > 0)
           it->second /= group.rows() * group.cols();
       }
@@ -113,7 +114,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       if (buffer.last >= 0)
         order.push_back(&buffer);
     llvm::sort(order, [](Buffer *a, Buffer *b) {
-      return std::tuple(-a->bytes, a->first, a) < std::tuple(-b->bytes, b->first, b); // by size, then as written
+      return std::tuple(-a->bytes, a->first, a) <
+             std::tuple(-b->bytes, b->first, b); // by size, then as written
     });
     std::vector<Buffer *> placed; // by offset
     int64_t arena = 0;

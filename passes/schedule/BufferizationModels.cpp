@@ -24,8 +24,8 @@ struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationMod
     return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
   }
 
-  LogicalResult bufferize(Operation *op, RewriterBase &rewriter, const BufferizationOptions &options,
-                          BufferizationState &state) const {
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
     rewriter.setInsertionPoint(op);
     SmallVector<Value> operands;
     for (Value operand : op->getOperands()) {
@@ -63,7 +63,8 @@ void schedule::registerBufferizationModels(DialectRegistry &registry) {
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   registry.addExtension(+[](MLIRContext *context, comm::CommDialect *) {
-    attach<comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::ExchangeOp, comm::AllGatherOp>(context);
+    attach<comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::ExchangeOp, comm::AllGatherOp>(
+        context);
   });
   registry.addExtension(+[](MLIRContext *context, optim::OptimDialect *) {
     attach<optim::ProductOp, optim::BlockReduceOp>(context);

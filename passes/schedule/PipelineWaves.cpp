@@ -31,9 +31,9 @@ constexpr int64_t kMostWaves = int64_t(1) << 20;
 
 /// What one wave does, in order.
 struct Wave {
-  SmallVector<Operation *> in, matrix, out;         // of chains that exchange
-  SmallVector<CollectiveOpInterface> there, back;   // to matrix, to shards
-  SmallVector<Operation *> local;                   // chains without exchange, whole
+  SmallVector<Operation *> in, matrix, out;       // of chains that exchange
+  SmallVector<CollectiveOpInterface> there, back; // to matrix, to shards
+  SmallVector<Operation *> local;                 // chains without exchange, whole
 };
 
 /// The segment that an operation works on; null for collectives and scalars.
@@ -60,10 +60,12 @@ private:
       auto wave = segment->getAttrOfType<IntegerAttr>("wave");
       int64_t number = wave ? wave.getInt() : 0;
       if (number < 0 || number >= kMostWaves)
-        return segment.emitOpError("expected a wave between 0 and ") << kMostWaves - 1 << ", found " << number;
+        return segment.emitOpError("expected a wave between 0 and ")
+               << kMostWaves - 1 << ", found " << number;
       waveOf[segment.getSymName()] = number;
     }
-    // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way back.
+    // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way
+    // back.
     llvm::StringMap<int> progress;
     llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
@@ -71,7 +73,8 @@ private:
         exchanging.insert(cast<FlatSymbolRefAttr>(segment).getValue());
     });
     for (auto segment : module.getOps<SegmentOp>()) {
-      auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(segment, segment.getGroupAttr());
+      auto group =
+          SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(segment, segment.getGroupAttr());
       if (group.getStrategy() == optim::Strategy::Elementwise)
         elementwiseSegments.insert(segment.getSymName());
     }
@@ -92,7 +95,8 @@ private:
       }
       FlatSymbolRefAttr segment = segmentOf(&op);
       if (!segment)
-        return op.emitOpError("expected an operation on a segment, found none: it has no place in a wave");
+        return op.emitOpError(
+            "expected an operation on a segment, found none: it has no place in a wave");
       StringRef name = segment.getValue();
       Wave &wave = waveAt(waveOf.lookup(name));
       if (elementwiseSegments.contains(name))

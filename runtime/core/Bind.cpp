@@ -40,8 +40,8 @@ int32_t check(stepc_instance &instance, const Place &place, const void *data, in
   if (!data && bytes != 0)
     return refuse("the pointer is null, which is legal for an empty shard only");
   if (reinterpret_cast<uintptr_t>(data) % place.elementBytes)
-    return refuse(format("the pointer is not aligned to %lld bytes",
-                         (long long)place.elementBytes));
+    return refuse(
+        format("the pointer is not aligned to %lld bytes", (long long)place.elementBytes));
   return STEPC_OK;
 }
 
@@ -91,9 +91,9 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
   if (int32_t status = checkIndex(*self, (name + ": state").c_str(), state, states.size()))
     return status;
   const LocalGroup::LocalState &local = self->groups[group].states[state];
-  Place place{parameter,          "state " + quoted(states[state].name) + " of " + name,
-              local.shape,        states[state].dtype,
-              local.bytes,        states[state].elementBytes};
+  Place place{parameter,   "state " + quoted(states[state].name) + " of " + name,
+              local.shape, states[state].dtype,
+              local.bytes, states[state].elementBytes};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
   self->states[states[state].index][parameter] = data;
@@ -135,9 +135,9 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   // All or none: a refused call changes nothing.
   for (int64_t p = 0; p < count; ++p)
     if (reinterpret_cast<uintptr_t>(data[p]) % plan::byteSize(lib.group(p).gradientType))
-      return self->refuse(STEPC_ERROR_ARGUMENT,
-                          "gradient of parameter " + quoted(lib.parameter(p).name) +
-                              ": the pointer is not aligned to its type");
+      return self->refuse(STEPC_ERROR_ARGUMENT, "gradient of parameter " +
+                                                    quoted(lib.parameter(p).name) +
+                                                    ": the pointer is not aligned to its type");
   for (int64_t p = 0; p < count; ++p) {
     self->boundGradients[p] = data[p];
     self->gradientBound[p] = boundAs(data[p]);
@@ -199,15 +199,14 @@ int32_t setHyperparameter(stepc_instance *self, int64_t route, const char *name,
     if (names[i] != name)
       continue;
     if (std::isnan(value))
-      return self->refuse(STEPC_ERROR_HYPERPARAMETER,
-                          format("hyperparameter '%s' of route '%s' is not a number", name,
-                                 routeName.c_str()));
+      return self->refuse(
+          STEPC_ERROR_HYPERPARAMETER,
+          format("hyperparameter '%s' of route '%s' is not a number", name, routeName.c_str()));
     self->routeValues[route][i] = value;
     return STEPC_OK;
   }
-  return self->refuse(STEPC_ERROR_ARGUMENT,
-                      format("route '%s' has no hyperparameter '%s'", routeName.c_str(),
-                             name ? name : "(null)"));
+  return self->refuse(STEPC_ERROR_ARGUMENT, format("route '%s' has no hyperparameter '%s'",
+                                                   routeName.c_str(), name ? name : "(null)"));
 }
 
 } // namespace stepc::runtime

@@ -8,7 +8,9 @@
 namespace stepc::runtime {
 namespace {
 
-const char *whyMissing(Bound bound) { return bound == Bound::Never ? "was never bound" : "is null"; }
+const char *whyMissing(Bound bound) {
+  return bound == Bound::Never ? "was never bound" : "is null";
+}
 
 /// True where a pointer is needed and not there.
 bool isMissing(Bound bound, int64_t bytes) { return bytes != 0 && bound != Bound::Given; }
@@ -19,16 +21,16 @@ int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
   const LocalGroup &local = instance.groups[index];
   const char *name = lib.parameter(parameter).name.c_str();
   if (isMissing(instance.parameterBound[parameter], local.parameterBytes))
-    return instance.refuse(STEPC_ERROR_UNBOUND,
-                           format("parameter '%s' %s", name,
-                                  whyMissing(instance.parameterBound[parameter])));
+    return instance.refuse(
+        STEPC_ERROR_UNBOUND,
+        format("parameter '%s' %s", name, whyMissing(instance.parameterBound[parameter])));
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
     Bound bound = instance.stateBound[state.index][parameter];
     if (isMissing(bound, local.states[i].bytes))
-      return instance.refuse(STEPC_ERROR_UNBOUND, format("state '%s' of parameter '%s' %s",
-                                                         state.name.c_str(), name,
-                                                         whyMissing(bound)));
+      return instance.refuse(
+          STEPC_ERROR_UNBOUND,
+          format("state '%s' of parameter '%s' %s", state.name.c_str(), name, whyMissing(bound)));
   }
   // What kernels read: zeros where the route says so; nothing is read of a skipped one.
   const void *gradient = instance.boundGradients[parameter];
@@ -54,10 +56,9 @@ int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
 int32_t checkHyperparameters(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
   int64_t route = lib.parameter(parameter).route;
-  const double *values = instance.values
-                             ? instance.values +
-                                   instance.valueGroups[parameter] * instance.valueStride
-                             : instance.routeValues[route].data();
+  const double *values =
+      instance.values ? instance.values + instance.valueGroups[parameter] * instance.valueStride
+                      : instance.routeValues[route].data();
   instance.records[parameter].hyperparameters = values;
   const auto &names = lib.plan.rules[lib.plan.routes[route].rule].hyperparameters;
   for (size_t i = 0; i < names.size(); ++i)
@@ -107,8 +108,8 @@ void preparePresence(stepc_instance &instance) {
   for (int32_t peer = 0; peer < instance.size; ++peer) {
     if (peer == instance.rank)
       continue;
-    uint8_t *theirs = &instance.presence[peer * bytes], *own =
-        &instance.presence[instance.rank * bytes];
+    uint8_t *theirs = &instance.presence[peer * bytes],
+            *own = &instance.presence[instance.rank * bytes];
     instance.presenceMessages.push_back({peer, 0, theirs, bytes, kPresenceTag});
     instance.presenceMessages.push_back({peer, 1, own, bytes, kPresenceTag});
   }

@@ -65,10 +65,8 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
   std::string missing = missingFeature(lib.plan.chip);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_CHIP,
-                 format("library '%s' is for chip '%s', this CPU lacks '%s'",
-                        lib.plan.name.c_str(),
-                        lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(),
-                        missing.c_str()));
+                 format("library '%s' is for chip '%s', this CPU lacks '%s'", lib.plan.name.c_str(),
+                        lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(), missing.c_str()));
   if (!(options->timeout_seconds >= 0))
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
@@ -132,7 +130,9 @@ void prepareBindings(stepc_instance &instance) {
   for (size_t p = 0; p < count; ++p) {
     const plan::Group &group = lib.group(p);
     double rows = double(group.rows()), cols = double(group.cols());
-    instance.records[p] = {rows, cols, rows * cols, 0, nullptr, 1, {0, 0}};
+    // Of a stack of matrices a rule sees one; of anything else the whole parameter.
+    double numel = group.batchAxes > 0 ? rows * cols : double(product(group.shape));
+    instance.records[p] = {rows, cols, numel, 0, nullptr, 1, {0, 0}};
   }
 }
 
@@ -205,9 +205,9 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
     return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
   if (!instance.arena.allocate(lib.plan.arenaBytes))
-    return fault(error, STEPC_ERROR_MEMORY,
-                 format("a workspace of %lld bytes could not be allocated",
-                        (long long)lib.plan.arenaBytes));
+    return fault(
+        error, STEPC_ERROR_MEMORY,
+        format("a workspace of %lld bytes could not be allocated", (long long)lib.plan.arenaBytes));
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)

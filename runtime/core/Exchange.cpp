@@ -167,8 +167,8 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
   PreparedExchange &exchange = instance.exchanges[order];
   std::string error;
   if (exchange.started)
-    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
-                                                 " was started twice in one step");
+    return instance.fail(STEPC_ERROR_COUNTS,
+                         exchangeName(instance.library, order) + " was started twice in one step");
   bool equal = count == int64_t(planned[order].tables.size());
   for (int64_t i = 0; equal && i < count; ++i)
     equal = tables[i] == planned[order].tables[i];
@@ -180,14 +180,13 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
   for (size_t i = 0; i < exchange.messages.size(); ++i) {
     stepc_message &message = exchange.messages[i];
     void *const *operands = message.is_send ? sends : receives;
-    message.buffer = static_cast<char *>(operands[exchange.places[i].operand]) +
-                     exchange.places[i].offset;
+    message.buffer =
+        static_cast<char *>(operands[exchange.places[i].operand]) + exchange.places[i].offset;
   }
   if (!exchange.messages.empty()) {
     // Before the start: one that fails half-way may leave messages behind.
     exchange.inFlight = true;
-    int32_t status =
-        instance.start(exchange.messages, &exchange.handle, std::string(), error);
+    int32_t status = instance.start(exchange.messages, &exchange.handle, std::string(), error);
     if (status)
       return instance.fail(status, exchangeName(instance.library, order) + error);
   }
@@ -200,8 +199,8 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
   for (const PreparedExchange::OwnPart &own : exchange.own) {
     OwnCopy copy{static_cast<const char *>(sends[own.operand]) + own.from,
                  static_cast<char *>(receives[own.operand]) + own.to, own.bytes};
-    instance.parallel.run(OwnCopy::run, &copy,
-                          (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece, 1);
+    instance.parallel.run(OwnCopy::run, &copy, (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece,
+                          1);
   }
 } catch (...) {
   instanceOf(context).failWithoutText();
@@ -213,9 +212,9 @@ void stepc_rt_exchange_wait(stepc_context *context, int64_t order) try {
     return;
   if (order < 0 || order >= int64_t(instance.exchanges.size()) ||
       !instance.exchanges[order].started || instance.exchanges[order].finished)
-    return instance.fail(STEPC_ERROR_COUNTS,
-                         format("the program waits for exchange %lld, which is not under way",
-                                (long long)order));
+    return instance.fail(
+        STEPC_ERROR_COUNTS,
+        format("the program waits for exchange %lld, which is not under way", (long long)order));
   PreparedExchange &exchange = instance.exchanges[order];
   if (exchange.inFlight) {
     std::string error;

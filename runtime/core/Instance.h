@@ -82,7 +82,7 @@ struct stepc_instance : stepc_context {
 
   // --- bound by the trainer ---
   std::vector<void *> parameters;
-  std::vector<void *> gradients; // what kernels read; see boundGradients
+  std::vector<void *> gradients;           // what kernels read; see boundGradients
   std::vector<std::vector<void *>> states; // [rule's state][parameter]
   std::vector<const void *> boundGradients;
   std::vector<stepc::runtime::Bound> parameterBound, gradientBound;
@@ -105,8 +105,8 @@ struct stepc_instance : stepc_context {
 
   // --- after failures ---
   bool poisoned = false;
-  bool aborted = false;         // the transport
-  bool leftInFlight = false;    // a peer's bytes may still arrive in our buffers
+  bool aborted = false;      // the transport
+  bool leftInFlight = false; // a peer's bytes may still arrive in our buffers
   std::vector<uint8_t> halfStepped;
   std::string error;        // the last message, beginning with this rank
   std::string cause;        // the same without the rank: transports name it themselves

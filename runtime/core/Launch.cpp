@@ -14,10 +14,14 @@ constexpr int64_t kPieceElements = 8192;
 
 const char *nameOf(plan::LaunchKind kind) {
   switch (kind) {
-  case plan::LaunchKind::Chunks: return "chunks of table";
-  case plan::LaunchKind::Group: return "group";
-  case plan::LaunchKind::Blocks: return "blocks of table";
-  case plan::LaunchKind::Copy: return "copy of table";
+  case plan::LaunchKind::Chunks:
+    return "chunks of table";
+  case plan::LaunchKind::Group:
+    return "group";
+  case plan::LaunchKind::Blocks:
+    return "blocks of table";
+  case plan::LaunchKind::Copy:
+    return "copy of table";
   }
   return "?";
 }
@@ -45,8 +49,9 @@ bool admit(stepc_instance &instance, plan::LaunchKind kind, int64_t index, int64
   int64_t at = instance.launchIndex++;
   auto made = [&] { return format("%s %lld", nameOf(kind), (long long)index); };
   if (at >= int64_t(planned.size())) {
-    instance.fail(STEPC_ERROR_COUNTS, format("the program launches %s, the plan has only %zu launches",
-                                             made().c_str(), planned.size()));
+    instance.fail(STEPC_ERROR_COUNTS,
+                  format("the program launches %s, the plan has only %zu launches", made().c_str(),
+                         planned.size()));
     return false;
   }
   const plan::Launch &launch = planned[at];
@@ -70,7 +75,7 @@ struct Task {
   stepc_kernel kernel;
   void *const *arguments;
   const stepc_instance *instance;
-  const plan::Chunk *chunks;   // to leave out inactive parameters
+  const plan::Chunk *chunks; // to leave out inactive parameters
   const int64_t *parameters;
 };
 
@@ -118,8 +123,8 @@ void runCopy(void *arguments, int64_t first, int64_t last) {
     const plan::CopyRow &row = task.rows[i];
     if (task.toShards && !task.instance->records[row.parameter].active)
       continue;
-    const char *from = task.fromShards ? static_cast<char *>(task.fromShards[row.parameter])
-                                       : task.from;
+    const char *from =
+        task.fromShards ? static_cast<char *>(task.fromShards[row.parameter]) : task.from;
     char *to = task.toShards ? static_cast<char *>(task.toShards[row.parameter]) : task.to;
     from += row.source * task.elementBytes;
     to += row.target * task.elementBytes;

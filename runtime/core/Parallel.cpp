@@ -135,7 +135,9 @@ void Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount, i
   epoch.fetch_add(1);
   if (sleepers.load() > 0) {
     // Taken and dropped: a worker between its look at the epoch and its sleep holds it.
-    { std::lock_guard<std::mutex> lock(mutex); }
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+    }
     int64_t pieces = (count + grain - 1) / grain;
     if (pieces > int64_t(workers.size()))
       wake.notify_all();

@@ -113,9 +113,9 @@ void checkCounts(stepc_instance &instance) {
   for (size_t order = 0; order < instance.exchanges.size(); ++order) {
     const PreparedExchange &exchange = instance.exchanges[order];
     if (!exchange.started || !exchange.finished)
-      return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
-                                                   (exchange.started ? " was never waited for"
-                                                                     : " was never started"));
+      return instance.fail(STEPC_ERROR_COUNTS,
+                           exchangeName(instance.library, order) +
+                               (exchange.started ? " was never waited for" : " was never started"));
   }
   const stepc_counters &done = instance.executed, &planned = instance.planned;
   auto compare = [&](const char *what, int64_t executed, int64_t expected) {

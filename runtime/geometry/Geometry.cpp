@@ -34,8 +34,7 @@ KeptAxes keptAxes(const Group &group, ValueKind kind) {
   size_t matrix = matrixAxes(group.shape, group.batchAxes);
   // A kind of one value per declared block knows nothing of collapsed axes:
   // without a declared batch the tensor is one logical parameter.
-  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes)
-                                          : axes - matrix;
+  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes) : axes - matrix;
   for (size_t axis = 0; axis < leading; ++axis)
     kept.leading.push_back(axis);
   if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
@@ -47,8 +46,8 @@ KeptAxes keptAxes(const Group &group, ValueKind kind) {
 
 bool keeps(const KeptAxes &kept, int64_t dim) {
   return dim == kept.row || dim == kept.col ||
-         std::find(kept.leading.begin(), kept.leading.end(),
-                   static_cast<size_t>(dim)) != kept.leading.end();
+         std::find(kept.leading.begin(), kept.leading.end(), static_cast<size_t>(dim)) !=
+             kept.leading.end();
 }
 
 std::vector<size_t> keptList(const KeptAxes &kept) {
@@ -77,14 +76,12 @@ int64_t totalLength(const std::vector<Run> &runs) {
 
 /// Keeps the elements of `runs` whose local positions lie in `intervals`
 /// (increasing), renumbered.
-std::vector<Run> slice(const std::vector<Run> &runs,
-                       const std::vector<Interval> &intervals) {
+std::vector<Run> slice(const std::vector<Run> &runs, const std::vector<Interval> &intervals) {
   std::vector<Run> result;
   int64_t local = 0;
   size_t at = 0;
   for (const Interval &interval : intervals) {
-    while (at < runs.size() &&
-           runs[at].local + runs[at].length <= interval.begin)
+    while (at < runs.size() && runs[at].local + runs[at].length <= interval.begin)
       ++at;
     for (size_t i = at; i < runs.size() && runs[i].local < interval.end; ++i) {
       int64_t begin = std::max(interval.begin, runs[i].local);
@@ -92,8 +89,7 @@ std::vector<Run> slice(const std::vector<Run> &runs,
       if (begin >= end)
         continue;
       int64_t global = runs[i].global + (begin - runs[i].local);
-      if (!result.empty() &&
-          result.back().global + result.back().length == global)
+      if (!result.empty() && result.back().global + result.back().length == global)
         result.back().length += end - begin;
       else
         result.push_back({global, local, end - begin});
@@ -149,10 +145,8 @@ std::vector<int64_t> coordinates(const Mesh &mesh, int64_t position) {
   return coords;
 }
 
-std::vector<Run> axisRuns(int64_t dim, int64_t size,
-                          const std::vector<Placement> &placements,
-                          const Mesh &mesh,
-                          const std::vector<int64_t> &coords) {
+std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement> &placements,
+                          const Mesh &mesh, const std::vector<int64_t> &coords) {
   std::vector<Run> runs = wholeAxis(size);
   std::vector<Interval> intervals;
   for (size_t axis = 0; axis < placements.size(); ++axis) {
@@ -171,10 +165,8 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size,
         Interval outer = chunk(length, placement.factor, piece);
         if (outer.begin >= outer.end)
           break;
-        Interval inner =
-            chunk(outer.end - outer.begin, mesh.sizes[axis], coords[axis]);
-        intervals.push_back(
-            {outer.begin + inner.begin, outer.begin + inner.end});
+        Interval inner = chunk(outer.end - outer.begin, mesh.sizes[axis], coords[axis]);
+        intervals.push_back({outer.begin + inner.begin, outer.begin + inner.end});
       }
     }
     runs = slice(runs, intervals);
@@ -183,25 +175,23 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size,
 }
 
 std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
-                                const std::vector<Placement> &placements,
-                                const Mesh &mesh,
+                                const std::vector<Placement> &placements, const Mesh &mesh,
                                 const std::vector<int64_t> &coords) {
   std::vector<int64_t> result;
   for (size_t axis = 0; axis < shape.size(); ++axis)
-    result.push_back(totalLength(axisRuns(
-        static_cast<int64_t>(axis), shape[axis], placements, mesh, coords)));
+    result.push_back(
+        totalLength(axisRuns(static_cast<int64_t>(axis), shape[axis], placements, mesh, coords)));
   return result;
 }
 
-std::vector<Rect> rectangles(const Group &group, const Mesh &mesh,
-                             int64_t position, ValueKind kind) {
+std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position,
+                             ValueKind kind) {
   KeptAxes kept = keptAxes(group, kind);
   std::vector<int64_t> coords = coordinates(mesh, position);
   auto runsOf = [&](int64_t axis) {
     if (axis < 0)
       return wholeAxis(1);
-    return axisRuns(axis, group.shape[static_cast<size_t>(axis)],
-                    group.placements, mesh, coords);
+    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], group.placements, mesh, coords);
   };
   std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
@@ -234,10 +224,10 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh,
   return result;
 }
 
-std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh,
-                                     int64_t position, ValueKind kind) {
-  std::vector<int64_t> full = localShape(group.shape, group.placements, mesh,
-                                         coordinates(mesh, position));
+std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64_t position,
+                                     ValueKind kind) {
+  std::vector<int64_t> full =
+      localShape(group.shape, group.placements, mesh, coordinates(mesh, position));
   std::vector<int64_t> result;
   for (size_t axis : keptList(keptAxes(group, kind)))
     result.push_back(full[axis]);
@@ -255,29 +245,26 @@ std::vector<bool> replicatedAxes(const Group &group, ValueKind kind) {
   KeptAxes kept = keptAxes(group, kind);
   std::vector<bool> result;
   for (const Placement &placement : group.placements)
-    result.push_back(placement.kind == PlacementKind::Replicate ||
-                     !keeps(kept, placement.dim));
+    result.push_back(placement.kind == PlacementKind::Replicate || !keeps(kept, placement.dim));
   return result;
 }
 
-int64_t servingReplica(const Group &group, const Mesh &mesh, ValueKind kind,
-                       int64_t holder, int64_t reader) {
+int64_t servingReplica(const Group &group, const Mesh &mesh, ValueKind kind, int64_t holder,
+                       int64_t reader) {
   std::vector<bool> replicated = replicatedAxes(group, kind);
-  std::vector<int64_t> of = coordinates(mesh, holder),
-                       at = coordinates(mesh, reader);
+  std::vector<int64_t> of = coordinates(mesh, holder), at = coordinates(mesh, reader);
   int64_t position = 0;
   for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-    position =
-        position * mesh.sizes[axis] + (replicated[axis] ? at[axis] : of[axis]);
+    position = position * mesh.sizes[axis] + (replicated[axis] ? at[axis] : of[axis]);
   return position;
 }
 
 bool blocksAreWhole(const Group &group, const Mesh &mesh) {
-  auto firstMatrixAxis = static_cast<int64_t>(
-      group.shape.size() - matrixAxes(group.shape, group.batchAxes));
+  auto firstMatrixAxis =
+      static_cast<int64_t>(group.shape.size() - matrixAxes(group.shape, group.batchAxes));
   for (size_t axis = 0; axis < group.placements.size(); ++axis)
-    if (group.placements[axis].kind != PlacementKind::Replicate &&
-        mesh.sizes[axis] > 1 && group.placements[axis].dim >= firstMatrixAxis)
+    if (group.placements[axis].kind != PlacementKind::Replicate && mesh.sizes[axis] > 1 &&
+        group.placements[axis].dim >= firstMatrixAxis)
       return false;
   return true;
 }

@@ -70,15 +70,12 @@ std::string toString(const Placement &placement) {
   case PlacementKind::Shard:
     return "S(" + std::to_string(placement.dim) + ")";
   case PlacementKind::StridedShard:
-    return "_S(" + std::to_string(placement.dim) + ", " +
-           std::to_string(placement.factor) + ")";
+    return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
   }
   return "?";
 }
 
-int64_t Group::blocksPerParameter() const {
-  return geometry::view(shape, batchAxes).blocks;
-}
+int64_t Group::blocksPerParameter() const { return geometry::view(shape, batchAxes).blocks; }
 int64_t Group::blockCount() const {
   return blocksPerParameter() * static_cast<int64_t>(parameters.size());
 }
@@ -97,8 +94,7 @@ std::vector<int64_t> Plan::world() const {
   std::vector<int64_t> ranks;
   for (size_t mesh = 0; mesh < meshes.size(); ++mesh)
     if (used[mesh])
-      ranks.insert(ranks.end(), meshes[mesh].ranks.begin(),
-                   meshes[mesh].ranks.end());
+      ranks.insert(ranks.end(), meshes[mesh].ranks.begin(), meshes[mesh].ranks.end());
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;

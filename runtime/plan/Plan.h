@@ -108,7 +108,7 @@ struct Group {
   std::vector<Placement> placements; // of parameter, gradient and full states
   Strategy strategy = Strategy::Elementwise;
   std::vector<int64_t> parameters; // indices into Plan::parameters
-  std::vector<int64_t> owners; // Strategy::Owner: per block, position in mesh.ranks
+  std::vector<int64_t> owners;     // Strategy::Owner: per block, position in mesh.ranks
 
   int64_t blocksPerParameter() const;
   int64_t blockCount() const; // blocksPerParameter() · parameters.size()
@@ -131,11 +131,11 @@ enum class Direction : int64_t { ToMatrix = 0, ToShards = 1 };
 
 /// Where the elements of a segment's value stand on one rank.
 enum class Layout : int64_t {
-  None = 0,   ///< no staged operand
-  Send = 1,   ///< packed per receiving rank, then block, then rectangle
-  Receive = 2,///< packed per sending rank, then block, then rectangle
-  Blocks = 3, ///< the rank's computed blocks, each whole: [slot, R, C]
-  Shard = 4,  ///< the local shard itself
+  None = 0,    ///< no staged operand
+  Send = 1,    ///< packed per receiving rank, then block, then rectangle
+  Receive = 2, ///< packed per sending rank, then block, then rectangle
+  Blocks = 3,  ///< the rank's computed blocks, each whole: [slot, R, C]
+  Shard = 4,   ///< the local shard itself
 };
 
 enum class TableKind : int64_t {
@@ -178,8 +178,8 @@ struct Launch {
 
 /// The whole.
 struct Plan {
-  std::string name;       // the library's
-  std::string chip;       // LLVM cpu that the code is for, with its features
+  std::string name; // the library's
+  std::string chip; // LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
   int64_t arenaBytes = 0; // workspace per rank
   std::vector<Mesh> meshes;

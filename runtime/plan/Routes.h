@@ -53,9 +53,8 @@ struct PeerPart {
 /// A rank's own rectangles in the layout that it sends (to matrix) or receives
 /// (to shards).
 struct OwnParts {
-  std::vector<int64_t>
-      offsets; // per index in the segment; -1: this block is not in the layout
-  std::vector<PeerPart> peers; // ascending; gather: equal offsets, one copy
+  std::vector<int64_t> offsets; // per index in the segment; -1: this block is not in the layout
+  std::vector<PeerPart> peers;  // ascending; gather: equal offsets, one copy
   int64_t total = 0;
 };
 
@@ -65,9 +64,7 @@ public:
 
   const Plan &plan() const { return thePlan; }
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
-  const MeshView &mesh(int64_t index) const {
-    return meshes[static_cast<size_t>(index)];
-  }
+  const MeshView &mesh(int64_t index) const { return meshes[static_cast<size_t>(index)]; }
   const Group &groupOf(int64_t segment) const {
     return at(thePlan.groups, at(thePlan.segments, segment).group);
   }
@@ -75,8 +72,8 @@ public:
   int64_t position(int64_t segment, int64_t rank) const;
   KindView &kind(int64_t group, ValueKind kind);
   /// The rectangles of block `block` (within the parameter) at `position`.
-  std::span<const geometry::Rect> rects(int64_t group, ValueKind kind,
-                                        int64_t position, int64_t block);
+  std::span<const geometry::Rect> rects(int64_t group, ValueKind kind, int64_t position,
+                                        int64_t block);
 
   int64_t blockCount(int64_t segment) const;
   /// The group's index of a segment's block.
@@ -90,20 +87,18 @@ public:
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
   /// Send, to matrix; Receive, to shards.
-  OwnParts own(int64_t segment, Direction direction, ValueKind kind,
-               int64_t position);
+  OwnParts own(int64_t segment, Direction direction, ValueKind kind, int64_t position);
 
   /// Receive, to matrix; Send, to shards: calls visit(peer's world rank, slot,
   /// block in the group, rectangle, offset) in the layout's order and returns
   /// the peers' parts.
   template <typename Visit>
-  std::vector<PeerPart> foreign(int64_t segment, Direction direction,
-                                ValueKind kind, int64_t position, Visit visit);
+  std::vector<PeerPart> foreign(int64_t segment, Direction direction, ValueKind kind,
+                                int64_t position, Visit visit);
 
   /// True when `holder` sends its rectangles to `reader`
   /// (geometry::servingReplica).
-  bool serves(const KindView &view, const MeshView &mesh, int64_t holder,
-              int64_t reader) const {
+  bool serves(const KindView &view, const MeshView &mesh, int64_t holder, int64_t reader) const {
     const auto &of = at(mesh.coords, holder), &by = at(mesh.coords, reader);
     for (size_t axis = 0; axis < of.size(); ++axis)
       if (view.replicated[axis] && of[axis] != by[axis])
@@ -112,12 +107,10 @@ public:
   }
 
 private:
-  template <typename T>
-  static const T &at(const std::vector<T> &list, int64_t index) {
+  template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  int64_t elements(int64_t group, ValueKind kind, int64_t position,
-                   int64_t block);
+  int64_t elements(int64_t group, ValueKind kind, int64_t position, int64_t block);
 
   const Plan &thePlan;
   std::vector<int64_t> ranks;
@@ -127,9 +120,8 @@ private:
 };
 
 template <typename Visit>
-std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction,
-                                      ValueKind valueKind, int64_t position,
-                                      Visit visit) {
+std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, ValueKind valueKind,
+                                      int64_t position, Visit visit) {
   std::vector<PeerPart> peers;
   const Group &group = groupOf(segment);
   // In a local group nothing travels; an elementwise one has no matrix side.
@@ -146,8 +138,7 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction,
   for (int64_t holder : mesh.byWorld) {
     // Every rank of a gather group has the result already; an owner serves all
     // holders.
-    bool linked = direction == Direction::ToMatrix
-                      ? serves(view, mesh, holder, position)
+    bool linked = direction == Direction::ToMatrix     ? serves(view, mesh, holder, position)
                   : group.strategy == Strategy::Gather ? holder == position
                                                        : true;
     if (!linked)
@@ -155,8 +146,7 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction,
     PeerPart part{at(mesh.worldOf, holder), offset, 0};
     for (size_t slot = 0; slot < mine.size(); ++slot) {
       int64_t b = block(segment, mine[slot]);
-      for (const geometry::Rect &rect :
-           rects(groupIndex, valueKind, holder, b % perParameter)) {
+      for (const geometry::Rect &rect : rects(groupIndex, valueKind, holder, b % perParameter)) {
         visit(part.peer, static_cast<int64_t>(slot), b, rect, offset);
         offset += rect.rows * rect.cols;
       }

@@ -31,9 +31,8 @@ public:
   void add(const Piece &piece) {
     if (piece.rows <= 0 || piece.cols <= 0)
       return;
-    bool contiguous = piece.rows == 1 ||
-                      (piece.firstStride == piece.cols &&
-                       (!piece.hasSecond || piece.secondStride == piece.cols));
+    bool contiguous = piece.rows == 1 || (piece.firstStride == piece.cols &&
+                                          (!piece.hasSecond || piece.secondStride == piece.cols));
     if (contiguous)
       return addRun(piece, piece.rows * piece.cols);
     if (piece.cols > kChunkElements) {
@@ -86,8 +85,7 @@ private:
 
   bool follows(const Piece &piece) const {
     return open.cols > 0 && open.parameter == piece.parameter &&
-           open.first + open.cols == piece.first &&
-           open.hasSecond == piece.hasSecond &&
+           open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
            (!piece.hasSecond || open.second + open.cols == piece.second);
   }
 

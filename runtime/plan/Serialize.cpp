@@ -59,8 +59,7 @@ public:
     number(size);
     if (size > left)
       return fail("unexpected end of the plan in a string");
-    value.assign(reinterpret_cast<const char *>(bytes),
-                 static_cast<size_t>(size));
+    value.assign(reinterpret_cast<const char *>(bytes), static_cast<size_t>(size));
     bytes += size;
     left -= static_cast<size_t>(size);
   }
@@ -91,9 +90,7 @@ public:
 template <typename Enum> constexpr Enum last();
 template <> constexpr DType last() { return DType::F64; }
 template <> constexpr ValueKind last() { return ValueKind::One; }
-template <> constexpr PlacementKind last() {
-  return PlacementKind::StridedShard;
-}
+template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
 template <> constexpr Strategy last() { return Strategy::Gather; }
 template <> constexpr Direction last() { return Direction::ToShards; }
@@ -103,8 +100,7 @@ template <> constexpr LaunchKind last() { return LaunchKind::Copy; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
-  template <typename T>
-  using Ref = std::conditional_t<Stream::reading, T &, const T &>;
+  template <typename T> using Ref = std::conditional_t<Stream::reading, T &, const T &>;
 
 public:
   explicit Walk(Stream &stream) : stream(stream) {}
@@ -130,8 +126,7 @@ public:
     stream.number(number);
     if constexpr (Stream::reading) {
       if (number > static_cast<uint64_t>(last<Enum>())) {
-        stream.fail("an enumeration has the unknown value " +
-                    std::to_string(number));
+        stream.fail("an enumeration has the unknown value " + std::to_string(number));
         number = 0;
       }
       value = static_cast<Enum>(number);
@@ -145,9 +140,7 @@ public:
     list(v.sizes, "mesh sizes");
     list(v.ranks, "mesh ranks");
   }
-  void field(Ref<State> v) {
-    fields(v.name, v.dtype, v.kind, v.init, v.master);
-  }
+  void field(Ref<State> v) { fields(v.name, v.dtype, v.kind, v.init, v.master); }
   void field(Ref<Rule> v) {
     field(v.name);
     list(v.hyperparameters, "hyperparameters");
@@ -158,9 +151,7 @@ public:
     list(v.defaults, "defaults");
     field(v.missingGrad);
   }
-  void field(Ref<Parameter> v) {
-    fields(v.name, v.route, v.group, v.indexInGroup);
-  }
+  void field(Ref<Parameter> v) { fields(v.name, v.route, v.group, v.indexInGroup); }
   void field(Ref<Group> v) {
     fields(v.name, v.rule, v.mesh);
     list(v.shape, "sizes");
@@ -176,8 +167,7 @@ public:
     field(v.all);
   }
   void field(Ref<Table> v) {
-    fields(v.kind, v.segment, v.direction, v.value, v.from, v.to,
-           v.receiveSegment, v.elementBytes);
+    fields(v.kind, v.segment, v.direction, v.value, v.from, v.to, v.receiveSegment, v.elementBytes);
   }
   void field(Ref<Exchange> v) { list(v.tables, "tables"); }
   void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
@@ -228,8 +218,7 @@ std::vector<uint8_t> serialize(const Plan &plan) {
   return std::move(writer.bytes);
 }
 
-std::optional<Plan> deserialize(const uint8_t *bytes, size_t size,
-                                std::string &error) {
+std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &error) {
   Reader reader(bytes, size);
   uint64_t magic = 0, version = 0;
   reader.number(magic);
@@ -239,8 +228,8 @@ std::optional<Plan> deserialize(const uint8_t *bytes, size_t size,
     return std::nullopt;
   }
   if (version != static_cast<uint64_t>(kVersion)) {
-    error = "expected plan version " + std::to_string(kVersion) + ", found " +
-            std::to_string(version);
+    error =
+        "expected plan version " + std::to_string(kVersion) + ", found " + std::to_string(version);
     return std::nullopt;
   }
   Plan plan;

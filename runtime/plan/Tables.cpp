@@ -15,19 +15,16 @@ class TableBuilder {
 public:
   TableBuilder(Routes &routes, const Table &table, int64_t position)
       : routes(routes), table(table), position(position),
-        groupIndex(
-            routes.plan().segments[static_cast<size_t>(table.segment)].group),
-        group(routes.groupOf(table.segment)),
-        view(routes.kind(groupIndex, table.value)),
+        groupIndex(routes.plan().segments[static_cast<size_t>(table.segment)].group),
+        group(routes.groupOf(table.segment)), view(routes.kind(groupIndex, table.value)),
         perParameter(group.blocksPerParameter()) {}
 
   void shardChunks(std::vector<Chunk> &chunks) {
     // None: `staged` is not read, 0. Else -1: this replica does not send.
     int64_t absent = table.from == Layout::None ? 0 : -1;
     RowMerger rows([&](const Piece &p) {
-      chunks.push_back({p.parameter, p.block, -1, p.row, p.col, p.rows, p.cols,
-                        p.first, rowStride(p, p.firstStride),
-                        p.hasSecond ? p.second : absent,
+      chunks.push_back({p.parameter, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
+                        rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                         p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
     });
     std::vector<int64_t> slots = slotsIf(table.from == Layout::Blocks);
@@ -35,17 +32,14 @@ public:
     bool packed = table.from == Layout::Send || table.from == Layout::Receive;
     if (packed)
       own = routes.own(table.segment, table.direction, table.value, position);
-    forOwnRects(
-        [&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
-          Piece piece = shardPiece(block, rect);
-          if (packed && own.offsets[static_cast<size_t>(index)] >= 0)
-            setSecond(piece, own.offsets[static_cast<size_t>(index)] + before,
-                      rect.cols);
-          else if (!slots.empty() && slots[static_cast<size_t>(index)] >= 0)
-            setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect),
-                      view.cols);
-          rows.add(piece);
-        });
+    forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
+      Piece piece = shardPiece(block, rect);
+      if (packed && own.offsets[static_cast<size_t>(index)] >= 0)
+        setSecond(piece, own.offsets[static_cast<size_t>(index)] + before, rect.cols);
+      else if (!slots.empty() && slots[static_cast<size_t>(index)] >= 0)
+        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
+      rows.add(piece);
+    });
     rows.flush();
   }
 
@@ -55,14 +49,12 @@ public:
     if (view.rows == 0 || view.cols == 0)
       return;
     int64_t step = std::max<int64_t>(1, kChunkElements / view.cols);
-    out.chunks.reserve(mine.size() *
-                       static_cast<size_t>((view.rows + step - 1) / step));
+    out.chunks.reserve(mine.size() * static_cast<size_t>((view.rows + step - 1) / step));
     for (size_t slot = 0; slot < mine.size(); ++slot) {
       int64_t block = routes.block(table.segment, mine[slot]);
       int64_t base = static_cast<int64_t>(slot) * view.rows * view.cols;
       for (int64_t row = 0; row < view.rows; row += step)
-        out.chunks.push_back({parameterOf(block), block,
-                              static_cast<int64_t>(slot), row, 0,
+        out.chunks.push_back({parameterOf(block), block, static_cast<int64_t>(slot), row, 0,
                               std::min(step, view.rows - row), view.cols, 0, 0,
                               base + row * view.cols, view.cols, 0});
     }
@@ -86,43 +78,29 @@ public:
       out.push_back(row);
     });
     auto between = [&](Layout a, Layout b) {
-      return (table.from == a && table.to == b) ||
-             (table.from == b && table.to == a);
+      return (table.from == a && table.to == b) || (table.from == b && table.to == a);
     };
-    if (between(Layout::Receive, Layout::Blocks) ||
-        between(Layout::Send, Layout::Blocks)) {
+    if (between(Layout::Receive, Layout::Blocks) || between(Layout::Send, Layout::Blocks)) {
       fromFirst = table.from != Layout::Blocks;
-      routes.foreign(table.segment, table.direction, table.value, position,
-                     [&](int64_t, int64_t slot, int64_t block, const Rect &rect,
-                         int64_t offset) {
-                       Piece piece{parameterOf(block),
-                                   block,
-                                   rect.row,
-                                   rect.col,
-                                   rect.rows,
-                                   rect.cols,
-                                   offset,
-                                   rect.cols,
-                                   0,
-                                   0,
-                                   false};
-                       setSecond(piece, inBlocks(slot, rect), view.cols);
-                       rows.add(piece);
-                     });
-    } else if (between(Layout::Shard, Layout::Send) ||
-               between(Layout::Shard, Layout::Receive)) {
-      fromFirst = table.from == Layout::Shard;
-      OwnParts own =
-          routes.own(table.segment, table.direction, table.value, position);
-      forOwnRects(
-          [&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
-            int64_t offset = own.offsets[static_cast<size_t>(index)];
-            if (offset < 0)
-              return;
-            Piece piece = shardPiece(block, rect);
-            setSecond(piece, offset + before, rect.cols);
+      routes.foreign(
+          table.segment, table.direction, table.value, position,
+          [&](int64_t, int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+            Piece piece{parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
+                        rect.cols,          0,     0,        false};
+            setSecond(piece, inBlocks(slot, rect), view.cols);
             rows.add(piece);
           });
+    } else if (between(Layout::Shard, Layout::Send) || between(Layout::Shard, Layout::Receive)) {
+      fromFirst = table.from == Layout::Shard;
+      OwnParts own = routes.own(table.segment, table.direction, table.value, position);
+      forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
+        int64_t offset = own.offsets[static_cast<size_t>(index)];
+        if (offset < 0)
+          return;
+        Piece piece = shardPiece(block, rect);
+        setSecond(piece, offset + before, rect.cols);
+        rows.add(piece);
+      });
     } else if (between(Layout::Shard, Layout::Blocks)) {
       fromFirst = table.from == Layout::Shard;
       std::vector<int64_t> slots = slotsIf(true);
@@ -130,8 +108,7 @@ public:
         if (slots[static_cast<size_t>(index)] < 0)
           return;
         Piece piece = shardPiece(block, rect);
-        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect),
-                  view.cols);
+        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
         rows.add(piece);
       });
     }
@@ -152,17 +129,8 @@ private:
     return group.parameters[static_cast<size_t>(block / perParameter)];
   }
   Piece shardPiece(int64_t block, const Rect &rect) const {
-    return {parameterOf(block),
-            block,
-            rect.row,
-            rect.col,
-            rect.rows,
-            rect.cols,
-            rect.offset,
-            rect.stride,
-            0,
-            0,
-            false};
+    return {parameterOf(block), block,       rect.row, rect.col, rect.rows, rect.cols,
+            rect.offset,        rect.stride, 0,        0,        false};
   }
   int64_t inBlocks(int64_t slot, const Rect &rect) const {
     return (slot * view.rows + rect.row) * view.cols + rect.col;
@@ -186,8 +154,8 @@ private:
     int64_t count = routes.blockCount(table.segment);
     for (int64_t index = 0; index < count; ++index) {
       int64_t block = routes.block(table.segment, index), before = 0;
-      for (const Rect &rect : routes.rects(groupIndex, table.value, position,
-                                           block % perParameter)) {
+      for (const Rect &rect :
+           routes.rects(groupIndex, table.value, position, block % perParameter)) {
         visit(index, block, rect, before);
         before += rect.rows * rect.cols;
       }
@@ -208,34 +176,28 @@ int64_t totalOf(const std::vector<PeerPart> &parts) {
 }
 
 /// The parts of a layout that travels: Send or Receive.
-std::vector<PeerPart> parts(Routes &routes, int64_t segment,
-                            Direction direction, ValueKind value, Layout layout,
-                            int64_t position) {
+std::vector<PeerPart> parts(Routes &routes, int64_t segment, Direction direction, ValueKind value,
+                            Layout layout, int64_t position) {
   bool own = (layout == Layout::Send) == (direction == Direction::ToMatrix);
   if (own)
     return routes.own(segment, direction, value, position).peers;
-  return routes.foreign(
-      segment, direction, value, position,
-      [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
+  return routes.foreign(segment, direction, value, position,
+                        [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
 }
 
-std::vector<Message> messages(Routes &routes, const Table &table,
-                              int64_t rank) {
+std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
   auto side = [&](int64_t segment, Layout layout) {
     int64_t position = routes.position(segment, rank);
     return position < 0 ? std::vector<PeerPart>{}
-                        : parts(routes, segment, table.direction, table.value,
-                                layout, position);
+                        : parts(routes, segment, table.direction, table.value, layout, position);
   };
   std::vector<PeerPart> sends = side(table.segment, Layout::Send);
   std::vector<PeerPart> receives =
-      side(table.receiveSegment < 0 ? table.segment : table.receiveSegment,
-           Layout::Receive);
+      side(table.receiveSegment < 0 ? table.segment : table.receiveSegment, Layout::Receive);
   std::vector<Message> result;
   for (size_t s = 0, r = 0; s < sends.size() || r < receives.size();) {
-    int64_t peer =
-        std::min(s < sends.size() ? sends[s].peer : routes.worldSize(),
-                 r < receives.size() ? receives[r].peer : routes.worldSize());
+    int64_t peer = std::min(s < sends.size() ? sends[s].peer : routes.worldSize(),
+                            r < receives.size() ? receives[r].peer : routes.worldSize());
     Message message{peer, 0, 0, 0, 0};
     if (s < sends.size() && sends[s].peer == peer) {
       message.sendOffset = sends[s].offset;
@@ -290,8 +252,8 @@ RankTables Expander::tables(int64_t rank) {
   return result;
 }
 
-int64_t Expander::layoutElements(int64_t segment, Direction direction,
-                                 ValueKind value, Layout layout, int64_t rank) {
+int64_t Expander::layoutElements(int64_t segment, Direction direction, ValueKind value,
+                                 Layout layout, int64_t rank) {
   int64_t position = routes->position(segment, rank);
   if (position < 0)
     return 0;
@@ -304,16 +266,14 @@ int64_t Expander::layoutElements(int64_t segment, Direction direction,
     return totalOf(parts(*routes, segment, direction, value, layout, position));
   case Layout::Blocks: {
     const KindView &view = routes->kind(group, value);
-    return static_cast<int64_t>(routes->computed(segment, position).size()) *
-           view.rows * view.cols;
+    return static_cast<int64_t>(routes->computed(segment, position).size()) * view.rows * view.cols;
   }
   case Layout::Shard: {
     int64_t total = 0;
     int64_t perParameter = routes->groupOf(segment).blocksPerParameter();
     for (int64_t index = 0; index < routes->blockCount(segment); ++index)
       for (const Rect &rect :
-           routes->rects(group, value, position,
-                         routes->block(segment, index) % perParameter))
+           routes->rects(group, value, position, routes->block(segment, index) % perParameter))
         total += rect.rows * rect.cols;
     return total;
   }
@@ -321,14 +281,12 @@ int64_t Expander::layoutElements(int64_t segment, Direction direction,
   return 0;
 }
 
-int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction,
-                       ValueKind value, Layout layout, int64_t rank) {
+int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
+                       Layout layout, int64_t rank) {
   return Expander(plan).layoutElements(segment, direction, value, layout, rank);
 }
 
-RankTables expand(const Plan &plan, int64_t rank) {
-  return Expander(plan).tables(rank);
-}
+RankTables expand(const Plan &plan, int64_t rank) { return Expander(plan).tables(rank); }
 
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank) {
   return Expander(plan).table(table, rank);

@@ -48,16 +48,15 @@ namespace stepc::plan {
 /// stride C, `local` = 0 (R and C are those of the table's value kind
 /// throughout). A row never spans parameters.
 struct Chunk {
-  int64_t parameter, block, slot, row, col, rows, cols, local, localStride,
-      staged, stagedStride, reserved;
+  int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
+      reserved;
 };
 inline constexpr int64_t kChunkElements = 16384;
 
 /// Moves rows × cols elements; merged and split like ShardChunks. An offset on
 /// the side of Layout::Shard is into the shard of `parameter`.
 struct CopyRow {
-  int64_t parameter, rows, cols, source, sourceStride, target, targetStride,
-      reserved;
+  int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
 };
 
 /// Elements that go to and come from one peer (world rank, itself included).
@@ -78,8 +77,8 @@ struct RankTables {
 
 /// Elements of a segment's value in a layout on one rank: the least size of its
 /// buffer. Also answers for ranks outside the group's mesh (0).
-int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction,
-                       ValueKind value, Layout layout, int64_t rank);
+int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
+                       Layout layout, int64_t rank);
 
 /// The tables of world rank `rank` (index into plan.world()). A rank outside a
 /// group's mesh gets empty tables for it. Never fails on a plan that `validate`
@@ -100,8 +99,8 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
-  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value,
-                         Layout layout, int64_t rank);
+  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value, Layout layout,
+                         int64_t rank);
 
 private:
   std::unique_ptr<Routes> routes;

@@ -17,10 +17,9 @@ namespace {
 
 // Far above any model, far below what would overflow or exhaust memory in
 // `expand`.
-constexpr int64_t kMaxElements = int64_t(1) << 42; // of a group
-constexpr int64_t kMaxRectangles =
-    int64_t(1) << 24; // of one shard; also blocks of a group
-constexpr int64_t kMaxFactor = int64_t(1) << 20; // of a strided placement
+constexpr int64_t kMaxElements = int64_t(1) << 42;   // of a group
+constexpr int64_t kMaxRectangles = int64_t(1) << 24; // of one shard; also blocks of a group
+constexpr int64_t kMaxFactor = int64_t(1) << 20;     // of a strided placement
 constexpr int64_t kMaxBytes = int64_t(1) << 50;
 
 class Validator {
@@ -47,11 +46,9 @@ private:
 
   /// Stops at the first error: later checks rely on earlier ones.
   template <typename List, typename Item>
-  void each(const char *what, const List &list,
-            Check (Validator::*check)(const Item &, int64_t)) {
+  void each(const char *what, const List &list, Check (Validator::*check)(const Item &, int64_t)) {
     for (size_t i = 0; i < list.size() && error.empty(); ++i)
-      if (Check message = (this->*check)(list[i], static_cast<int64_t>(i));
-          !message.empty())
+      if (Check message = (this->*check)(list[i], static_cast<int64_t>(i)); !message.empty())
         error = std::string(what) + " " + std::to_string(i) + ": " + message;
   }
 
@@ -79,13 +76,11 @@ private:
       count = product(count, size, kMaxRectangles);
     }
     if (count != static_cast<int64_t>(mesh.ranks.size()))
-      return "expected as many ranks as the axes span, found " +
-             std::to_string(mesh.ranks.size());
+      return "expected as many ranks as the axes span, found " + std::to_string(mesh.ranks.size());
     std::vector<int64_t> sorted = mesh.ranks;
     std::sort(sorted.begin(), sorted.end());
     if (sorted.front() < 0)
-      return "expected ranks of 0 or more, found " +
-             std::to_string(sorted.front());
+      return "expected ranks of 0 or more, found " + std::to_string(sorted.front());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
       return "expected distinct ranks";
     return {};
@@ -101,8 +96,7 @@ private:
   Check route(const Route &route, int64_t) {
     if (!inside(route.rule, plan.rules))
       return outside("rule", route.rule);
-    if (route.defaults.size() !=
-        at(plan.rules, route.rule).hyperparameters.size())
+    if (route.defaults.size() != at(plan.rules, route.rule).hyperparameters.size())
       return "expected a default per hyperparameter, found " +
              std::to_string(route.defaults.size());
     if (!known(route.missingGrad, MissingGrad::Zero))
@@ -115,8 +109,7 @@ private:
       return outside("rule", group.rule);
     if (!inside(group.mesh, plan.meshes))
       return outside("mesh", group.mesh);
-    if (!known(group.parameterType, DType::F64) ||
-        !known(group.gradientType, DType::F64) ||
+    if (!known(group.parameterType, DType::F64) || !known(group.gradientType, DType::F64) ||
         !known(group.strategy, Strategy::Gather))
       return "unknown type or strategy";
     if (Check message = shape(group); !message.empty())
@@ -127,8 +120,7 @@ private:
       if (!inside(group.parameters[i], plan.parameters))
         return outside("parameter", group.parameters[i]);
       const Parameter &parameter = at(plan.parameters, group.parameters[i]);
-      if (parameter.group != index ||
-          parameter.indexInGroup != static_cast<int64_t>(i))
+      if (parameter.group != index || parameter.indexInGroup != static_cast<int64_t>(i))
         return "parameter " + parameter.name + " says that it stands elsewhere";
     }
     return strategy(group);
@@ -137,11 +129,10 @@ private:
   Check shape(const Group &group) {
     auto axes = static_cast<int64_t>(group.shape.size());
     if (group.batchAxes < 0 || group.batchAxes > axes)
-      return "expected at most " + std::to_string(axes) +
-             " batch axes, found " + std::to_string(group.batchAxes);
+      return "expected at most " + std::to_string(axes) + " batch axes, found " +
+             std::to_string(group.batchAxes);
     // Zeros are left out, so that a block of an empty tensor is bounded, too.
-    int64_t total =
-        std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
+    int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
     int64_t blocks = total;
     int64_t blockAxes = axes - std::min<int64_t>(2, axes - group.batchAxes);
     for (int64_t axis = 0; axis < axes; ++axis) {
@@ -169,19 +160,16 @@ private:
       if (placement.kind == PlacementKind::Replicate)
         continue;
       if (!inside(placement.dim, group.shape))
-        return "placement " + toString(placement) +
-               " shards an axis that does not exist";
+        return "placement " + toString(placement) + " shards an axis that does not exist";
       if (placement.factor < 1 || placement.factor > kMaxFactor)
-        return "placement " + toString(placement) +
-               " has a factor out of range";
+        return "placement " + toString(placement) + " has a factor out of range";
       int64_t &count = runs[static_cast<size_t>(placement.dim)];
       if (placement.kind == PlacementKind::StridedShard)
         count = std::min(product(count, placement.factor, kMaxElements),
                          std::max<int64_t>(1, at(group.shape, placement.dim)));
     }
     int64_t rectangles = group.blocksPerParameter();
-    for (size_t axis =
-             group.shape.size() - std::min<size_t>(2, group.shape.size());
+    for (size_t axis = group.shape.size() - std::min<size_t>(2, group.shape.size());
          axis < group.shape.size(); ++axis)
       rectangles = product(rectangles, runs[axis], kMaxRectangles);
     if (rectangles > kMaxRectangles)
@@ -195,19 +183,16 @@ private:
         static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
       return "expected strategy elementwise for axes that are neither a matrix "
              "nor declared";
-    if (group.strategy == Strategy::Local &&
-        !geometry::blocksAreWhole(group, mesh))
+    if (group.strategy == Strategy::Local && !geometry::blocksAreWhole(group, mesh))
       return "expected whole blocks on every rank for strategy local";
     if (group.strategy != Strategy::Owner)
-      return group.owners.empty() ? Check()
-                                  : Check("owners are for strategy owner");
+      return group.owners.empty() ? Check() : Check("owners are for strategy owner");
     if (static_cast<int64_t>(group.owners.size()) != group.blockCount())
-      return "expected " + std::to_string(group.blockCount()) +
-             " owners, found " + std::to_string(group.owners.size());
+      return "expected " + std::to_string(group.blockCount()) + " owners, found " +
+             std::to_string(group.owners.size());
     for (int64_t owner : group.owners)
       if (!inside(owner, mesh.ranks))
-        return "owner " + std::to_string(owner) + " is outside of mesh " +
-               mesh.name;
+        return "owner " + std::to_string(owner) + " is outside of mesh " + mesh.name;
     return {};
   }
 
@@ -221,8 +206,7 @@ private:
         at(group.parameters, parameter.indexInGroup) != index)
       return "group " + group.name + " does not list " + parameter.name;
     if (at(plan.routes, parameter.route).rule != group.rule)
-      return "the route of " + parameter.name +
-             " and its group differ in their rule";
+      return "the route of " + parameter.name + " and its group differ in their rule";
     return {};
   }
 
@@ -230,9 +214,7 @@ private:
     if (!inside(segment.group, plan.groups))
       return outside("group", segment.group);
     if (segment.all)
-      return segment.blocks.empty()
-                 ? Check()
-                 : Check("expected no list beside all blocks");
+      return segment.blocks.empty() ? Check() : Check("expected no list beside all blocks");
     int64_t count = at(plan.groups, segment.group).blockCount();
     std::vector<int64_t> sorted = segment.blocks;
     std::sort(sorted.begin(), sorted.end());
@@ -244,35 +226,29 @@ private:
   }
 
   Check table(const Table &table, int64_t) {
-    if (!known(table.kind, TableKind::Message) ||
-        !known(table.value, ValueKind::One) ||
-        !known(table.direction, Direction::ToShards) ||
-        !known(table.from, Layout::Shard) || !known(table.to, Layout::Shard))
+    if (!known(table.kind, TableKind::Message) || !known(table.value, ValueKind::One) ||
+        !known(table.direction, Direction::ToShards) || !known(table.from, Layout::Shard) ||
+        !known(table.to, Layout::Shard))
       return "unknown kind, value, direction or layout";
     if (!inside(table.segment, plan.segments))
       return outside("segment", table.segment);
-    if (table.receiveSegment != -1 &&
-        !inside(table.receiveSegment, plan.segments))
+    if (table.receiveSegment != -1 && !inside(table.receiveSegment, plan.segments))
       return outside("segment", table.receiveSegment);
     if (table.elementBytes < 0 || table.elementBytes > 8)
       return "elements have " + std::to_string(table.elementBytes) + " bytes";
     bool toMatrix = table.direction == Direction::ToMatrix;
     if (table.kind == TableKind::ShardChunks) {
       Layout packed = toMatrix ? Layout::Send : Layout::Receive;
-      if (table.from != Layout::None && table.from != Layout::Blocks &&
-          table.from != packed)
+      if (table.from != Layout::None && table.from != Layout::Blocks && table.from != packed)
         return "its staged layout does not hold this rank's shards";
     }
     if (table.kind == TableKind::Copy) {
-      auto is = [&](Layout from, Layout to) {
-        return table.from == from && table.to == to;
-      };
-      bool legal = toMatrix ? is(Layout::Receive, Layout::Blocks) ||
-                                  is(Layout::Shard, Layout::Send) ||
-                                  is(Layout::Shard, Layout::Blocks)
-                            : is(Layout::Blocks, Layout::Send) ||
-                                  is(Layout::Receive, Layout::Shard) ||
-                                  is(Layout::Blocks, Layout::Shard);
+      auto is = [&](Layout from, Layout to) { return table.from == from && table.to == to; };
+      bool legal = toMatrix
+                       ? is(Layout::Receive, Layout::Blocks) || is(Layout::Shard, Layout::Send) ||
+                             is(Layout::Shard, Layout::Blocks)
+                       : is(Layout::Blocks, Layout::Send) || is(Layout::Receive, Layout::Shard) ||
+                             is(Layout::Blocks, Layout::Shard);
       if (!legal)
         return "no value moves between its layouts in its direction";
     }
@@ -284,8 +260,7 @@ private:
 
   Check exchange(const Exchange &exchange, int64_t) {
     for (int64_t index : exchange.tables)
-      if (!inside(index, plan.tables) ||
-          at(plan.tables, index).kind != TableKind::Message)
+      if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
         return "table " + std::to_string(index) + " is not a message table";
     return {};
   }
@@ -296,23 +271,18 @@ private:
     if (launch.itemsPerBlock < 1 || launch.itemsPerBlock > kMaxElements)
       return "expected at least one item per block";
     if (launch.kind == LaunchKind::Group)
-      return inside(launch.index, plan.groups) ? Check()
-                                               : outside("group", launch.index);
+      return inside(launch.index, plan.groups) ? Check() : outside("group", launch.index);
     if (!inside(launch.index, plan.tables))
       return outside("table", launch.index);
     TableKind kind = at(plan.tables, launch.index).kind;
-    bool fits =
-        launch.kind == LaunchKind::Copy ? kind == TableKind::Copy
-        : launch.kind == LaunchKind::Blocks
-            ? kind == TableKind::BlockChunks
-            : kind == TableKind::ShardChunks || kind == TableKind::BlockChunks;
-    return fits ? Check()
-                : "table " + std::to_string(launch.index) +
-                      " is of another kind";
+    bool fits = launch.kind == LaunchKind::Copy ? kind == TableKind::Copy
+                : launch.kind == LaunchKind::Blocks
+                    ? kind == TableKind::BlockChunks
+                    : kind == TableKind::ShardChunks || kind == TableKind::BlockChunks;
+    return fits ? Check() : "table " + std::to_string(launch.index) + " is of another kind";
   }
 
-  template <typename T>
-  static const T &at(const std::vector<T> &list, int64_t index) {
+  template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
 

@@ -138,8 +138,9 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
     if (message.peer >= 0 && message.peer < int32_t(world.ranks.size()) &&
         message.peer != self.rank && message.bytes > 0 && message.buffer)
       continue;
-    copyText(error, errorSize, format("message %lld is ill-formed: peer %d, %lld bytes",
-                                      (long long)i, message.peer, (long long)message.bytes));
+    copyText(error, errorSize,
+             format("message %lld is ill-formed: peer %d, %lld bytes", (long long)i, message.peer,
+                    (long long)message.bytes));
     return STEPC_ERROR_ARGUMENT;
   }
   Handle &handle = freeHandle(self);

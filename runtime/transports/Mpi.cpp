@@ -50,7 +50,7 @@ struct Handle {
 struct World {
   MPI_Comm data = MPI_COMM_NULL, control = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  int64_t largestTag = 32767; // what MPI promises
+  int64_t largestTag = 32767;                   // what MPI promises
   std::vector<std::unique_ptr<Handle>> handles; // used again: steps do not allocate
   char abortText[kNoticeBytes + 32] = "";       // not empty: given up; needs no memory
   bool notified = false;
@@ -76,8 +76,8 @@ Handle &freeHandle(World &world) {
 void lookForNotice(World &world) {
   int found = 0;
   MPI_Status status;
-  if (*world.abortText ||
-      MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, world.control, &found, &status) || !found)
+  if (*world.abortText || MPI_Iprobe(MPI_ANY_SOURCE, kNoticeTag, world.control, &found, &status) ||
+      !found)
     return;
   char text[kNoticeBytes] = "";
   if (!MPI_Recv(text, kNoticeBytes, MPI_CHAR, status.MPI_SOURCE, kNoticeTag, world.control,
@@ -115,8 +115,9 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
   }
   for (int64_t i = 0; i < count; ++i)
     if (messages[i].tag < 0 || messages[i].tag > world.largestTag) {
-      copyText(error, errorSize, format("tag %lld is beyond the %lld of this MPI",
-                                        (long long)messages[i].tag, (long long)world.largestTag));
+      copyText(error, errorSize,
+               format("tag %lld is beyond the %lld of this MPI", (long long)messages[i].tag,
+                      (long long)world.largestTag));
       return STEPC_ERROR_TRANSPORT;
     }
   Handle &handle = freeHandle(world);
@@ -287,8 +288,9 @@ int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view 
 extern "C" __attribute__((visibility("default"))) int32_t
 stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t errorSize) try {
   if (!out || comm == MPI_COMM_NULL)
-    return refuse(error, errorSize, STEPC_ERROR_ARGUMENT, "the communicator or the place for the "
-                                                          "transport is null");
+    return refuse(error, errorSize, STEPC_ERROR_ARGUMENT,
+                  "the communicator or the place for the "
+                  "transport is null");
   int initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
@@ -315,8 +317,8 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
   if (found)
     world->largestTag = *limit;
   world->notices.reserve(world->size);
-  *out = {STEPC_TRANSPORT_VERSION, world->rank, world->size, world.get(), start, test, abort,
-          destroy};
+  *out = {
+      STEPC_TRANSPORT_VERSION, world->rank, world->size, world.get(), start, test, abort, destroy};
   world.release();
   return STEPC_OK;
 } catch (...) {

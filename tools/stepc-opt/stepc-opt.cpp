@@ -1,8 +1,8 @@
 //===- stepc-opt.cpp - Runs passes on text of any level --------------------===//
 //
 // mlir-opt for stepc: the dialects of the ladder and all passes of the house.
-// STEPC_OPT_SKIP_PASS=ARGUMENT in the environment leaves that pass out wherever it would run: test/run/
-// passes_carry_weight.sh shows by it that the tests see each pass.
+// STEPC_OPT_SKIP_PASS=ARGUMENT in the environment leaves that pass out wherever it would run:
+// test/run/ passes_carry_weight.sh shows by it that the tests see each pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,6 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinDialect.h"
-#include "mlir/IR/BuiltinDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -36,20 +35,22 @@ static void installSkippedPass(mlir::MLIRContext *context, mlir::BuiltinDialect 
   const char *argument = std::getenv("STEPC_OPT_SKIP_PASS");
   if (!argument || !*argument)
     return;
-  context->registerActionHandler([argument = llvm::StringRef(argument)](llvm::function_ref<void()> run,
-                                                                        const mlir::tracing::Action &action) {
-    auto *execution = llvm::dyn_cast<mlir::PassExecutionAction>(&action);
-    if (!execution || execution->getPass().getArgument() != argument)
-      run();
-  });
+  context->registerActionHandler(
+      [argument = llvm::StringRef(argument)](llvm::function_ref<void()> run,
+                                             const mlir::tracing::Action &action) {
+        auto *execution = llvm::dyn_cast<mlir::PassExecutionAction>(&action);
+        if (!execution || execution->getPass().getArgument() != argument)
+          run();
+      });
 }
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect>();
+  registry
+      .insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
+              mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+              mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+              mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect>();
   stepc::schedule::registerBufferizationModels(registry);
   registry.addExtension(installSkippedPass);
   stepc::decide::registerDecidePasses();

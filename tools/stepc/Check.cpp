@@ -36,7 +36,8 @@ void printJson(mlir::ModuleOp module) {
     });
     json.attributeArray("routes", [&] {
       for (auto route : module.getOps<optim::RouteOp>()) {
-        auto rule = mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
+        auto rule =
+            mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
         json.object([&] {
           json.attribute("name", route.getSymName());
           json.attribute("rule", ruleOf.lookup(route.getSymName()));

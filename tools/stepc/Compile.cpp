@@ -21,7 +21,8 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
   if (command.output == "-")
     return writeFile(report, "-", text) ? kSuccess : kInternalError;
   OutputFiles files(report, command.output);
-  return files.addText((module.getSymName().value_or("module") + ".mlir").str(), text) && files.commit()
+  return files.addText((module.getSymName().value_or("module") + ".mlir").str(), text) &&
+                 files.commit()
              ? kSuccess
              : kInternalError;
 }
@@ -44,14 +45,15 @@ int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, Ou
   if (failed(object))
     return kInternalError;
   progress.stage("linking");
-  llvm::Expected<std::string> archive =
-      codegen::findRuntimeArchive(llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizeAddress);
+  llvm::Expected<std::string> archive = codegen::findRuntimeArchive(
+      llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizeAddress);
   if (!archive)
     return fail(archive.takeError());
   std::string library = files.add("lib" + name + ".so"), header = files.add(name + ".h");
   if (library.empty() || header.empty())
     return kInternalError;
-  if (llvm::Error error = codegen::linkLibrary(*object, name, *archive, library, options.sanitizeAddress))
+  if (llvm::Error error =
+          codegen::linkLibrary(*object, name, *archive, library, options.sanitizeAddress))
     return fail(std::move(error));
   if (llvm::Error error = codegen::writeHeader(*plan, header))
     return fail(std::move(error));

@@ -11,7 +11,8 @@ namespace stepc::driver {
 
 /// Adds lib<name>.so, <name>.h and <name>.json of a module at level llvm to `files`, which
 /// the caller commits. Returns an exit code; on failure an error was printed.
-int makeLibrary(mlir::ModuleOp module, const CompileOptions &options, OutputFiles &files, Report &report);
+int makeLibrary(mlir::ModuleOp module, const CompileOptions &options, OutputFiles &files,
+                Report &report);
 
 } // namespace stepc::driver
 

@@ -59,7 +59,8 @@ OutputFiles::~OutputFiles() {
 std::string OutputFiles::add(StringRef name) {
   if (hidden.empty()) {
     // Remember which folders are new: a failure leaves none behind.
-    for (StringRef part = folder; !part.empty() && !fs::exists(part); part = path::parent_path(part))
+    for (StringRef part = folder; !part.empty() && !fs::exists(part);
+         part = path::parent_path(part))
       folders.insert(folders.begin(), part.str());
     std::error_code code = fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
     if (!code) {
@@ -71,7 +72,8 @@ std::string OutputFiles::add(StringRef name) {
     }
     if (code) {
       hidden.clear();
-      report.error(folder, "expected a folder for the output, which cannot be written: " + code.message());
+      report.error(folder,
+                   "expected a folder for the output, which cannot be written: " + code.message());
       return "";
     }
     if (hidden.size() < sizeof(hiddenFolder)) {

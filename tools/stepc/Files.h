@@ -23,8 +23,8 @@ private:
 };
 
 /// Files that replace their targets together: written under their own names in a hidden folder
-/// beside them (a linker writes a file's name into it), moved by `commit`, removed by the destructor if
-/// that never happens or fails, and by signals that end the program.
+/// beside them (a linker writes a file's name into it), moved by `commit`, removed by the
+/// destructor if that never happens or fails, and by signals that end the program.
 class OutputFiles {
 public:
   OutputFiles(Report &report, llvm::StringRef folder) : report(report), folder(folder.str()) {}

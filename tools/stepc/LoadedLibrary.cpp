@@ -43,7 +43,8 @@ bool LoadedLibrary::open(const std::string &path) {
   handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return refuse(path, "expected a compiled library: " + Twine(dlerror()));
-  auto entry = reinterpret_cast<decltype(&stepc_library_table)>(dlsym(handle, "stepc_library_table"));
+  auto entry =
+      reinterpret_cast<decltype(&stepc_library_table)>(dlsym(handle, "stepc_library_table"));
   if (!entry)
     return refuse(path, "expected a library compiled by stepc, found no stepc_library_table in it");
   table = entry();
@@ -89,8 +90,8 @@ bool LoadedLibrary::matchParameters(const std::string &path) {
   return true;
 }
 
-bool LoadedLibrary::matches(const std::string &path, const std::string &name, const plan::Group &group,
-             const manifest::Parameter &parameter) {
+bool LoadedLibrary::matches(const std::string &path, const std::string &name,
+                            const plan::Group &group, const manifest::Parameter &parameter) {
   auto differs = [&](StringRef what) {
     return refuse(path, "expected the manifest's " + what + " of parameter '" + name +
                             "', found another: the library was compiled for another manifest");
@@ -114,7 +115,8 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name, co
 
 void LoadedLibrary::loadValues(StepParameter &p) {
   const manifest::RunTensors &in = run.tensors[p.index];
-  p.value = {plan::ValueKind::Full, in.parameter->type, p.group->shape, in.parameter->bytes.vec(), {}};
+  p.value = {
+      plan::ValueKind::Full, in.parameter->type, p.group->shape, in.parameter->bytes.vec(), {}};
   p.steps = run.stepsTaken(p.index);
   for (const plan::State &state : p.rule->states) {
     if (!plan::stateExists(*p.group, state))

@@ -24,12 +24,13 @@ struct StepParameter {
   const plan::Rule *rule = nullptr;
   const plan::Mesh *mesh = nullptr;
   GlobalValue value;
-  std::vector<GlobalValue> states;    // that exist
+  std::vector<GlobalValue> states; // that exist
   std::vector<std::string> stateNames;
   int64_t steps = 0;
 };
 
-/// An open library whose plan is what the manifest says, and the values that its parameters start with.
+/// An open library whose plan is what the manifest says, and the values that its parameters start
+/// with.
 class LoadedLibrary {
 public:
   LoadedLibrary(const RunInput &run, Report &report) : run(run), report(report) {}

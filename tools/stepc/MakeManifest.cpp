@@ -26,5 +26,6 @@ int driver::runManifest(const ManifestCommand &command) {
   auto made = manifest::makeManifest(*file, options, errors);
   if (!made)
     return finish(kInputError);
-  return writeFile(report, command.output, manifest::writeManifest(*made)) ? kSuccess : kInternalError;
+  return writeFile(report, command.output, manifest::writeManifest(*made)) ? kSuccess
+                                                                           : kInternalError;
 }

@@ -24,9 +24,14 @@ int64_t stepc::driver::parseBytes(const std::string &text) {
   if (end == text.c_str() || !(number >= 0))
     return -1;
   std::string unit = end;
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
-  static const std::pair<const char *, double> units[] = {
-      {"", 1}, {"B", 1}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
+                                                                 : unit.find_first_not_of(' '));
+  static const std::pair<const char *, double> units[] = {{"", 1},
+                                                          {"B", 1},
+                                                          {"KiB", 1024.},
+                                                          {"MiB", 1048576.},
+                                                          {"GiB", 1073741824.},
+                                                          {"TiB", 1099511627776.}};
   for (auto [name, factor] : units)
     if (unit == name) {
       double bytes = number * factor;
@@ -165,15 +170,17 @@ void defineExplain(CLI::App &root, ExplainCommand &command) {
       root.add_subcommand("explain", "Show groups, strategies, their costs and the alternatives");
   addCompileOptions(*app, command, "A specification (.optim), or a level's .mlir up to scheduled");
   app->add_flag("--json", command.json, "Print the table as JSON");
-  app->footer("Examples:\n"
-              "  stepc explain muon.optim --manifest model.json\n"
-              "  stepc explain muon.optim --manifest model.json --strategy '*.attn.*=gather' --json\n\n" +
-              std::string(kExitCodes));
+  app->footer(
+      "Examples:\n"
+      "  stepc explain muon.optim --manifest model.json\n"
+      "  stepc explain muon.optim --manifest model.json --strategy '*.attn.*=gather' --json\n\n" +
+      std::string(kExitCodes));
 }
 
 void defineFormat(CLI::App &root, FormatCommand &command) {
   CLI::App *app = root.add_subcommand("fmt", "Format specifications, in place; comments stay");
-  app->add_option("files", command.files, "Specifications; - reads standard input and writes standard output")
+  app->add_option("files", command.files,
+                  "Specifications; - reads standard input and writes standard output")
       ->required()
       ->type_name("FILE");
   app->add_flag("--check", command.check, "Change nothing; exit status 1 if a file would change");
@@ -263,12 +270,13 @@ void defineManifest(CLI::App &root, ManifestCommand &command) {
   app->add_option("-o,--output", command.output, "The manifest; - is standard output")
       ->required()
       ->type_name("M");
-  app->footer("Examples:\n"
-              "  stepc manifest model.safetensors --mesh dp=2,tp=2 --place '*=S(0),R' "
-              "--place '*.down.*=S(0),S(1)' -o model.json\n"
-              "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
-              "--batch '*.experts.*' -o moe.json\n\n" +
-              std::string(kExitCodes));
+  app->footer(
+      "Examples:\n"
+      "  stepc manifest model.safetensors --mesh dp=2,tp=2 --place '*=S(0),R' "
+      "--place '*.down.*=S(0),S(1)' -o model.json\n"
+      "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
+      "--batch '*.experts.*' -o moe.json\n\n" +
+      std::string(kExitCodes));
 }
 
 /// CLI11's text in the product's voice: lower case, no full stop.

@@ -23,9 +23,9 @@ enum ExitCode : int {
 
 /// What shapes the compiled library. `compile`, `explain` and `run` share it.
 struct CompileOptions {
-  std::string input;    ///< A specification, or any level's .mlir.
+  std::string input; ///< A specification, or any level's .mlir.
   std::string manifest;
-  std::string target;   ///< Empty: the host, or what the .mlir says.
+  std::string target; ///< Empty: the host, or what the .mlir says.
   std::string numerics = "exact";
   std::vector<std::string> strategies;
   int64_t workspaceLimit = 0; ///< 0: none.

@@ -45,13 +45,15 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
 std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
   auto attribute = module->getAttrOfType<mlir::StringAttr>(comm::kLevelAttr);
   if (!attribute) {
-    module.emitError("expected the attribute ") << comm::kLevelAttr << " with the module's level, found none";
+    module.emitError("expected the attribute ")
+        << comm::kLevelAttr << " with the module's level, found none";
     return std::nullopt;
   }
   std::optional<Level> level = parseLevel(attribute.getValue());
   if (!level)
-    module.emitError("expected ") << comm::kLevelAttr << " to be one of " << llvm::join(llvm::ArrayRef(kLevels), ", ")
-                                  << ", found " << attribute;
+    module.emitError("expected ") << comm::kLevelAttr << " to be one of "
+                                  << llvm::join(llvm::ArrayRef(kLevels), ", ") << ", found "
+                                  << attribute;
   return level;
 }
 
@@ -83,11 +85,14 @@ const Rung kRungs[] = {
        kernels::buildKernelsPipeline(manager, {});
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, const CompileOptions &) { kernels::buildLlvmPipeline(manager); }},
+     [](mlir::OpPassManager &manager, const CompileOptions &) {
+       kernels::buildLlvmPipeline(manager);
+     }},
 };
 
 /// Options that a level has answered for good: asking again would be ignored silently.
-bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &options, Report &report) {
+bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &options,
+                  Report &report) {
   auto refuse = [&](StringRef option, Level last) {
     report.error("expected " + option + " with a specification or a module at level " + name(last) +
                  " or before, found one at level " + name(level));
@@ -106,14 +111,16 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
 
 } // namespace
 
-int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options, Report &report) {
+int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options,
+                    Report &report) {
   std::optional<Level> level = levelOf(module);
   if (!level)
     return kInputError;
   if (!checkOptions(module, *level, options, report))
     return kUsageError;
   if (*level > target) {
-    report.error("expected a module at level " + name(target) + " or before, found one at level " + name(*level));
+    report.error("expected a module at level " + name(target) + " or before, found one at level " +
+                 name(*level));
     return kUsageError;
   }
   mlir::MLIRContext *context = module.getContext();
@@ -137,7 +144,8 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
       if (hadErrors || report.hasErrors())
         return kInputError;
       // A pass that fails without a word is a fault of stepc, never of the input.
-      report.error("internal error: the passes to level " + name(rung.to) + " failed without a message");
+      report.error("internal error: the passes to level " + name(rung.to) +
+                   " failed without a message");
       return kInternalError;
     }
     module->setAttr(comm::kLevelAttr, mlir::StringAttr::get(context, name(rung.to)));

@@ -22,7 +22,8 @@ void registerDialects(mlir::DialectRegistry &registry);
 std::optional<Level> levelOf(mlir::ModuleOp module);
 
 /// Lowers the module from its level to `target`, one pipeline per level. Options that an
-/// earlier level already answered are refused. Returns an exit code; on failure an error was printed.
+/// earlier level already answered are refused. Returns an exit code; on failure an error was
+/// printed.
 int lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options, Report &report);
 
 /// Tells on standard error what is going on, once it takes long: at once on a

@@ -111,8 +111,8 @@ void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
   if (place && place.getLine() == 0)
     paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ": ");
   else if (place)
-    paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ":" + Twine(place.getLine()) + ":" +
-                                       Twine(place.getColumn()) + ": ");
+    paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ":" + Twine(place.getLine()) +
+                                       ":" + Twine(place.getColumn()) + ": ");
   else
     paint(raw_ostream::SAVEDCOLOR, "stepc: ");
   switch (severity) {
@@ -145,10 +145,11 @@ void Report::print(mlir::Diagnostic &diagnostic) {
 }
 
 std::unique_ptr<mlir::ScopedDiagnosticHandler> Report::attach(mlir::MLIRContext &context) {
-  return std::make_unique<mlir::ScopedDiagnosticHandler>(&context, [this](mlir::Diagnostic &diagnostic) {
-    print(diagnostic);
-    return mlir::success();
-  });
+  return std::make_unique<mlir::ScopedDiagnosticHandler>(&context,
+                                                         [this](mlir::Diagnostic &diagnostic) {
+                                                           print(diagnostic);
+                                                           return mlir::success();
+                                                         });
 }
 
 void Report::excerpt(StringRef file, unsigned line, unsigned column) {

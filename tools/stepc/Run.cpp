@@ -56,7 +56,8 @@ static double element(const uint8_t *at, TensorType type) {
     return value;
   }
   case TensorType::F16:
-    return llvm::APFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, uint64_t(at[0]) | uint64_t(at[1]) << 8))
+    return llvm::APFloat(llvm::APFloat::IEEEhalf(),
+                         llvm::APInt(16, uint64_t(at[0]) | uint64_t(at[1]) << 8))
         .convertToDouble();
   case TensorType::I64: {
     int64_t value;
@@ -140,27 +141,29 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
         found = &candidate;
     }
     if (!found)
-      return refuse("expected a state of the parameter's rule (" + names + "), found '" + view->name + "'");
+      return refuse("expected a state of the parameter's rule (" + names + "), found '" +
+                    view->name + "'");
     if (view->shape != found->shape)
       return refuse("expected shape " + spell(found->shape) + " of '" + view->name + "', found " +
                     spell(view->shape));
     if (found->type && view->type != *found->type)
-      return refuse("expected " + manifest::toString(*found->type) + " in '" + view->name + "', found " +
-                    manifest::toString(view->type));
+      return refuse("expected " + manifest::toString(*found->type) + " in '" + view->name +
+                    "', found " + manifest::toString(view->type));
   }
   return true;
 }
 
-bool driver::checkHyperparameter(StringRef name, llvm::ArrayRef<std::string> known, Report &report) {
+bool driver::checkHyperparameter(StringRef name, llvm::ArrayRef<std::string> known,
+                                 Report &report) {
   if (llvm::is_contained(known, name))
     return true;
-  report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") + "), found '" +
-               name + "'");
+  report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
+               "), found '" + name + "'");
   return false;
 }
 
-static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file, RunInput &run,
-                        manifest::ErrorList &errors) {
+static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file,
+                        RunInput &run, manifest::ErrorList &errors) {
   // An absent gradient is the route's matter (missing_grad), not the file's.
   auto tensors = manifest::collectRunTensors(file, *run.manifest, command.steps,
                                              /*allowMissingGradients=*/true, errors);
@@ -182,7 +185,8 @@ static void passFrozen(const RunInput &run, bool reference, std::vector<RunOutpu
       continue;
     const manifest::TensorView &view = *run.tensors[index].parameter;
     if (reference)
-      outputs.push_back({"param:" + parameter.name, TensorType::F64, view.shape, toBytes(toDoubles(view))});
+      outputs.push_back(
+          {"param:" + parameter.name, TensorType::F64, view.shape, toBytes(toDoubles(view))});
     else
       outputs.push_back({"param:" + parameter.name, view.type, view.shape, view.bytes.vec()});
   }
@@ -223,11 +227,13 @@ int driver::runRun(const RunCommand &command) {
     return kUsageError;
   };
   if (isModulePath(command.input))
-    return usage("expected a specification, whose rules the tensors are for, found '" + command.input + "'");
+    return usage("expected a specification, whose rules the tensors are for, found '" +
+                 command.input + "'");
   if (command.manifest.empty())
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
   if (command.sanitizeAddress)
-    return usage("expected --sanitize with compile only: the program that loads an instrumented library must "
+    return usage("expected --sanitize with compile only: the program that loads an instrumented "
+                 "library must "
                  "be built with AddressSanitizer");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");

@@ -11,9 +11,9 @@ namespace stepc::driver {
 struct RunInput {
   const manifest::Manifest *manifest = nullptr;
   std::vector<manifest::RunTensors> tensors;
-  std::vector<std::string> names;         ///< canonical, as the library calls them
-  llvm::StringMap<size_t> indexOfName;    ///< by canonical name
-  std::string tensorFile;                 ///< for messages
+  std::vector<std::string> names;      ///< canonical, as the library calls them
+  llvm::StringMap<size_t> indexOfName; ///< by canonical name
+  std::string tensorFile;              ///< for messages
 
   /// "state:NAME:STATE" of a parameter, or null.
   const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
@@ -36,7 +36,8 @@ struct KnownState {
   std::vector<int64_t> shape;
   std::optional<manifest::TensorType> type; ///< nothing: any number
 };
-bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known, Report &report);
+bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
+                 Report &report);
 
 /// Elements as double, exactly, and back, rounded to nearest even.
 std::vector<double> toDoubles(const manifest::TensorView &tensor);
@@ -45,8 +46,8 @@ std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
 
 /// Both append to `outputs` and return an exit code; errors were printed.
-int runReference(Input &input, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
-                 std::vector<RunOutput> &outputs);
+int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,
+                 const RunCommand &command, std::vector<RunOutput> &outputs);
 int runLibrary(const std::string &library, const RunInput &run, const RunCommand &command,
                std::vector<RunOutput> &outputs, Report &report);
 

@@ -28,8 +28,8 @@ constexpr int32_t kMostRanks = 1024; // threads
 /// What one rank holds.
 struct Rank {
   stepc_instance *instance = nullptr;
-  std::vector<std::vector<uint8_t>> values, gradients;      // per parameter
-  std::vector<std::vector<std::vector<uint8_t>>> states;    // per parameter, state
+  std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
+  std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
   std::vector<int64_t> steps;
   stepc_counters executed{}, planned{};
   int32_t status = STEPC_OK;
@@ -38,7 +38,8 @@ struct Rank {
 
 class LibraryRun {
 public:
-  LibraryRun(const RunInput &run, const RunCommand &command, std::vector<RunOutput> &outputs, Report &report)
+  LibraryRun(const RunInput &run, const RunCommand &command, std::vector<RunOutput> &outputs,
+             Report &report)
       : run(run), command(command), outputs(outputs), report(report), library(run, report) {}
 
   ~LibraryRun() {
@@ -55,8 +56,8 @@ public:
       return kUsageError;
     int32_t size = table->world_size();
     if (size > kMostRanks) {
-      report.error("expected a world of at most " + Twine(kMostRanks) + " ranks to run in one process, found " +
-                   Twine(size));
+      report.error("expected a world of at most " + Twine(kMostRanks) +
+                   " ranks to run in one process, found " + Twine(size));
       return kInputError;
     }
     std::vector<stepc_transport> transports(size);
@@ -86,8 +87,9 @@ private:
     for (const plan::Route &route : library.plan.routes)
       for (const std::string &name : library.plan.rules[route.rule].hyperparameters)
         known.push_back(route.name + "." + name);
-    return llvm::all_of(command.hyperparameters,
-                        [&](const auto &set) { return checkHyperparameter(set.first, known, report); });
+    return llvm::all_of(command.hyperparameters, [&](const auto &set) {
+      return checkHyperparameter(set.first, known, report);
+    });
   }
 
   //===--------------------------------------------------------------------===//
@@ -195,7 +197,8 @@ private:
       std::vector<uint8_t> &bytes = rank.gradients[number];
       bytes.clear();
       if (gradient)
-        bytes = shardOf(p, plan::ValueKind::Full, gradient->type, gradient->bytes, position(*p.mesh, index));
+        bytes = shardOf(p, plan::ValueKind::Full, gradient->type, gradient->bytes,
+                        position(*p.mesh, index));
       pointers.push_back(bytes.empty() ? nullptr : bytes.data());
     }
     return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));
@@ -235,8 +238,10 @@ private:
       }
     });
     if (!equal)
-      report.error("internal error: expected equal bytes of '" + name + "' on all ranks that hold them, found "
-                   "others on rank " + Twine(rank));
+      report.error("internal error: expected equal bytes of '" + name +
+                   "' on all ranks that hold them, found "
+                   "others on rank " +
+                   Twine(rank));
     return equal;
   }
 
@@ -261,10 +266,11 @@ private:
     for (auto [index, rank] : llvm::enumerate(ranks)) {
       const stepc_counters &c = rank.executed;
       bool equal = std::memcmp(&rank.executed, &rank.planned, sizeof(c)) == 0;
-      llvm::outs() << "rank " << index << ": " << c.launches << " launches, " << c.chunks << " chunks, "
-                   << c.exchanges << " exchanges; sent " << c.messages_sent << " messages, " << c.bytes_sent
-                   << " bytes; received " << c.messages_received << " messages, " << c.bytes_received
-                   << " bytes; " << (equal ? "as planned" : "not as planned") << '\n';
+      llvm::outs() << "rank " << index << ": " << c.launches << " launches, " << c.chunks
+                   << " chunks, " << c.exchanges << " exchanges; sent " << c.messages_sent
+                   << " messages, " << c.bytes_sent << " bytes; received " << c.messages_received
+                   << " messages, " << c.bytes_received << " bytes; "
+                   << (equal ? "as planned" : "not as planned") << '\n';
     }
   }
 

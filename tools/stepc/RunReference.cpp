@@ -12,8 +12,8 @@ namespace {
 
 class ReferenceRun {
 public:
-  ReferenceRun(Report &report, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
-               std::vector<RunOutput> &outputs)
+  ReferenceRun(Report &report, mlir::ModuleOp module, const RunInput &run,
+               const RunCommand &command, std::vector<RunOutput> &outputs)
       : report(report), module(module), run(run), command(command), outputs(outputs) {}
 
   int start() {
@@ -37,7 +37,8 @@ private:
     std::vector<double *> places;
     for (auto route : module.getOps<optim::RouteOp>())
       for (auto [index, name] : llvm::enumerate(rules[route.getRule()].getHyperparameters())) {
-        known.push_back((route.getSymName() + "." + llvm::cast<mlir::StringAttr>(name).getValue()).str());
+        known.push_back(
+            (route.getSymName() + "." + llvm::cast<mlir::StringAttr>(name).getValue()).str());
         places.push_back(&hyperparameters[route.getSymName()][index]);
       }
     for (const auto &[name, value] : command.hyperparameters) {
@@ -57,7 +58,8 @@ private:
     std::vector<KnownState> known;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (optim::StateAttr state = rule.getState(i); reference::stateExists(op, state))
-        known.push_back({state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
+        known.push_back(
+            {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
     if (!checkStates(run, index, known, report))
       return false;
 
@@ -65,7 +67,8 @@ private:
     tensors.parameter = {in.parameter->shape, toDoubles(*in.parameter)};
     tensors.states = reference::initialStates(rule, op, tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      if (const manifest::TensorView *view = run.state(index, rule.getState(i).getName().getValue()))
+      if (const manifest::TensorView *view =
+              run.state(index, rule.getState(i).getName().getValue()))
         tensors.states[i].data = toDoubles(*view);
 
     int64_t taken = run.stepsTaken(index);
@@ -78,8 +81,9 @@ private:
       } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {
         tensors.gradient.data.assign(tensors.parameter.data.size(), 0.0);
       } else {
-        report.error(run.tensorFile, "expected a gradient of parameter '" + op.getSymName() + "' for step " +
-                                         llvm::Twine(k + 1) + ", found none, and route " + route.getSymName() +
+        report.error(run.tensorFile, "expected a gradient of parameter '" + op.getSymName() +
+                                         "' for step " + llvm::Twine(k + 1) +
+                                         ", found none, and route " + route.getSymName() +
                                          " says missing_grad = error");
         return false;
       }
@@ -93,7 +97,8 @@ private:
   void write(size_t index, optim::RuleOp rule, const reference::Tensors &tensors, int64_t taken) {
     const std::string &name = run.manifest->parameters[index].name;
     auto add = [&](std::string output, const reference::Tensor &tensor) {
-      outputs.push_back({std::move(output), manifest::TensorType::F64, tensor.shape, toBytes(tensor.data)});
+      outputs.push_back(
+          {std::move(output), manifest::TensorType::F64, tensor.shape, toBytes(tensor.data)});
     };
     add("param:" + name, tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
@@ -116,7 +121,7 @@ private:
 
 } // namespace
 
-int driver::runReference(Input &input, mlir::ModuleOp module, const RunInput &run, const RunCommand &command,
-                         std::vector<RunOutput> &outputs) {
+int driver::runReference(Input &input, mlir::ModuleOp module, const RunInput &run,
+                         const RunCommand &command, std::vector<RunOutput> &outputs) {
   return ReferenceRun(input.report, module, run, command, outputs).start();
 }

@@ -98,8 +98,9 @@ private:
     b.loop(k0, k1, 1, [&](Value step) {
       b.loop(0, side.used, 1, [&](Value i) {
         Value row = b.smaller(b.add(line, i), side.extent - 1);
-        Value from = b.element(source, side.type,
-                               b.add(b.mul(row, side.lineStride()), b.mul(step, side.stepStride())));
+        Value from =
+            b.element(source, side.type,
+                      b.add(b.mul(row, side.lineStride()), b.mul(step, side.stepStride())));
         b.write(b.getF32Type(), b.read(side.type, from, 0),
                 b.address(to, b.getF32Type(), b.add(b.mul(step, side.stride), i)));
       });
@@ -114,15 +115,15 @@ private:
 
 Kernel packKernel(ModuleOp module, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
-  Side left{spec.lhs, tiling.m, tiling.k, tiling.tileRows, tiling.rowStride, tiling.rowPanels,
-            !spec.transposeLhs};
-  Side right{spec.rhs, tiling.n, tiling.k, tiling.tileCols, tiling.tileCols, tiling.colPanels,
-             spec.transposeRhs};
+  Side left{spec.lhs,         tiling.m,         tiling.k,          tiling.tileRows,
+            tiling.rowStride, tiling.rowPanels, !spec.transposeLhs};
+  Side right{spec.rhs,        tiling.n,         tiling.k,         tiling.tileCols,
+             tiling.tileCols, tiling.colPanels, spec.transposeRhs};
   int64_t items = left.items() + right.items();
-  std::string name = llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}_{6}{7}", tiling.chip(),
-                                   tiling.m, tiling.n, tiling.k, typeName(spec.lhs),
-                                   spec.transposeLhs ? "t" : "", typeName(spec.rhs),
-                                   spec.transposeRhs ? "t" : "");
+  std::string name =
+      llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}_{6}{7}", tiling.chip(), tiling.m,
+                    tiling.n, tiling.k, typeName(spec.lhs), spec.transposeLhs ? "t" : "",
+                    typeName(spec.rhs), spec.transposeRhs ? "t" : "");
   if (auto known = findKernel(module, name))
     return {known, items};
   VectorBuilder b(module.getContext(), spec.loc);

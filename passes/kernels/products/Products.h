@@ -15,7 +15,8 @@
 
 namespace stepc::kernels {
 
-/// One kernel over itemsPerBlock items of each slot; arguments[i] is the base pointer of buffers[i].
+/// One kernel over itemsPerBlock items of each slot; arguments[i] is the base pointer of
+/// buffers[i].
 struct KernelLaunch {
   mlir::LLVM::LLVMFuncOp kernel;
   llvm::SmallVector<mlir::Value> buffers;

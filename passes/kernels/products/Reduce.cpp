@@ -152,7 +152,8 @@ int64_t emitOne(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shape
       Value line = b.add(b.mul(slot, shape.rows), row);
       Value from = b.element(source, shape.type, b.mul(line, shape.cols));
       Value at = b.element(partials, f32, b.remainder(row, kPartials));
-      b.store(reducer.combine(b.load(f32, at), reducer.line(shape.type, from, shape.cols, false)), at);
+      b.store(reducer.combine(b.load(f32, at), reducer.line(shape.type, from, shape.cols, false)),
+              at);
     });
     Value result = reducer.pairwise(b.read(f32, partials, kPartials));
     b.write(shape.outType, reducer.finish(result, shape.rows * shape.cols),
@@ -233,9 +234,9 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(ModuleOp module, optim::Blo
   auto launch = [&](StringRef what, ArrayRef<Value> buffers, Emitter emit) {
     std::string types;
     llvm::raw_string_ostream(types) << shape.type << '_' << shape.outType;
-    std::string name = llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}",
-                                     optim::stringifyReduction(op.getKind()), what, shape.rows,
-                                     shape.cols, types);
+    std::string name =
+        llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
+                      what, shape.rows, shape.cols, types);
     // The count of items is a by-product of the code: kept on the function.
     constexpr StringLiteral kItems = "stepc.items";
     LLVM::LLVMFuncOp kernel = findKernel(module, name);
@@ -250,8 +251,9 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(ModuleOp module, optim::Blo
   };
   if (to.getDimSize(1) == 1 && to.getDimSize(2) == 1) {
     if (!scratch || shape.rows == 0) {
-      launch("one", {source, out},
-             [&](VectorBuilder &b, LLVM::LLVMFuncOp f) { return emitOne(b, f, op.getKind(), shape); });
+      launch("one", {source, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
+        return emitOne(b, f, op.getKind(), shape);
+      });
       return launches;
     }
     launch("partials", {source, scratch}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
@@ -265,8 +267,9 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(ModuleOp module, optim::Blo
       return emitRows(b, f, op.getKind(), shape, false);
     });
   } else {
-    launch("cols", {source, out},
-           [&](VectorBuilder &b, LLVM::LLVMFuncOp f) { return emitCols(b, f, op.getKind(), shape); });
+    launch("cols", {source, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
+      return emitCols(b, f, op.getKind(), shape);
+    });
   }
   return launches;
 }

@@ -14,7 +14,8 @@ LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec, int64_t 
     return known;
   VectorBuilder builder(module.getContext(), spec.loc);
   Type pointer = builder.pointer, f32 = builder.getF32Type();
-  auto function = startKernel(module, name, {pointer, pointer, builder.getI64Type(), pointer}, builder);
+  auto function =
+      startKernel(module, name, {pointer, pointer, builder.getI64Type(), pointer}, builder);
   // Inlined, its registers would compete with those of the loops around it.
   function.setNoInline(true);
   auto arguments = function.getArguments();
@@ -23,7 +24,8 @@ LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec, int64_t 
   int64_t vectors = cols / tiling.lanes;
   VectorType type = builder.vector(tiling.lanes);
   SmallVector<Value> zeros(tiling.tileRows * vectors, builder.number(type, 0.0f));
-  auto loop = scf::ForOp::create(builder, builder.loc, builder.constant(0), k, builder.constant(1), zeros);
+  auto loop =
+      scf::ForOp::create(builder, builder.loc, builder.constant(0), k, builder.constant(1), zeros);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(loop.getBody());
@@ -32,12 +34,14 @@ LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec, int64_t 
     Value rightStep = builder.address(right, f32, builder.mul(step, tiling.tileCols));
     SmallVector<Value> columns, sums;
     for (int64_t j = 0; j < vectors; ++j)
-      columns.push_back(builder.read(f32, builder.address(rightStep, f32, j * tiling.lanes), tiling.lanes));
+      columns.push_back(
+          builder.read(f32, builder.address(rightStep, f32, j * tiling.lanes), tiling.lanes));
     for (int64_t i = 0; i < tiling.tileRows; ++i) {
-      Value row = builder.broadcast(builder.load(f32, builder.address(leftStep, f32, i)), tiling.lanes);
+      Value row =
+          builder.broadcast(builder.load(f32, builder.address(leftStep, f32, i)), tiling.lanes);
       for (int64_t j = 0; j < vectors; ++j)
-        sums.push_back(builder.fusedOrNot(row, columns[j], loop.getRegionIterArgs()[i * vectors + j],
-                                          tiling.fused));
+        sums.push_back(builder.fusedOrNot(row, columns[j],
+                                          loop.getRegionIterArgs()[i * vectors + j], tiling.fused));
     }
     scf::YieldOp::create(builder, builder.loc, sums);
   }

@@ -56,7 +56,8 @@ public:
             Value end = spec.symmetric ? b.smaller(b.add(row0, t.tileRows), t.n) : b.constant(t.n);
             b.when(
                 b.atMost(end, b.add(column0, t.tileCols / 2)),
-                [&] { call(tileFunction(t.tileCols / 2)); }, [&] { call(tileFunction(t.tileCols)); });
+                [&] { call(tileFunction(t.tileCols / 2)); },
+                [&] { call(tileFunction(t.tileCols)); });
             finish();
           };
           if (!spec.symmetric)
@@ -99,8 +100,8 @@ private:
         [&](OpBuilder &, Location, ValueRange state) {
           OpBuilder::InsertionGuard guard(b);
           b.setInsertionPointToEnd(state[0].getParentBlock());
-          scf::YieldOp::create(
-              b, b.loc, ValueRange{b.add(state[0], 1), b.sub(state[1], count(state[0]))});
+          scf::YieldOp::create(b, b.loc,
+                               ValueRange{b.add(state[0], 1), b.sub(state[1], count(state[0]))});
         });
     return {walk.getResult(0), walk.getResult(1)};
   }
@@ -204,12 +205,12 @@ private:
 
 Kernel tilesKernel(ModuleOp module, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
-  std::string name =
-      llvm::formatv("stepc_product_{0}_{1}x{2}x{3}_{4}{5}_{6:x-}", tiling.chip(), tiling.m, tiling.n,
-                    tiling.k, typeName(spec.out), spec.symmetric ? "_symmetric" : "",
-                    llvm::bit_cast<uint32_t>(spec.alpha));
+  std::string name = llvm::formatv(
+      "stepc_product_{0}_{1}x{2}x{3}_{4}{5}_{6:x-}", tiling.chip(), tiling.m, tiling.n, tiling.k,
+      typeName(spec.out), spec.symmetric ? "_symmetric" : "", llvm::bit_cast<uint32_t>(spec.alpha));
   if (spec.addend)
-    name += llvm::formatv("_{0}_{1:x-}", typeName(spec.addend), llvm::bit_cast<uint32_t>(spec.beta));
+    name +=
+        llvm::formatv("_{0}_{1:x-}", typeName(spec.addend), llvm::bit_cast<uint32_t>(spec.beta));
   VectorBuilder builder(module.getContext(), spec.loc);
   auto tile = [&](int64_t cols) { return tileFunction(module, spec, cols); };
   TilesEmitter emitter(spec, builder, tile);

@@ -21,7 +21,7 @@ struct Tiling {
 
   int64_t m, n, k;
   bool fused;
-  int64_t lanes;     ///< f32 numbers in a register
+  int64_t lanes; ///< f32 numbers in a register
   int64_t tileRows, tileCols;
   int64_t rowStride; ///< of a left panel's step in k; tileRows rounded up to lanes
   int64_t rowPanels, colPanels;
@@ -29,7 +29,9 @@ struct Tiling {
 
   // Multiples of 16 numbers: panels keep the alignment of the scratch.
   int64_t rightOffset() const { return (rowPanels * k * rowStride + 15) / 16 * 16; }
-  int64_t scratchElements() const { return rightOffset() + (colPanels * k * tileCols + 15) / 16 * 16; }
+  int64_t scratchElements() const {
+    return rightOffset() + (colPanels * k * tileCols + 15) / 16 * 16;
+  }
   /// "512f": names what the code depends on besides the shape.
   std::string chip() const { return std::to_string(lanes * 32) + (fused ? "f" : ""); }
 };

@@ -16,7 +16,8 @@ Value VectorBuilder::atMost(Value a, Value b) {
   return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::sle, a, b);
 }
 
-void VectorBuilder::when(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
+void VectorBuilder::when(Value condition, function_ref<void()> then,
+                         function_ref<void()> otherwise) {
   auto ifOp = scf::IfOp::create(*this, loc, condition, bool(otherwise));
   InsertionGuard guard(*this);
   setInsertionPointToStart(ifOp.thenBlock());
@@ -89,13 +90,15 @@ static Value roundToBF16(VectorBuilder &builder, Value value) {
   Type words = lanesOf(builder.getI32Type(), lanes), halves = lanesOf(builder.getI16Type(), lanes);
   Value bits = arith::BitcastOp::create(builder, loc, words, value);
   Value sixteen = integer(builder, words, 16);
-  Value odd = arith::AndIOp::create(builder, loc, arith::ShRUIOp::create(builder, loc, bits, sixteen),
-                                    integer(builder, words, 1));
+  Value odd =
+      arith::AndIOp::create(builder, loc, arith::ShRUIOp::create(builder, loc, bits, sixteen),
+                            integer(builder, words, 1));
   Value up = arith::AddIOp::create(builder, loc, odd, integer(builder, words, 0x7fff));
-  Value rounded = arith::ShRUIOp::create(builder, loc, arith::AddIOp::create(builder, loc, bits, up),
-                                         sixteen);
+  Value rounded =
+      arith::ShRUIOp::create(builder, loc, arith::AddIOp::create(builder, loc, bits, up), sixteen);
   Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
-  Value result = arith::SelectOp::create(builder, loc, isNaN, integer(builder, words, 0x7fc0), rounded);
+  Value result =
+      arith::SelectOp::create(builder, loc, isNaN, integer(builder, words, 0x7fc0), rounded);
   return arith::TruncIOp::create(builder, loc, halves, result);
 }
 
@@ -121,8 +124,8 @@ Value VectorBuilder::lanesBelow(Value first, Value last, int64_t lanes) {
   Value distance = smaller(sub(last, first), lanes);
   distance = larger(distance, constant(0));
   Type narrow = getI32Type(), type = VectorType::get({lanes}, narrow);
-  Value bound = vector::BroadcastOp::create(
-      *this, loc, type, arith::TruncIOp::create(*this, loc, narrow, distance));
+  Value bound = vector::BroadcastOp::create(*this, loc, type,
+                                            arith::TruncIOp::create(*this, loc, narrow, distance));
   auto steps = llvm::to_vector(llvm::seq<int32_t>(0, lanes));
   Value index = arith::ConstantOp::create(*this, loc, cast<TypedAttr>(getI32VectorAttr(steps)));
   return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::slt, index, bound);
@@ -162,20 +165,19 @@ SmallVector<Value> VectorBuilder::transpose(ArrayRef<Value> rows) {
   if (lanes == 8) {
     for (int64_t c = 0; c < 4; ++c)
       for (int64_t q : {0, 1})
-        result[4 * q + c] = shuffle(fours[c], fours[4 + c], [&](int64_t l) {
-          return (l & 3) + 4 * q + l / 4 * lanes;
-        });
+        result[4 * q + c] = shuffle(fours[c], fours[4 + c],
+                                    [&](int64_t l) { return (l & 3) + 4 * q + l / 4 * lanes; });
     return result;
   }
   assert(lanes == 16 && "vectors of 128, 256 or 512 bits");
   auto quarters = [&](Value a, Value b, int64_t odd) {
-    return shuffle(a, b, [&](int64_t l) {
-      return (l & 3) + 4 * (odd + 2 * (l / 4 & 1)) + l / 8 * lanes;
-    });
+    return shuffle(
+        a, b, [&](int64_t l) { return (l & 3) + 4 * (odd + 2 * (l / 4 & 1)) + l / 8 * lanes; });
   };
   for (int64_t c = 0; c < 4; ++c)
     for (int64_t odd : {0, 1}) {
-      Value low = quarters(fours[c], fours[4 + c], odd), high = quarters(fours[8 + c], fours[12 + c], odd);
+      Value low = quarters(fours[c], fours[4 + c], odd),
+            high = quarters(fours[8 + c], fours[12 + c], odd);
       for (int64_t half : {0, 1})
         result[4 * (odd + 2 * half) + c] = quarters(low, high, half);
     }

@@ -49,7 +49,8 @@ public:
   Value broadcast(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
   }
-  /// Element `index` of an array of `type`: bf16 is moved as i16, since not every chip has loads of it.
+  /// Element `index` of an array of `type`: bf16 is moved as i16, since not every chip has loads of
+  /// it.
   Value element(Value base, mlir::Type type, Value index) {
     return address(base, memoryType(type), index);
   }

@@ -27,8 +27,9 @@ typedef struct stepc_chunk {
       reserved;
 } stepc_chunk;
 
-/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. rows, cols and numel are the
- * matrix block's (as float64), step is the number of this step, from 1. */
+/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. rows and cols are the matrix
+ * block's (as float64), numel too where batch axes are declared and else the whole parameter's;
+ * step is the number of this step, from 1. */
 typedef struct stepc_parameter_record {
   double rows, cols, numel, step;
   const double *hyperparameters;
@@ -48,7 +49,7 @@ const void *stepc_rt_chunks(stepc_context *, int64_t table);
 /* Pointer tables indexed by the plan's parameter: void*[parameters]. */
 const void *stepc_rt_parameters(stepc_context *);
 const void *stepc_rt_gradients(stepc_context *);
-const void *stepc_rt_states(stepc_context *, int64_t state);   /* of the rule's states, by index */
+const void *stepc_rt_states(stepc_context *, int64_t state); /* of the rule's states, by index */
 /* stepc_parameter_record[parameters]. */
 const void *stepc_rt_records(stepc_context *);
 /* int64[count]: the plan's indices of a group's parameters. */
@@ -61,8 +62,8 @@ void stepc_rt_launch_group(stepc_context *, stepc_kernel, void *const *arguments
 /* Runs a kernel over computed blocks × items of a BlockChunks table. */
 void stepc_rt_launch_blocks(stepc_context *, stepc_kernel, void *const *arguments, int64_t table,
                             int64_t items_per_block);
-/* Moves a Copy table's rows between a buffer and a buffer (offset into the arena); for Layout::Shard
- * on one side that side is the bound shards of `state`. */
+/* Moves a Copy table's rows between a buffer and a buffer (offset into the arena); for
+ * Layout::Shard on one side that side is the bound shards of `state`. */
 void stepc_rt_copy(stepc_context *, int64_t table, void *from, void *to, int64_t state);
 
 /* Begins exchange `order` with `count` Message tables; sends[i], receives[i] are their buffers. Own

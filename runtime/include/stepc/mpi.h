@@ -28,8 +28,8 @@ extern "C" {
  * world in the order of its ranks, and which is duplicated: the trainer's own messages never mix
  * with the library's. 0, or an error code of stepc.h with a message in `error` (may be null).
  *
- * After an abort the duplicates are never freed, and peers that wait learn of it by a small message;
- * MPI_Abort is never called. */
+ * After an abort the duplicates are never freed, and peers that wait learn of it by a small
+ * message; MPI_Abort is never called. */
 int32_t stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t error_size);
 
 #ifdef __cplusplus

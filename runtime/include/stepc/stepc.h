@@ -23,18 +23,18 @@ extern "C" {
 
 typedef enum stepc_status {
   STEPC_OK = 0,
-  STEPC_ERROR_ARGUMENT = 1,  /* a null or ill-formed argument, an index out of range */
-  STEPC_ERROR_ABI = 2,       /* another ABI or transport version */
-  STEPC_ERROR_CHIP = 3,      /* this CPU lacks what the library was compiled for */
-  STEPC_ERROR_WORLD = 4,     /* rank or size does not fit the plan */
-  STEPC_ERROR_PLAN = 5,      /* ranks hold different libraries */
-  STEPC_ERROR_UNBOUND = 6,   /* a pointer is missing; null is legal for empty shards only */
-  STEPC_ERROR_GRADIENT = 7,  /* a gradient is absent and the route says error */
-  STEPC_ERROR_TIMEOUT = 8,   /* a peer did not answer in time */
-  STEPC_ERROR_TRANSPORT = 9, /* the transport failed, or a peer aborted */
-  STEPC_ERROR_MEMORY = 10,   /* the workspace could not be allocated (create only) */
-  STEPC_ERROR_COUNTS = 11,   /* what was executed differs from what was planned */
-  STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see stepc_half_stepped */
+  STEPC_ERROR_ARGUMENT = 1,       /* a null or ill-formed argument, an index out of range */
+  STEPC_ERROR_ABI = 2,            /* another ABI or transport version */
+  STEPC_ERROR_CHIP = 3,           /* this CPU lacks what the library was compiled for */
+  STEPC_ERROR_WORLD = 4,          /* rank or size does not fit the plan */
+  STEPC_ERROR_PLAN = 5,           /* ranks hold different libraries */
+  STEPC_ERROR_UNBOUND = 6,        /* a pointer is missing; null is legal for empty shards only */
+  STEPC_ERROR_GRADIENT = 7,       /* a gradient is absent and the route says error */
+  STEPC_ERROR_TIMEOUT = 8,        /* a peer did not answer in time */
+  STEPC_ERROR_TRANSPORT = 9,      /* the transport failed, or a peer aborted */
+  STEPC_ERROR_MEMORY = 10,        /* the workspace could not be allocated (create only) */
+  STEPC_ERROR_COUNTS = 11,        /* what was executed differs from what was planned */
+  STEPC_ERROR_POISONED = 12,      /* an earlier step failed half way; see stepc_half_stepped */
   STEPC_ERROR_HYPERPARAMETER = 13 /* a hyperparameter without default was never set */
 } stepc_status;
 
@@ -47,32 +47,32 @@ typedef void (*stepc_parallel_for)(void *context, stepc_task task, void *argumen
                                    int64_t grain);
 
 typedef struct stepc_options {
-  int32_t abi_version;             /* STEPC_ABI_VERSION */
-  const stepc_transport *transport;/* null: a world of one rank. Copied. */
-  int32_t threads;                 /* workers of the built-in pool, the caller included; 0: all cores */
+  int32_t abi_version;              /* STEPC_ABI_VERSION */
+  const stepc_transport *transport; /* null: a world of one rank. Copied. */
+  int32_t threads; /* workers of the built-in pool, the caller included; 0: all cores */
   stepc_parallel_for parallel_for; /* null: the built-in pool of std::threads */
   void *parallel_context;
-  double timeout_seconds;          /* of every wait; 0: 600 */
+  double timeout_seconds; /* of every wait; 0: 600 */
 } stepc_options;
 
 /* One parameter as this rank sees it. Strings and global shapes live as long as the library, local
  * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). */
 typedef struct stepc_parameter_info {
   const char *name;
-  const char *route;               /* "Muon", or "Muon.1" … */
+  const char *route; /* "Muon", or "Muon.1" … */
   const char *dtype, *gradient_dtype;
-  const char *placements;          /* "[S(0), R]" */
+  const char *placements; /* "[S(0), R]" */
   const char *mesh;
-  int32_t axes;                    /* of the global and local shapes */
+  int32_t axes; /* of the global and local shapes */
   const int64_t *global_shape, *local_shape;
-  int32_t states;                  /* those that exist here (no master of an f32 parameter) */
-  int32_t member;                  /* 0: this rank is outside the parameter's mesh */
+  int32_t states; /* those that exist here (no master of an f32 parameter) */
+  int32_t member; /* 0: this rank is outside the parameter's mesh */
 } stepc_parameter_info;
 
 typedef struct stepc_state_info {
-  const char *name, *dtype;        /* "m", "f32" */
-  const char *kind;                /* "full", "rows", "cols", "one" */
-  int32_t master;                  /* 1: the full-precision copy of the parameter */
+  const char *name, *dtype; /* "m", "f32" */
+  const char *kind;         /* "full", "rows", "cols", "one" */
+  int32_t master;           /* 1: the full-precision copy of the parameter */
   double init;
   int32_t axes;
   const int64_t *global_shape, *local_shape;
@@ -86,11 +86,11 @@ typedef struct stepc_counters {
 
 typedef struct stepc_library {
   int32_t abi_version;
-  int32_t size;                    /* of this struct, for later versions */
+  int32_t size; /* of this struct, for later versions */
   const char *name;
-  const char *chip;                /* "znver5" … */
+  const char *chip; /* "znver5" … */
   uint64_t plan_hash;
-  const void *plan;                /* the serialized plan */
+  const void *plan; /* the serialized plan */
   int64_t plan_bytes;
 
   /* World. `ranks` lists the job's global ranks that take part, increasing. */
@@ -108,7 +108,8 @@ typedef struct stepc_library {
   /* Parameters, in the plan's order. A null instance leaves out what only a rank knows. */
   int64_t (*parameter_count)(void);
   int32_t (*parameter_info)(const stepc_instance *, int64_t parameter, stepc_parameter_info *);
-  int32_t (*state_info)(const stepc_instance *, int64_t parameter, int32_t state, stepc_state_info *);
+  int32_t (*state_info)(const stepc_instance *, int64_t parameter, int32_t state,
+                        stepc_state_info *);
   /* Routes and their hyperparameters. A default is NaN when the trainer must give the value. */
   int64_t (*route_count)(void);
   const char *(*route_name)(int64_t route);
@@ -119,13 +120,15 @@ typedef struct stepc_library {
   /* Binds local shards (contiguous, row-major, naturally aligned). Bytes are checked against
    * the shard's. Null is legal where the local shard is empty. */
   int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
-  int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
+  int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data,
+                        int64_t bytes);
   /* Gradients may change every step. Null with bytes 0: absent (or an empty shard). A gradient
    * bound once stays bound until it is bound anew. */
   int32_t (*bind_gradient)(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
   /* `count` pointers in the plan's order in one call; null: absent or empty. */
   int32_t (*bind_gradients)(stepc_instance *, const void *const *data, int64_t count);
-  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step. */
+  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step.
+   */
   int32_t (*bind_steps)(stepc_instance *, int64_t *steps);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
    * (float64 [group_count][stride], in the order of the route's rule), read in every step; `groups`

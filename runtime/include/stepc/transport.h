@@ -20,19 +20,19 @@ extern "C" {
 
 /* One message of an exchange, to or from `peer` (never the caller itself). */
 typedef struct stepc_message {
-  int32_t peer;        /* world rank */
-  int32_t is_send;     /* 1: buffer is read; 0: buffer is written */
+  int32_t peer;    /* world rank */
+  int32_t is_send; /* 1: buffer is read; 0: buffer is written */
   void *buffer;
-  int64_t bytes;       /* > 0 */
-  int64_t tag;         /* 0 … 2^31-1, equal on both sides. Messages of one tag from one rank to another
-                        * arrive in the order in which they were started: a rank may run a step ahead. */
+  int64_t bytes; /* > 0 */
+  int64_t tag;   /* 0 … 2^31-1, equal on both sides. Messages of one tag from one rank to another
+                  * arrive in the order in which they were started: a rank may run a step ahead. */
 } stepc_message;
 
 typedef struct stepc_transport {
-  int32_t version;     /* STEPC_TRANSPORT_VERSION */
-  int32_t rank;        /* world rank of the caller */
-  int32_t size;        /* world size */
-  void *context;       /* passed to every function */
+  int32_t version; /* STEPC_TRANSPORT_VERSION */
+  int32_t rank;    /* world rank of the caller */
+  int32_t size;    /* world size */
+  void *context;   /* passed to every function */
 
   /* Begins all messages as one group and writes a handle. Buffers stay untouched by the
    * library until the handle is done. 0, or an error code of stepc.h with a message for `error`:

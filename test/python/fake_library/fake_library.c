@@ -67,8 +67,8 @@ static int32_t exchange(stepc_instance *in) {
   }
   void *handle = NULL;
   char text[512] = "";
-  int32_t status = in->transport.start(in->transport.context, messages, count, &handle, text,
-                                       sizeof text);
+  int32_t status =
+      in->transport.start(in->transport.context, messages, count, &handle, text, sizeof text);
   if (status)
     return fail(in, status, text);
   double deadline = now() + in->timeout;
@@ -78,8 +78,8 @@ static int32_t exchange(stepc_instance *in) {
       break;
     if (got < 0 || now() > deadline) {
       char message[700];
-      snprintf(message, sizeof message, got < 0 ? "the exchange failed: %s"
-                                                : "no answer in time from %s", text);
+      snprintf(message, sizeof message,
+               got < 0 ? "the exchange failed: %s" : "no answer in time from %s", text);
       in->transport.abort(in->transport.context, message);
       in->poisoned = 1;
       memset(in->half, 1, sizeof in->half);
@@ -125,17 +125,31 @@ static int32_t parameter_info(const stepc_instance *in, int64_t p, stepc_paramet
   if (p < 0 || p >= COUNT)
     return STEPC_ERROR_ARGUMENT;
   const struct fake_parameter *f = &fake[p];
-  *info = (stepc_parameter_info){f->name, fake_routes[f->route], f->dtype, f->grad_dtype,
-                                 f->placements, f->mesh, f->axes, f->shape,
-                                 in ? f->local[in->rank] : NULL, f->states, in ? 1 : 0};
+  *info = (stepc_parameter_info){f->name,
+                                 fake_routes[f->route],
+                                 f->dtype,
+                                 f->grad_dtype,
+                                 f->placements,
+                                 f->mesh,
+                                 f->axes,
+                                 f->shape,
+                                 in ? f->local[in->rank] : NULL,
+                                 f->states,
+                                 in ? 1 : 0};
   return STEPC_OK;
 }
 static int32_t state_info(const stepc_instance *in, int64_t p, int32_t s, stepc_state_info *info) {
   if (p < 0 || p >= COUNT || s < 0 || s >= fake[p].states)
     return STEPC_ERROR_ARGUMENT;
   int master = fake[p].route == 1 || s == 1;
-  *info = (stepc_state_info){master ? "master" : "m", "f32", "full", master, 0.0, fake[p].axes,
-                             fake[p].shape, in ? fake[p].local[in->rank] : NULL,
+  *info = (stepc_state_info){master ? "master" : "m",
+                             "f32",
+                             "full",
+                             master,
+                             0.0,
+                             fake[p].axes,
+                             fake[p].shape,
+                             in ? fake[p].local[in->rank] : NULL,
                              fake[p].placements};
   return STEPC_OK;
 }
@@ -272,12 +286,39 @@ static int32_t abort_instance(stepc_instance *in, const char *reason) {
 }
 
 const stepc_library *stepc_library_table(void) {
-  static const stepc_library table = {
-      FAKE_ABI, sizeof(stepc_library), "fake", "generic", FAKE_HASH, NULL, 0, world_size,
-      world_ranks, create, destroy, last_error, workspace_bytes, parameter_count, parameter_info,
-      state_info, route_count, route_name, hyperparameter_count, hyperparameter_name,
-      hyperparameter_default, bind_parameter, bind_state, bind_gradient, bind_gradients,
-      bind_steps, bind_hyperparameters, set_hyperparameter, step, half_stepped, recover, counters,
-      in_process_world, abort_instance};
+  static const stepc_library table = {FAKE_ABI,
+                                      sizeof(stepc_library),
+                                      "fake",
+                                      "generic",
+                                      FAKE_HASH,
+                                      NULL,
+                                      0,
+                                      world_size,
+                                      world_ranks,
+                                      create,
+                                      destroy,
+                                      last_error,
+                                      workspace_bytes,
+                                      parameter_count,
+                                      parameter_info,
+                                      state_info,
+                                      route_count,
+                                      route_name,
+                                      hyperparameter_count,
+                                      hyperparameter_name,
+                                      hyperparameter_default,
+                                      bind_parameter,
+                                      bind_state,
+                                      bind_gradient,
+                                      bind_gradients,
+                                      bind_steps,
+                                      bind_hyperparameters,
+                                      set_hyperparameter,
+                                      step,
+                                      half_stepped,
+                                      recover,
+                                      counters,
+                                      in_process_world,
+                                      abort_instance};
   return &table;
 }

@@ -81,3 +81,13 @@ def test_factors_of_some_later_axes(tmp_path, placements):
     found = run(*given, tmp_path / "out.safetensors")
     reference = run(*given, tmp_path / "reference.safetensors", "--reference")
     assert max(errors_in(found, reference).values()) < 1e-6
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+def test_elements_of_three_axes(tmp_path, batch):
+    """`numel` of a parameter of three axes that nothing declares was one matrix's, not the parameter's."""
+    given = files(tmp_path, "optimizer R(lr) {\n  param = param - lr * grad * numel\n}\n",
+                  manifest((3, 4, 5), batch=batch))  # fmt: skip
+    found = run(*given, tmp_path / "out.safetensors")
+    reference = run(*given, tmp_path / "reference.safetensors", "--reference")
+    assert max(errors_in(found, reference).values()) < 1e-5

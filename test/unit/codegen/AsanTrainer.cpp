@@ -15,9 +15,12 @@
 
 int main(int argc, char **argv) {
   void *handle = argc > 2 ? dlopen(argv[1], RTLD_NOW) : nullptr;
-  auto entry = handle ? reinterpret_cast<const stepc_library *(*)()>(dlsym(handle, argv[2])) : nullptr;
+  auto entry =
+      handle ? reinterpret_cast<const stepc_library *(*)()>(dlsym(handle, argv[2])) : nullptr;
   if (!entry)
-    return std::fprintf(stderr, "cannot load: %s\n", argc > 2 ? dlerror() : "expected a library and its entry"), 2;
+    return std::fprintf(stderr, "cannot load: %s\n",
+                        argc > 2 ? dlerror() : "expected a library and its entry"),
+           2;
   const stepc_library *library = entry();
   stepc_options options = {};
   options.abi_version = STEPC_ABI_VERSION;

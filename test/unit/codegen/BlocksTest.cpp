@@ -95,43 +95,51 @@ TEST_P(Blocks, EqualALoop) {
   auto [rows, cols] = GetParam();
   Compiled compiled = load({moduleOf(rows, cols)});
   ASSERT_TRUE(compiled.library) << compiled.error;
-  runWorld(compiled.library, [&, rows = rows, cols = cols](Rank &rank, int) {
-    std::mt19937 generator(1);
-    std::normal_distribution<float> normal;
-    std::vector<float> x[2];
-    for (int64_t p = 0; p < 2; ++p) {
-      for (int64_t i = 0; i < rows * cols; ++i)
-        x[p].push_back(bf16(rank.gradient<float>(p)[i] = normal(generator)));
-    }
-    rank.step();
-    for (int64_t p = 0; p < 2; ++p) {
-      std::vector<float> rowMost(rows, -INFINITY), colMost(cols, -INFINITY);
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < cols; ++c) {
-          rowMost[r] = std::max(rowMost[r], x[p][r * cols + c]);
-          colMost[c] = std::max(colMost[c], x[p][r * cols + c]);
+  runWorld(
+      compiled.library,
+      [&, rows = rows, cols = cols](Rank &rank, int) {
+        std::mt19937 generator(1);
+        std::normal_distribution<float> normal;
+        std::vector<float> x[2];
+        for (int64_t p = 0; p < 2; ++p) {
+          for (int64_t i = 0; i < rows * cols; ++i)
+            x[p].push_back(bf16(rank.gradient<float>(p)[i] = normal(generator)));
         }
-      float most = *std::max_element(rowMost.begin(), rowMost.end());
-      for (int64_t r = 0; r < rows; ++r)
-        for (int64_t c = 0; c < cols; ++c) {
-          float product = x[p][r * cols + c] * (rowMost[r] - most);
-          float expected = (product + colMost[c]) - most * most;
-          ASSERT_EQ(rank.parameter<float>(p)[r * cols + c], expected) << p << " (" << r << ", " << c << ")";
+        rank.step();
+        for (int64_t p = 0; p < 2; ++p) {
+          std::vector<float> rowMost(rows, -INFINITY), colMost(cols, -INFINITY);
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < cols; ++c) {
+              rowMost[r] = std::max(rowMost[r], x[p][r * cols + c]);
+              colMost[c] = std::max(colMost[c], x[p][r * cols + c]);
+            }
+          float most = *std::max_element(rowMost.begin(), rowMost.end());
+          for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < cols; ++c) {
+              float product = x[p][r * cols + c] * (rowMost[r] - most);
+              float expected = (product + colMost[c]) - most * most;
+              ASSERT_EQ(rank.parameter<float>(p)[r * cols + c], expected)
+                  << p << " (" << r << ", " << c << ")";
+            }
         }
-    }
-  }, 2);
+      },
+      2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Blocks,
-                         testing::Values(std::pair<int64_t, int64_t>{5, 33}, std::pair<int64_t, int64_t>{1, 37},
-                                         std::pair<int64_t, int64_t>{19, 1}, std::pair<int64_t, int64_t>{1, 1},
+                         testing::Values(std::pair<int64_t, int64_t>{5, 33},
+                                         std::pair<int64_t, int64_t>{1, 37},
+                                         std::pair<int64_t, int64_t>{19, 1},
+                                         std::pair<int64_t, int64_t>{1, 1},
                                          std::pair<int64_t, int64_t>{40, 48}));
 
 TEST(BlocksErrors, OutsMustHaveOneShape) {
-  std::string text = replaced(moduleOf(4, 6), "ins(%rows, %one : memref<?x4x1xf32>, memref<?x1x1xf32>)",
-                              "ins(%cols, %one : memref<?x1x6xf32>, memref<?x1x1xf32>)");
+  std::string text =
+      replaced(moduleOf(4, 6), "ins(%rows, %one : memref<?x4x1xf32>, memref<?x1x1xf32>)",
+               "ins(%cols, %one : memref<?x1x6xf32>, memref<?x1x1xf32>)");
   Compiled compiled = compile({text});
-  EXPECT_NE(compiled.error.find("expected operands that broadcast to the out's shape, found 'memref<?x1x6xf32>'"),
+  EXPECT_NE(compiled.error.find(
+                "expected operands that broadcast to the out's shape, found 'memref<?x1x6xf32>'"),
             std::string::npos)
       << compiled.error;
 }

@@ -72,9 +72,10 @@ class Compilation {
 public:
   explicit Compilation(const CompileRequest &request) : request(request) {
     DialectRegistry registry;
-    registry.insert<optim::OptimDialect, comm::CommDialect, arith::ArithDialect, math::MathDialect,
-                    tensor::TensorDialect, memref::MemRefDialect, func::FuncDialect, scf::SCFDialect,
-                    vector::VectorDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+    registry
+        .insert<optim::OptimDialect, comm::CommDialect, arith::ArithDialect, math::MathDialect,
+                tensor::TensorDialect, memref::MemRefDialect, func::FuncDialect, scf::SCFDialect,
+                vector::VectorDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
     context.appendDialectRegistry(registry);
     context.disableMultithreading();
     context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
@@ -88,10 +89,12 @@ public:
     auto module = parse(request.text);
     if (!module)
       return std::move(result);
-    if (!lower(module, [&](OpPassManager &m) { kernels::buildKernelsPipeline(m, {request.target}); },
-               request.restart == Restart::Kernels) ||
-        !lower(module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m); },
-               request.restart == Restart::Llvm))
+    if (!lower(
+            module, [&](OpPassManager &m) { kernels::buildKernelsPipeline(m, {request.target}); },
+            request.restart == Restart::Kernels) ||
+        !lower(
+            module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m); },
+            request.restart == Restart::Llvm))
       return std::move(result);
     codegen::CodegenOptions options;
     options.sanitizeAddress = request.sanitizeAddress;
@@ -110,9 +113,12 @@ public:
   std::string name;
 
 private:
-  OwningOpRef<ModuleOp> parse(const std::string &text) { return parseSourceString<ModuleOp>(text, &context); }
+  OwningOpRef<ModuleOp> parse(const std::string &text) {
+    return parseSourceString<ModuleOp>(text, &context);
+  }
 
-  bool lower(OwningOpRef<ModuleOp> &module, llvm::function_ref<void(OpPassManager &)> build, bool restart) {
+  bool lower(OwningOpRef<ModuleOp> &module, llvm::function_ref<void(OpPassManager &)> build,
+             bool restart) {
     PassManager manager(&context);
     build(manager);
     if (failed(manager.run(*module)))
@@ -149,11 +155,11 @@ Compiled link(const CompileRequest &request) {
   if (!archive)
     return fail(llvm::toString(archive.takeError()));
   llvm::SmallString<128> path;
-  llvm::sys::fs::createUniquePath(llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path,
-                                  false);
+  llvm::sys::fs::createUniquePath(
+      llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path, false);
   result.path = std::string(path);
-  if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive, result.path,
-                                               request.sanitizeAddress))
+  if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive,
+                                               result.path, request.sanitizeAddress))
     return fail(llvm::toString(std::move(error)));
   return result;
 }
@@ -176,7 +182,9 @@ Compiled load(const CompileRequest &request) {
   return result;
 }
 
-static int64_t byteSize(const std::string &dtype) { return dtype == "f32" ? 4 : dtype == "f64" ? 8 : 2; }
+static int64_t byteSize(const std::string &dtype) {
+  return dtype == "f32" ? 4 : dtype == "f64" ? 8 : 2;
+}
 
 static int64_t elements(const int64_t *shape, int32_t axes) {
   int64_t count = 1;
@@ -218,7 +226,8 @@ void Rank::allocate() {
 
 void Rank::step() { ASSERT_EQ(library->step(instance), 0) << library->last_error(instance); }
 
-void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body, int threads) {
+void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body,
+              int threads) {
   int32_t size = library->world_size();
   std::vector<stepc_transport> transports(size);
   ASSERT_EQ(library->in_process_world(size, transports.data()), 0);

@@ -53,13 +53,20 @@ struct Rank {
   /// Allocates what the rank holds (`byteSize` of names like "f32"), zero, and binds it.
   void allocate();
   void step();
-  template <typename T> T *parameter(int64_t p) { return reinterpret_cast<T *>(parameters[p].data()); }
-  template <typename T> T *gradient(int64_t p) { return reinterpret_cast<T *>(gradients[p].data()); }
-  template <typename T> T *state(int64_t p, int s) { return reinterpret_cast<T *>(states[p][s].data()); }
+  template <typename T> T *parameter(int64_t p) {
+    return reinterpret_cast<T *>(parameters[p].data());
+  }
+  template <typename T> T *gradient(int64_t p) {
+    return reinterpret_cast<T *>(gradients[p].data());
+  }
+  template <typename T> T *state(int64_t p, int s) {
+    return reinterpret_cast<T *>(states[p][s].data());
+  }
 };
 
 /// Runs `body` on every rank of the library's world, each in a thread of its own.
-void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body, int threads = 1);
+void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body,
+              int threads = 1);
 
 } // namespace stepc::test
 

@@ -52,8 +52,11 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     return
   }
 })";
-  for (auto [from, to] : {std::pair<std::string, std::string>{"NAME", f.name}, {"COUNT", std::to_string(kCount)},
-                          {"PARAMETER", f.parameter}, {"GRADIENT", f.gradient}, {"BODY", f.body}})
+  for (auto [from, to] : {std::pair<std::string, std::string>{"NAME", f.name},
+                          {"COUNT", std::to_string(kCount)},
+                          {"PARAMETER", f.parameter},
+                          {"GRADIENT", f.gradient},
+                          {"BODY", f.body}})
     text = replaced(text, from, to);
   return text;
 }
@@ -61,7 +64,8 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
 /// f of each pair, computed by the compiled step. A second parameter holds the same pairs in other
 /// places: every element must come out the same from both.
 template <typename X, typename Y>
-std::vector<X> evaluate(const Function &f, std::vector<X> x, std::vector<Y> y, const std::string &target = "cpu") {
+std::vector<X> evaluate(const Function &f, std::vector<X> x, std::vector<Y> y,
+                        const std::string &target = "cpu") {
   constexpr int64_t kShift = 7;
   x.resize(kCount);
   y.resize(kCount);
@@ -80,7 +84,8 @@ std::vector<X> evaluate(const Function &f, std::vector<X> x, std::vector<Y> y, c
     int64_t differing = 0;
     for (int64_t i = 0; i < kCount; ++i) {
       result[i] = rank.parameter<X>(0)[i];
-      differing += std::memcmp(&result[i], &rank.parameter<X>(1)[(i + kShift) % kCount], sizeof(X)) != 0;
+      differing +=
+          std::memcmp(&result[i], &rank.parameter<X>(1)[(i + kShift) % kCount], sizeof(X)) != 0;
     }
     EXPECT_EQ(differing, 0) << f.name << ": elements depend on where they are";
   });
@@ -92,16 +97,39 @@ std::vector<float> anyFloats(unsigned seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal(0, 8);
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  std::vector<float> values = {0.0f, -0.0f, 1.0f, -1.0f, kInf, -kInf, NAN, 1e-45f, -1e-45f, 3.4e38f, 0.5f, 2.0f,
-                               1e-38f, 88.7f, 88.8f, -87.3f, -87.4f, -103.9f, -104.1f, 65504.0f, 65520.0f, 65519.9f,
-                               std::nextafterf(1, 2), std::nextafterf(1, 0)};
+  std::vector<float> values = {0.0f,
+                               -0.0f,
+                               1.0f,
+                               -1.0f,
+                               kInf,
+                               -kInf,
+                               NAN,
+                               1e-45f,
+                               -1e-45f,
+                               3.4e38f,
+                               0.5f,
+                               2.0f,
+                               1e-38f,
+                               88.7f,
+                               88.8f,
+                               -87.3f,
+                               -87.4f,
+                               -103.9f,
+                               -104.1f,
+                               65504.0f,
+                               65520.0f,
+                               65519.9f,
+                               std::nextafterf(1, 2),
+                               std::nextafterf(1, 0)};
   while (int64_t(values.size()) < kCount)
-    values.push_back(generator() % 2 ? normal(generator) : std::bit_cast<float>(uint32_t(generator())));
+    values.push_back(generator() % 2 ? normal(generator)
+                                     : std::bit_cast<float>(uint32_t(generator())));
   return values;
 }
 
 bool sameBits(float a, float b) {
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
 }
 
 /// Distance in units in the last place of the true value, as float.
@@ -110,8 +138,11 @@ double ulps(float value, double exact) {
   if (sameBits(value, rounded))
     return 0;
   if (!std::isfinite(value) || !std::isfinite(rounded))
-    return std::isnan(value) || std::isnan(rounded) ? INFINITY : std::abs(double(value) - exact) < 1e32 ? 1 : INFINITY;
-  double unit = std::max(std::ldexp(1.0, -149), std::ldexp(1.0, std::ilogb(std::max(std::abs(exact), 1e-300)) - 23));
+    return std::isnan(value) || std::isnan(rounded) ? INFINITY
+           : std::abs(double(value) - exact) < 1e32 ? 1
+                                                    : INFINITY;
+  double unit = std::max(std::ldexp(1.0, -149),
+                         std::ldexp(1.0, std::ilogb(std::max(std::abs(exact), 1e-300)) - 23));
   return std::abs(double(value) - exact) / unit;
 }
 
@@ -125,7 +156,8 @@ TEST(Numerics, ExactFunctions) {
       {"sqrt", "%r = math.sqrt %x : f32", [](float x, float) { return std::sqrt(x); }},
       {"rsqrt", "%r = math.rsqrt %x : f32", [](float x, float) { return 1.0f / std::sqrt(x); }},
       {"absolute", "%r = math.absf %x : f32", [](float x, float) { return std::fabs(x); }},
-      {"sign", "%r = math.copysign %x, %y : f32", [](float x, float y) { return std::copysign(x, y); }},
+      {"sign", "%r = math.copysign %x, %y : f32",
+       [](float x, float y) { return std::copysign(x, y); }},
       {"ratio", "%r = arith.divf %x, %y : f32", [](float x, float y) { return x / y; }},
       {"negative", "%r = arith.negf %x : f32", [](float x, float) { return -x; }},
       {"most", "%r = arith.maximumf %x, %y : f32",
@@ -140,16 +172,28 @@ TEST(Numerics, ExactFunctions) {
            return NAN;
          return x == y ? (std::signbit(x) ? x : y) : x < y ? x : y;
        }},
-      {"chosen", "%c = arith.cmpf ole, %x, %y : f32\n %s = arith.addf %x, %y : f32\n %r = arith.select %c, %s, %y : f32",
+      {"chosen",
+       "%c = arith.cmpf ole, %x, %y : f32\n %s = arith.addf %x, %y : f32\n %r = arith.select %c, "
+       "%s, %y : f32",
        [](float x, float y) { return x <= y ? x + y : y; }},
       {"unfused", "%m = arith.mulf %x, %y : f32\n %r = arith.addf %m, %x : f32",
-       [](float x, float y) { float m = x * y; return m + x; }},
-      {"square", "%c = arith.constant 2.0 : f32\n %r = math.powf %x, %c : f32", [](float x, float) { return x * x; }},
-      {"cube", "%c = arith.constant 3.0 : f32\n %r = math.powf %x, %c : f32", [](float x, float) { return x * x * x; }},
+       [](float x, float y) {
+         float m = x * y;
+         return m + x;
+       }},
+      {"square", "%c = arith.constant 2.0 : f32\n %r = math.powf %x, %c : f32",
+       [](float x, float) { return x * x; }},
+      {"cube", "%c = arith.constant 3.0 : f32\n %r = math.powf %x, %c : f32",
+       [](float x, float) { return x * x * x; }},
       {"fourth", "%c = arith.constant 4.0 : f32\n %r = math.powf %x, %c : f32",
-       [](float x, float) { float s = x * x; return s * s; }},
-      {"inverse", "%c = arith.constant -1.0 : f32\n %r = math.powf %x, %c : f32", [](float x, float) { return 1.0f / x; }},
-      {"unit", "%c = arith.constant 0.0 : f32\n %r = math.powf %x, %c : f32", [](float, float) { return 1.0f; }},
+       [](float x, float) {
+         float s = x * x;
+         return s * s;
+       }},
+      {"inverse", "%c = arith.constant -1.0 : f32\n %r = math.powf %x, %c : f32",
+       [](float x, float) { return 1.0f / x; }},
+      {"unit", "%c = arith.constant 0.0 : f32\n %r = math.powf %x, %c : f32",
+       [](float, float) { return 1.0f; }},
       {"power", "%r = math.powf %x, %y : f32", [](float x, float y) { return std::pow(x, y); }},
   };
   std::vector<float> x = anyFloats(1), y = anyFloats(2);
@@ -157,12 +201,13 @@ TEST(Numerics, ExactFunctions) {
     y[i] = x[(i * 5) % 24];
   for (const Case &test : cases)
     for (const char *target : {kTargets[0], kTargets[2]}) {
-      std::vector<float> result = evaluate(Function{test.name, "f32", "f32", test.body}, x, y, target);
+      std::vector<float> result =
+          evaluate(Function{test.name, "f32", "f32", test.body}, x, y, target);
       int64_t wrong = 0;
       for (int64_t i = 0; i < kCount; ++i)
         if (!sameBits(result[i], test.expected(x[i], y[i])) && wrong++ == 0)
-          ADD_FAILURE() << test.name << "(" << x[i] << ", " << y[i] << ") = " << result[i] << ", expected "
-                        << test.expected(x[i], y[i]) << " for " << target;
+          ADD_FAILURE() << test.name << "(" << x[i] << ", " << y[i] << ") = " << result[i]
+                        << ", expected " << test.expected(x[i], y[i]) << " for " << target;
     }
 }
 
@@ -178,17 +223,20 @@ TEST(Numerics, ExponentialAndLogarithm) {
   for (const Case &test : cases) {
     std::vector<float> first;
     for (const char *target : kTargets) {
-      std::vector<float> result = evaluate(Function{test.name, "f32", "f32", test.body}, x, y, target);
+      std::vector<float> result =
+          evaluate(Function{test.name, "f32", "f32", test.body}, x, y, target);
       double worst = 0;
       float at = 0, got = 0;
       for (int64_t i = 0; i < kCount; ++i)
         if (double error = ulps(result[i], test.expected(x[i])); error > worst)
           worst = error, at = x[i], got = result[i];
-      EXPECT_LE(worst, 2) << test.name << "(" << at << ") = " << got << ", exact " << test.expected(at);
+      EXPECT_LE(worst, 2) << test.name << "(" << at << ") = " << got << ", exact "
+                          << test.expected(at);
       if (first.empty())
         first = result;
       // One sequence of IEEE operations: other instructions, the same bits.
-      EXPECT_EQ(std::memcmp(first.data(), result.data(), kCount * 4), 0) << test.name << " for " << target;
+      EXPECT_EQ(std::memcmp(first.data(), result.data(), kCount * 4), 0)
+          << test.name << " for " << target;
     }
   }
 }
@@ -209,7 +257,8 @@ TEST(Numerics, Bf16) {
       uint32_t bits = std::bit_cast<uint32_t>(x[i]);
       uint16_t expected = uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
       bool nan = std::isnan(x[i]);
-      wrong += nan ? !std::isnan(fromBf16(narrowed[i])) || !(narrowed[i] & 0x40) : narrowed[i] != expected;
+      wrong += nan ? !std::isnan(fromBf16(narrowed[i])) || !(narrowed[i] & 0x40)
+                   : narrowed[i] != expected;
     }
     EXPECT_EQ(wrong, 0) << target;
     // bf16 → f32: all of them, exactly.
@@ -231,7 +280,9 @@ TEST(Numerics, F16) {
     float half = float(std::bit_cast<_Float16>(uint16_t(i * 2)));
     float next = float(std::bit_cast<_Float16>(uint16_t(i * 2 + 1)));
     float middle = half + (next - half) / 2;
-    x[i] = i % 3 == 0 ? middle : i % 3 == 1 ? std::nextafterf(middle, next) : std::nextafterf(middle, half);
+    x[i] = i % 3 == 0   ? middle
+           : i % 3 == 1 ? std::nextafterf(middle, next)
+                        : std::nextafterf(middle, half);
   }
   for (const char *target : kTargets) {
     Function narrow{"narrow16", "f16", "f32", "%r = arith.truncf %y : f32 to f16"};
@@ -241,7 +292,8 @@ TEST(Numerics, F16) {
       uint16_t expected = std::bit_cast<uint16_t>(_Float16(x[i]));
       bool nan = std::isnan(x[i]);
       if ((nan ? (narrowed[i] & 0x7e00) != 0x7e00 : narrowed[i] != expected) && wrong++ == 0)
-        ADD_FAILURE() << x[i] << " became " << narrowed[i] << ", expected " << expected << " for " << target;
+        ADD_FAILURE() << x[i] << " became " << narrowed[i] << ", expected " << expected << " for "
+                      << target;
     }
     Function wide{"wide16", "f32", "f16", "%r = arith.extf %y : f16 to f32"};
     std::vector<float> widened = evaluate(wide, x, all, target);
@@ -254,18 +306,21 @@ TEST(Numerics, F16) {
 TEST(Numerics, ARoundTripIsNotFoldedAway) {
   std::vector<float> x = anyFloats(6), y(kCount);
   for (const char *type : {"bf16", "f16"}) {
-    std::string body = replaced("%n = arith.truncf %x : f32 to T\n %r = arith.extf %n : T to f32", "T", type);
+    std::string body =
+        replaced("%n = arith.truncf %x : f32 to T\n %r = arith.extf %n : T to f32", "T", type);
     std::vector<float> result = evaluate(Function{"roundtrip", "f32", "f32", body}, x, y);
     int64_t same = 0;
     for (int64_t i = 0; i < kCount; ++i)
-      same += sameBits(result[i], x[i]) && !std::isnan(x[i]) && std::fabs(x[i]) < 6e4 && std::fabs(x[i]) > 1e-4;
+      same += sameBits(result[i], x[i]) && !std::isnan(x[i]) && std::fabs(x[i]) < 6e4 &&
+              std::fabs(x[i]) > 1e-4;
     EXPECT_LT(same, kCount / 10) << type;
   }
 }
 
 TEST(Numerics, FunctionsWithoutASequenceAreRefused) {
   Compiled compiled = compile({moduleOf({"wave", "f32", "f32", "%r = math.sin %x : f32"})});
-  EXPECT_NE(compiled.error.find("expected a function of f32 with one sequence"), std::string::npos) << compiled.error;
+  EXPECT_NE(compiled.error.find("expected a function of f32 with one sequence"), std::string::npos)
+      << compiled.error;
 }
 
 } // namespace

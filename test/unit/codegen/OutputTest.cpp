@@ -26,10 +26,12 @@ struct Ran {
 Ran run(std::vector<std::string> words) {
   std::string log = temporaryFile("output.log");
   llvm::sys::fs::remove(log); // redirection does not truncate
-  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log), llvm::StringRef(log)};
+  std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(log),
+                                                llvm::StringRef(log)};
   auto program = llvm::sys::findProgramByName(words.front());
   std::vector<llvm::StringRef> arguments(words.begin(), words.end());
-  int status = llvm::sys::ExecuteAndWait(program ? *program : words.front(), arguments, std::nullopt, redirects);
+  int status = llvm::sys::ExecuteAndWait(program ? *program : words.front(), arguments,
+                                         std::nullopt, redirects);
   auto text = llvm::MemoryBuffer::getFile(log);
   return {status, text ? (*text)->getBuffer().str() : ""};
 }
@@ -44,15 +46,17 @@ TEST(Output, TheHeaderIsCAndCxx) {
   ASSERT_EQ(compiled.error, "");
   std::string folder = temporaryFile(""), include = "-I" STEPC_TEST_INCLUDE;
   std::ofstream(folder + "muon.h") << compiled.header;
-  std::ofstream(folder + "use.c") << "#include \"muon.h\"\n#include \"muon.h\"\n"
-                                     "const stepc_library *(*entry)(void) = muon_library;\n"
-                                     "int shapes[muon_parameters] = {muon_parameter_w2, muon_route_Muon, "
-                                     "muon_route_Muon_weight_decay};\n"
-                                     "_Static_assert(muon_parameter_w2 == 1, \"\");\n";
-  Ran c = run({"clang-22", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-fsyntax-only", folder + "use.c"});
+  std::ofstream(folder + "use.c")
+      << "#include \"muon.h\"\n#include \"muon.h\"\n"
+         "const stepc_library *(*entry)(void) = muon_library;\n"
+         "int shapes[muon_parameters] = {muon_parameter_w2, muon_route_Muon, "
+         "muon_route_Muon_weight_decay};\n"
+         "_Static_assert(muon_parameter_w2 == 1, \"\");\n";
+  Ran c = run({"clang-22", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", include,
+               "-fsyntax-only", folder + "use.c"});
   EXPECT_EQ(c.status, 0) << c.output << compiled.header;
-  Ran cxx = run({"clang++-22", "-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-fsyntax-only", "-x", "c++",
-                 "-D_Static_assert=static_assert", folder + "use.c"});
+  Ran cxx = run({"clang++-22", "-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", include,
+                 "-fsyntax-only", "-x", "c++", "-D_Static_assert=static_assert", folder + "use.c"});
   EXPECT_EQ(cxx.status, 0) << cxx.output;
 }
 
@@ -62,8 +66,8 @@ TEST(Output, TheHeaderKeepsHostileNamesInComments) {
   ASSERT_EQ(compiled.error, "");
   std::string folder = temporaryFile("");
   std::ofstream(folder + "hostile.h") << compiled.header;
-  Ran c = run({"clang-22", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I" STEPC_TEST_INCLUDE, "-fsyntax-only",
-               "-x", "c", folder + "hostile.h"});
+  Ran c = run({"clang-22", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror",
+               "-I" STEPC_TEST_INCLUDE, "-fsyntax-only", "-x", "c", folder + "hostile.h"});
   EXPECT_EQ(c.status, 0) << c.output << compiled.header;
 }
 
@@ -89,7 +93,8 @@ TEST(Output, LibrariesAreReproducible) {
   ASSERT_NE(first.path, second.path);
   EXPECT_EQ(contents(first.path), contents(second.path));
   EXPECT_NE(first.library, second.library); // two instances of the program, each with its own plan
-  Ran symbols = run({"/usr/lib/llvm-22/bin/llvm-nm", "-D", "--defined-only", "--format=just-symbols", first.path});
+  Ran symbols = run({"/usr/lib/llvm-22/bin/llvm-nm", "-D", "--defined-only",
+                     "--format=just-symbols", first.path});
   EXPECT_EQ(symbols.output, "adamw_library\nstepc_library_table\n");
 }
 
@@ -105,20 +110,28 @@ TEST(Output, ALibraryForAnotherChipIsRefused) {
   ASSERT_TRUE(bool(here));
   if (llvm::StringRef(*here).contains("+amx-fp16"))
     GTEST_SKIP() << "this machine is one";
-  EXPECT_EQ(compiled.library->create(&options, &instance, error, sizeof(error)), STEPC_ERROR_CHIP) << error;
+  EXPECT_EQ(compiled.library->create(&options, &instance, error, sizeof(error)), STEPC_ERROR_CHIP)
+      << error;
 }
 
 TEST(Output, RefusalsSayWhy) {
   Compiled compiled = compile({input("adamw.mlir"), "cpu:z80"});
-  EXPECT_NE(compiled.error.find("expected a cpu that LLVM knows for x86_64, found 'z80'"), std::string::npos) << compiled.error;
+  EXPECT_NE(compiled.error.find("expected a cpu that LLVM knows for x86_64, found 'z80'"),
+            std::string::npos)
+      << compiled.error;
   compiled = compile({input("adamw.mlir"), "gpu"});
-  EXPECT_NE(compiled.error.find("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found 'gpu'"), std::string::npos)
+  EXPECT_NE(
+      compiled.error.find("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found 'gpu'"),
+      std::string::npos)
       << compiled.error;
   compiled = compile({input("muon_two_ranks.mlir"), "cpu:nehalem"});
-  EXPECT_NE(compiled.error.find("expected the chip that the module was made for"), std::string::npos) << compiled.error;
+  EXPECT_NE(compiled.error.find("expected the chip that the module was made for"),
+            std::string::npos)
+      << compiled.error;
 
   std::string path = temporaryFile("libbroken.so");
-  std::string error = llvm::toString(codegen::linkLibrary({'x', 'y'}, "broken", "/nowhere/libstepc_runtime.a", path));
+  std::string error = llvm::toString(
+      codegen::linkLibrary({'x', 'y'}, "broken", "/nowhere/libstepc_runtime.a", path));
   EXPECT_NE(error.find("libbroken.so', it failed with status 1"), std::string::npos) << error;
   EXPECT_NE(error.find("/nowhere/libstepc_runtime.a"), std::string::npos) << error;
   EXPECT_FALSE(llvm::sys::fs::exists(path));

@@ -21,8 +21,7 @@ std::string readDocs() {
 std::vector<std::string> blocks(const std::string &language) {
   std::vector<std::string> found;
   std::string docs = readDocs(), fence = "```" + language + "\n";
-  for (size_t at = docs.find(fence); at != std::string::npos;
-       at = docs.find(fence, at)) {
+  for (size_t at = docs.find(fence); at != std::string::npos; at = docs.find(fence, at)) {
     at += fence.size();
     size_t end = docs.find("```", at);
     found.push_back(docs.substr(at, end - at));
@@ -49,8 +48,7 @@ bool derives(const Grammar &grammar, const std::string &text) {
 unsigned seed() {
   static unsigned value = [] {
     const char *given = std::getenv("STEPC_SEED");
-    unsigned drawn = given ? unsigned(std::strtoul(given, nullptr, 10))
-                           : std::random_device()();
+    unsigned drawn = given ? unsigned(std::strtoul(given, nullptr, 10)) : std::random_device()();
     std::cout << "seed " << drawn << " (repeat with STEPC_SEED)\n";
     return drawn;
   }();
@@ -75,8 +73,7 @@ TEST(Docs, KeywordsAreTheLexers) {
     if (line.starts_with("> "))
       list += line;
   std::set<std::string> listed;
-  for (size_t at = list.find('`'); at != std::string::npos;
-       at = list.find('`', at + 1)) {
+  for (size_t at = list.find('`'); at != std::string::npos; at = list.find('`', at + 1)) {
     size_t end = list.find('`', at + 1);
     listed.insert(list.substr(at + 1, end - at - 1));
     at = end;
@@ -97,16 +94,12 @@ TEST(Docs, KeywordsAreTheLexers) {
 TEST(Docs, FunctionsSetsAndPlannedNamesAreListed) {
   std::string docs = readDocs();
   for (const FunctionInfo &info : functions())
-    EXPECT_NE(docs.find("`" + info.name.str() + "("), std::string::npos)
-        << info.name.str();
+    EXPECT_NE(docs.find("`" + info.name.str() + "("), std::string::npos) << info.name.str();
   for (const CoefficientSet &set : coefficientSets())
-    EXPECT_NE(docs.find("| `" + set.name.str() + "` |"), std::string::npos)
-        << set.name.str();
-  for (llvm::ArrayRef<llvm::StringRef> names :
-       {plannedFunctions(), plannedStatements()})
+    EXPECT_NE(docs.find("| `" + set.name.str() + "` |"), std::string::npos) << set.name.str();
+  for (llvm::ArrayRef<llvm::StringRef> names : {plannedFunctions(), plannedStatements()})
     for (llvm::StringRef name : names)
-      EXPECT_NE(docs.find("`" + name.str() + "`"), std::string::npos)
-          << name.str();
+      EXPECT_NE(docs.find("`" + name.str() + "`"), std::string::npos) << name.str();
 }
 
 TEST(Docs, GrammarIsWhole) {
@@ -117,8 +110,7 @@ TEST(Docs, GrammarIsWhole) {
 /// A sentence that the matcher, which favours clarity over speed, can take.
 std::string shortSentence(const Grammar &rules, Generator &random) {
   while (true) {
-    std::string text =
-        rules.sentence([&](unsigned count) { return random.pick(count); });
+    std::string text = rules.sentence([&](unsigned count) { return random.pick(count); });
     if (text.size() < 800)
       return text;
   }
@@ -158,17 +150,15 @@ TEST(Docs, ParserAcceptsExactlyTheGrammar) {
     ++(does ? accepted : refused);
     EXPECT_EQ(does, derives(rules, text)) << text;
   };
-  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(", ")", "[", "]",
-                                    "{", "}", ",", ":", "=", "+", "-", "*", "/",
-                                    "^", "<", "==", "\n"};
+  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(", ")", "[", "]", "{",  "}", ",",
+                                    ":", "=", "+",     "-",   "*", "/", "^", "<", "==", "\n"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 1500; ++i) {
     std::string text = shortSentence(rules, random);
     // One edit of a token keeps most of a sentence intact.
     std::vector<std::string> tokens;
-    std::istringstream stream(
-        std::regex_replace(text, std::regex("\n"), " \\n "));
+    std::istringstream stream(std::regex_replace(text, std::regex("\n"), " \\n "));
     for (std::string token; stream >> token;)
       tokens.push_back(token == "\\n" ? "\n" : token);
     for (unsigned edits = random.pick(3); edits && !tokens.empty(); --edits) {

@@ -1,6 +1,6 @@
 //===- EmitTest.cpp - The typed tree as level 1 ---------------------------===//
-#include "Helpers.h"
 #include "frontends/language/Emit.h"
+#include "Helpers.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <fstream>
@@ -32,9 +32,7 @@ public:
 
   std::string str() { return print(*module); }
 
-  stepc::optim::RuleOp rule() {
-    return *module->getOps<stepc::optim::RuleOp>().begin();
-  }
+  stepc::optim::RuleOp rule() { return *module->getOps<stepc::optim::RuleOp>().begin(); }
 
   /// The names of the operations in the rule, constants and splats left out.
   std::string operations() {
@@ -69,18 +67,15 @@ TEST(Emit, MuonExample) {
   std::stringstream text;
   text << stream.rdbuf();
   Emitted emitted(text.str());
-  EXPECT_THAT(emitted.str(),
-              HasSubstr("optim.rule @Muon hyperparameters [\"lr\", \"momentum\", "
-                        "\"weight_decay\"] states [#optim.state<\"m\", f32, "
-                        "full, 0.000000e+00 : f64, false>] needs_matrix {"));
-  EXPECT_THAT(emitted.str(),
-              HasSubstr("optim.rule @AdamW hyperparameters [\"lr\", \"beta1\", "
-                        "\"beta2\", \"eps\", \"weight_decay\"] states "));
-  EXPECT_EQ(emitted.operations(),
-            "arith.mulf arith.addf arith.mulf arith.addf arith.truncf "
-            "optim.orthogonalize arith.mulf arith.subf arith.mulf arith.mulf "
-            "arith.maximumf math.sqrt arith.mulf arith.extf arith.mulf "
-            "arith.subf optim.yield");
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.rule @Muon hyperparameters [\"lr\", \"momentum\", "
+                                       "\"weight_decay\"] states [#optim.state<\"m\", f32, "
+                                       "full, 0.000000e+00 : f64, false>] needs_matrix {"));
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.rule @AdamW hyperparameters [\"lr\", \"beta1\", "
+                                       "\"beta2\", \"eps\", \"weight_decay\"] states "));
+  EXPECT_EQ(emitted.operations(), "arith.mulf arith.addf arith.mulf arith.addf arith.truncf "
+                                  "optim.orthogonalize arith.mulf arith.subf arith.mulf arith.mulf "
+                                  "arith.maximumf math.sqrt arith.mulf arith.extf arith.mulf "
+                                  "arith.subf optim.yield");
 }
 
 TEST(Emit, NamedOperations) {
@@ -95,8 +90,7 @@ TEST(Emit, NamedOperations) {
 TEST(Emit, Functions) {
   EXPECT_EQ(operationsOf("param = sqrt(abs(exp(log(grad))))"),
             "math.log math.exp math.absf math.sqrt optim.yield");
-  EXPECT_EQ(operationsOf("param = rsqrt(grad)"),
-            "math.sqrt arith.divf optim.yield");
+  EXPECT_EQ(operationsOf("param = rsqrt(grad)"), "math.sqrt arith.divf optim.yield");
   EXPECT_EQ(operationsOf("param = sign(grad)"),
             "arith.cmpf arith.select arith.cmpf arith.select optim.yield");
   EXPECT_EQ(operationsOf("param = clamp(max(grad, 1), 0, min(lr, 1)) / -grad"),
@@ -107,13 +101,11 @@ TEST(Emit, Functions) {
 TEST(Emit, Powers) {
   EXPECT_EQ(operationsOf("param = grad ^ 1"), "optim.yield");
   EXPECT_EQ(operationsOf("param = grad ^ 2"), "arith.mulf optim.yield");
-  EXPECT_EQ(operationsOf("param = grad ^ 6"),
-            "arith.mulf arith.mulf arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad ^ 6"), "arith.mulf arith.mulf arith.mulf optim.yield");
   EXPECT_EQ(operationsOf("param = grad ^ -1"), "arith.divf optim.yield");
   EXPECT_EQ(operationsOf("param = grad ^ 0.5"), "math.sqrt optim.yield");
   EXPECT_EQ(operationsOf("param = grad ^ 1.5"), "math.powf optim.yield");
-  EXPECT_EQ(operationsOf("param = grad * 0.9 ^ step"),
-            "math.powf arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = grad * 0.9 ^ step"), "math.powf arith.mulf optim.yield");
 }
 
 TEST(Emit, KindsMeetThroughBroadcast) {
@@ -123,10 +115,9 @@ TEST(Emit, KindsMeetThroughBroadcast) {
                   "  c = rms(grad, over = rows)\n"
                   "  o = max(r) * lr\n"
                   "  param = r * c + o + sum(grad)\n}\n");
-  EXPECT_EQ(emitted.operations(),
-            "arith.mulf optim.reduce optim.reduce optim.reduce arith.mulf "
-            "optim.broadcast optim.broadcast arith.mulf optim.broadcast "
-            "arith.addf optim.reduce optim.broadcast arith.addf optim.yield");
+  EXPECT_EQ(emitted.operations(), "arith.mulf optim.reduce optim.reduce optim.reduce arith.mulf "
+                                  "optim.broadcast optim.broadcast arith.mulf optim.broadcast "
+                                  "arith.addf optim.reduce optim.broadcast arith.addf optim.yield");
   std::string text = emitted.str();
   EXPECT_THAT(text, HasSubstr("optim.reduce mean %0 : tensor<?x?xf32> to "
                               "tensor<?x1xf32>"));
@@ -158,8 +149,7 @@ TEST(Emit, StatesRoundWhenTheyAreReadAgain) {
 }
 
 TEST(Emit, MasterIsAState) {
-  Emitted emitted(
-      "optimizer T(lr) {\n  master : f32\n  param = param - lr * grad\n}\n");
+  Emitted emitted("optimizer T(lr) {\n  master : f32\n  param = param - lr * grad\n}\n");
   EXPECT_THAT(emitted.str(), HasSubstr("#optim.state<\"master\", f32, full, "
                                        "0.000000e+00 : f64, true>"));
 }
@@ -167,9 +157,8 @@ TEST(Emit, MasterIsAState) {
 TEST(Emit, OrthogonalizeAttributes) {
   Emitted emitted("optimizer T() {\n  param = orthogonalize(grad, coefficients "
                   "= [(1, -2, 3)], precision = f32, eps = 1e-5)\n}\n");
-  EXPECT_THAT(emitted.str(),
-              HasSubstr("coefficients [[1.000000e+00, -2.000000e+00, "
-                        "3.000000e+00]] eps 1.000000e-05 : tensor<?x?xf32>"));
+  EXPECT_THAT(emitted.str(), HasSubstr("coefficients [[1.000000e+00, -2.000000e+00, "
+                                       "3.000000e+00]] eps 1.000000e-05 : tensor<?x?xf32>"));
 }
 
 TEST(Emit, LocationsAreThePlacesInTheFile) {
@@ -183,8 +172,7 @@ TEST(Emit, LocationsAreThePlacesInTheFile) {
 
 TEST(Emit, RandomProgramsVerify) {
   const char *given = std::getenv("STEPC_SEED");
-  unsigned seed = given ? unsigned(std::strtoul(given, nullptr, 10))
-                        : std::random_device()();
+  unsigned seed = given ? unsigned(std::strtoul(given, nullptr, 10)) : std::random_device()();
   std::cout << "seed " << seed << " (repeat with STEPC_SEED)\n";
   Generator generator(seed);
   for (int i = 0; i < 100; ++i)

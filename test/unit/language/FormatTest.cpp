@@ -76,34 +76,33 @@ TEST(Format, Comments) {
 }
 
 TEST(Format, LongLinesAreWrapped) {
-  std::string text = formatted(
-      "optimizer A(lr) {\n"
-      "let o = orthogonalize(grad, coefficients = [(4.0848, -6.8946, 2.9270), "
-      "(3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037)], precision = f32)\n"
-      "param = param * (1 - lr) + lr * grad + lr * grad + lr * grad + lr * grad "
-      "+ lr * grad + lr * grad + lr * grad\n"
-      "let p = lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * "
-      "lr * lr * lr * lr * lr * lr * lr * lr * lr\n}\n"
-      "route { A(lr = 1) for matrix except \"*embedding_table*\", "
-      "\"*language_model_head*\", \"*position*\", \"*router*\", \"*norm*\" }\n");
-  EXPECT_EQ(text,
-            "optimizer A(lr) {\n"
-            "  let o = orthogonalize(grad, coefficients = [(4.0848, -6.8946, "
-            "2.9270), (3.9505, -6.3029, 2.6377),\n"
-            "      (3.7418, -5.5913, 2.3037)], precision = f32)\n"
-            "  param = param * (1 - lr) + lr * grad + lr * grad + lr * grad + lr "
-            "* grad + lr * grad + lr * grad\n"
-            "      + lr * grad\n"
-            "  let p = lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr "
-            "* lr * lr * lr * lr * lr * lr\n"
-            "      * lr * lr * lr * lr\n"
-            "}\n"
-            "\n"
-            "route {\n"
-            "  A(lr = 1) for matrix except \"*embedding_table*\", "
-            "\"*language_model_head*\", \"*position*\",\n"
-            "      \"*router*\", \"*norm*\"\n"
-            "}\n");
+  std::string text =
+      formatted("optimizer A(lr) {\n"
+                "let o = orthogonalize(grad, coefficients = [(4.0848, -6.8946, 2.9270), "
+                "(3.9505, -6.3029, 2.6377), (3.7418, -5.5913, 2.3037)], precision = f32)\n"
+                "param = param * (1 - lr) + lr * grad + lr * grad + lr * grad + lr * grad "
+                "+ lr * grad + lr * grad + lr * grad\n"
+                "let p = lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * "
+                "lr * lr * lr * lr * lr * lr * lr * lr * lr\n}\n"
+                "route { A(lr = 1) for matrix except \"*embedding_table*\", "
+                "\"*language_model_head*\", \"*position*\", \"*router*\", \"*norm*\" }\n");
+  EXPECT_EQ(text, "optimizer A(lr) {\n"
+                  "  let o = orthogonalize(grad, coefficients = [(4.0848, -6.8946, "
+                  "2.9270), (3.9505, -6.3029, 2.6377),\n"
+                  "      (3.7418, -5.5913, 2.3037)], precision = f32)\n"
+                  "  param = param * (1 - lr) + lr * grad + lr * grad + lr * grad + lr "
+                  "* grad + lr * grad + lr * grad\n"
+                  "      + lr * grad\n"
+                  "  let p = lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr * lr "
+                  "* lr * lr * lr * lr * lr * lr\n"
+                  "      * lr * lr * lr * lr\n"
+                  "}\n"
+                  "\n"
+                  "route {\n"
+                  "  A(lr = 1) for matrix except \"*embedding_table*\", "
+                  "\"*language_model_head*\", \"*position*\",\n"
+                  "      \"*router*\", \"*norm*\"\n"
+                  "}\n");
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);)
     EXPECT_LE(line.size(), 100u);
@@ -130,8 +129,7 @@ TEST(Format, ExampleIsFormatted) {
   text << stream.rdbuf();
   ASSERT_FALSE(text.str().empty());
   EXPECT_EQ(formatted(text.str()), text.str());
-  EXPECT_THAT(check(text.str(), {.requireRoute = true}).messages(),
-              testing::IsEmpty());
+  EXPECT_THAT(check(text.str(), {.requireRoute = true}).messages(), testing::IsEmpty());
 }
 
 } // namespace

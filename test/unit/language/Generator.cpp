@@ -19,8 +19,7 @@ std::string Generator::number() {
 
 std::string Generator::scalar(unsigned depth) {
   if (depth == 0 || chance(40))
-    return chance(40) ? number()
-                      : oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
+    return chance(40) ? number() : oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
   std::string a = scalar(depth - 1), b = scalar(depth - 1);
   switch (pick(8)) {
   case 0:
@@ -41,10 +40,9 @@ std::string Generator::scalar(unsigned depth) {
 }
 
 std::string Generator::condition(unsigned depth) {
-  std::string compare =
-      scalar(depth ? depth - 1 : 0) + " " +
-      oneOf({"<", "<=", ">", ">=", "==", "!="}) + " " +
-      scalar(depth ? depth - 1 : 0);
+  std::string compare = scalar(depth ? depth - 1 : 0) + " " +
+                        oneOf({"<", "<=", ">", ">=", "==", "!="}) + " " +
+                        scalar(depth ? depth - 1 : 0);
   if (depth == 0 || chance(50))
     return "(" + compare + ")";
   switch (pick(3)) {
@@ -69,12 +67,11 @@ std::string Generator::tensor(unsigned depth) {
   case 2:
     return "momentum(" + a + ", " + b + ", mu)";
   case 3:
-    return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b +
-           ", over" + space() + "= " + oneOf({"columns", "rows"}) + ")";
+    return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b + ", over" + space() +
+           "= " + oneOf({"columns", "rows"}) + ")";
   case 4:
-    return "select(" + oneOf({"", "not "}) + "(" + a + " > " + b + ") " +
-           oneOf({"and ", "or "}) + condition(depth - 1) + ", " + a + ",\n  " +
-           b + ")";
+    return "select(" + oneOf({"", "not "}) + "(" + a + " > " + b + ") " + oneOf({"and ", "or "}) +
+           condition(depth - 1) + ", " + a + ",\n  " + b + ")";
   case 5:
     return "orthogonalize(" + a + ", coefficients = " +
            oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",
@@ -94,16 +91,15 @@ std::string Generator::tensor(unsigned depth) {
 
 std::string Generator::optimizer(unsigned index) {
   tensors = {"param", "grad"};
-  std::string text = "optimizer R" + std::to_string(index) + space() +
-                     "(lr, mu =" + space() + (chance(30) ? "-" : "") + number() +
-                     (chance(30) ? "," : "") + ")" + space() + "{" + lineEnd();
+  std::string text = "optimizer R" + std::to_string(index) + space() + "(lr, mu =" + space() +
+                     (chance(30) ? "-" : "") + number() + (chance(30) ? "," : "") + ")" + space() +
+                     "{" + lineEnd();
   unsigned states = pick(4);
   if (chance(30))
     text += "master:f32" + lineEnd();
   for (unsigned i = 0; i < states; ++i) {
     std::string name = "s" + std::to_string(i);
-    text += "state " + name + space() + ":" + space() +
-            oneOf({"f32", "bf16", "f16"}) +
+    text += "state " + name + space() + ":" + space() + oneOf({"f32", "bf16", "f16"}) +
             (chance(30) ? "=" + space() + number() : "") + lineEnd();
     tensors.push_back(name);
   }
@@ -126,9 +122,9 @@ std::string Generator::route(unsigned rules) {
     if (chance(40))
       text += ",missing_grad = " + oneOf({"error", "skip", "zero"});
     text += ") for ";
-    text += i + 1 == rules ? "rest"
-                           : oneOf({"matrix", "matrix \"a.*\"",
-                                    "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
+    text += i + 1 == rules
+                ? "rest"
+                : oneOf({"matrix", "matrix \"a.*\"", "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
     if (chance(40)) {
       text += " except \"*embed*\"";
       for (unsigned j = 0, count = pick(8); j < count; ++j)

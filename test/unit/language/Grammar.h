@@ -36,8 +36,7 @@ public:
   std::set<std::string> undefined() const {
     std::set<std::string> missing;
     for (const std::string &name : used)
-      if (!rules.count(name) && name != "NAME" && name != "NUMBER" &&
-          name != "STRING")
+      if (!rules.count(name) && name != "NAME" && name != "NUMBER" && name != "STRING")
         missing.insert(name);
     return missing;
   }
@@ -120,9 +119,9 @@ private:
         wordTerminals.insert(terminal);
       return make(Node::Terminal, terminal);
     }
-    for (auto [open, close, kind] :
-         {std::tuple{'[', ']', Node::Optional}, {'{', '}', Node::Repeat},
-          {'(', ')', Node::Sequence}}) {
+    for (auto [open, close, kind] : {std::tuple{'[', ']', Node::Optional},
+                                     {'{', '}', Node::Repeat},
+                                     {'(', ')', Node::Sequence}}) {
       if (!at(open))
         continue;
       ++position;
@@ -136,8 +135,8 @@ private:
     return make(Node::Reference, name);
   }
 
-  void derive(const Node &node, const std::function<unsigned(unsigned)> &pick,
-              unsigned depth, std::string &out) const {
+  void derive(const Node &node, const std::function<unsigned(unsigned)> &pick, unsigned depth,
+              std::string &out) const {
     switch (node.kind) {
     case Node::Terminal:
       out += node.text + " ";

@@ -26,8 +26,8 @@ struct Result {
     };
     for (const Diagnostic &diagnostic : diagnostics.all()) {
       bool isError = diagnostic.severity == Severity::Error;
-      lines.push_back(place(diagnostic.range) +
-                      (isError ? "error: " : "warning: ") + diagnostic.message);
+      lines.push_back(place(diagnostic.range) + (isError ? "error: " : "warning: ") +
+                      diagnostic.message);
       for (const Diagnostic::Note &note : diagnostic.notes)
         lines.push_back("  " + place(note.range) + "note: " + note.message);
       if (!diagnostic.hint.empty())

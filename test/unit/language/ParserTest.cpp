@@ -27,9 +27,7 @@ std::vector<std::string> syntaxErrors(std::string text) {
   return result.messages();
 }
 
-std::vector<std::string> bodyErrors(const std::string &body) {
-  return syntaxErrors(rule(body));
-}
+std::vector<std::string> bodyErrors(const std::string &body) { return syntaxErrors(rule(body)); }
 
 TEST(Lexer, KindsRangesAndLines) {
   Source source("t", "let x1 = 3e-4 // c\n  \"a\\\"b\" <= !=");
@@ -38,9 +36,8 @@ TEST(Lexer, KindsRangesAndLines) {
   std::vector<TokenKind> kinds;
   for (const Token &token : stream.tokens)
     kinds.push_back(token.kind);
-  EXPECT_THAT(kinds, ElementsAre(TokenKind::KwLet, TokenKind::Name,
-                                 TokenKind::Equal, TokenKind::Number,
-                                 TokenKind::String, TokenKind::LessEqual,
+  EXPECT_THAT(kinds, ElementsAre(TokenKind::KwLet, TokenKind::Name, TokenKind::Equal,
+                                 TokenKind::Number, TokenKind::String, TokenKind::LessEqual,
                                  TokenKind::NotEqual, TokenKind::End));
   EXPECT_EQ(source.text(stream.tokens[1].range), "x1");
   EXPECT_EQ(stringValue(source.text(stream.tokens[4].range)), "a\"b");
@@ -53,8 +50,7 @@ TEST(Lexer, KindsRangesAndLines) {
 }
 
 TEST(Lexer, WindowsLineEndingsAreSpace) {
-  EXPECT_THAT(check("optimizer T(lr) {\r\n  // c\r\n  param = lr * grad\r\n}\r\n")
-                  .messages(),
+  EXPECT_THAT(check("optimizer T(lr) {\r\n  // c\r\n  param = lr * grad\r\n}\r\n").messages(),
               IsEmpty());
 }
 
@@ -71,21 +67,18 @@ TEST(Lexer, Errors) {
   EXPECT_THAT(bodyErrors("let x = 1e999"),
               ElementsAre("2:9: error: expected a number that fits f64, found "
                           "'1e999'"));
-  EXPECT_THAT(bodyErrors("let x = .5"),
-              ElementsAre("2:9: error: unexpected character '.'",
-                          "  hint: write a digit before the point: 0.5"));
+  EXPECT_THAT(bodyErrors("let x = .5"), ElementsAre("2:9: error: unexpected character '.'",
+                                                    "  hint: write a digit before the point: 0.5"));
   EXPECT_THAT(bodyErrors("let x = lr \xE2\x88\x92 1"),
               ElementsAre("2:12: error: unexpected character '\xE2\x88\x92'",
                           "  hint: write '-' for minus"));
   EXPECT_THAT(bodyErrors("let x = lr \xC3\x97 1"),
               ElementsAre("2:12: error: unexpected character '\xC3\x97'",
                           "  hint: write '*' for a product"));
-  EXPECT_THAT(bodyErrors("# comment"),
-              ElementsAre("2:1: error: unexpected character '#'",
-                          "  hint: comments start with '//'"));
-  EXPECT_THAT(bodyErrors("let x = 1;"),
-              ElementsAre("2:10: error: unexpected character ';'",
-                          "  hint: a statement ends with its line"));
+  EXPECT_THAT(bodyErrors("# comment"), ElementsAre("2:1: error: unexpected character '#'",
+                                                   "  hint: comments start with '//'"));
+  EXPECT_THAT(bodyErrors("let x = 1;"), ElementsAre("2:10: error: unexpected character ';'",
+                                                    "  hint: a statement ends with its line"));
   EXPECT_THAT(bodyErrors(std::string("let x = \x01 1")),
               ElementsAre("2:9: error: unexpected character 'byte 0x1'"));
   EXPECT_THAT(syntaxErrors("route {\n  A() for \"abc\n}\n"),
@@ -120,8 +113,7 @@ TEST(Parser, Precedence) {
 TEST(Parser, Calls) {
   EXPECT_EQ(tree("f()"), "(call f)");
   EXPECT_EQ(tree("f(a, b,)"), "(call f a b)");
-  EXPECT_EQ(tree("norm(grad, over = columns)"),
-            "(call norm grad (over columns))");
+  EXPECT_EQ(tree("norm(grad, over = columns)"), "(call norm grad (over columns))");
   EXPECT_EQ(tree("orthogonalize(u, coefficients = [(1, -2, 3e0), (4, 5, 6)])"),
             "(call orthogonalize u (coefficients [(1 -2 3 )(4 5 6 )]))");
   // A name can be a value and a function at once.
@@ -175,33 +167,24 @@ struct Case {
 
 TEST(Parser, StatementErrors) {
   const Case cases[] = {
-      {"let = 3",
-       {"2:5: error: expected a name, found '='"}},
+      {"let = 3", {"2:5: error: expected a name, found '='"}},
       {"let step = 3",
-       {"2:5: error: expected a name, found 'step'",
-        "  hint: 'step' is a word of the language"}},
+       {"2:5: error: expected a name, found 'step'", "  hint: 'step' is a word of the language"}},
       {"let x 3", {"2:7: error: expected '=' after 'x', found '3'"}},
       {"let x = ", {"2:8: error: expected a value, found the end of the line"}},
-      {"let x = lr lr",
-       {"2:12: error: expected an operator or the end of the line, found 'lr'"}},
+      {"let x = lr lr", {"2:12: error: expected an operator or the end of the line, found 'lr'"}},
       {"let x = lr ** 2",
-       {"2:13: error: expected a value, found '*'",
-        "  hint: a power is written 'x ^ y'"}},
+       {"2:13: error: expected a value, found '*'", "  hint: a power is written 'x ^ y'"}},
       {"let x = +1",
-       {"2:9: error: expected a value, found '+'",
-        "  hint: a number needs no sign '+'"}},
+       {"2:9: error: expected a value, found '+'", "  hint: a number needs no sign '+'"}},
       {"let x = 1 + not lr",
-       {"2:13: error: expected a value, found 'not'",
-        "  hint: put parentheses around 'not ...'"}},
+       {"2:13: error: expected a value, found 'not'", "  hint: put parentheses around 'not ...'"}},
       {"let x = 1 < 2 < 3",
-       {"2:15: error: comparisons cannot be chained",
-        "  hint: write 'a < b and b < c'"}},
+       {"2:15: error: comparisons cannot be chained", "  hint: write 'a < b and b < c'"}},
       {"let x = (lr",
-       {"3:1: error: expected ')', found 'param'",
-        "  2:9: note: to match this '('"}},
+       {"3:1: error: expected ')', found 'param'", "  2:9: note: to match this '('"}},
       {"let x = abs(lr",
-       {"3:1: error: expected ',' or ')', found 'param'",
-        "  2:12: note: to match this '('"}},
+       {"3:1: error: expected ',' or ')', found 'param'", "  2:12: note: to match this '('"}},
       {"let x = norm(over = rows, grad)",
        {"2:27: error: expected arguments by position before those by name",
         "  2:14: note: the first by name is here"}},
@@ -222,14 +205,12 @@ TEST(Parser, StatementErrors) {
         "  hint: 'let' is a word of the language"}},
       {"master = f32", {"2:8: error: expected ':', found '='"}},
       {"master : bf16",
-       {"2:10: error: expected f32, found 'bf16'",
-        "  hint: a master copy keeps full precision"}},
+       {"2:10: error: expected f32, found 'bf16'", "  hint: a master copy keeps full precision"}},
       {"3 + 4", {"2:1: error: expected a statement, found '3'"}},
       {"grad", {"3:1: error: expected '=' after 'grad', found 'param'"}},
       {"input logits : f32", {"2:1: error: 'input' is not supported yet"}},
       {"metric loss = 3", {"2:1: error: 'metric' is not supported yet"}},
-      {"clip_grad_norm(1.0)",
-       {"2:1: error: 'clip_grad_norm' is not supported yet"}},
+      {"clip_grad_norm(1.0)", {"2:1: error: 'clip_grad_norm' is not supported yet"}},
       {"skip_non_finite", {"2:1: error: 'skip_non_finite' is not supported yet"}},
       {"loss_scale 3", {"2:1: error: 'loss_scale' is not supported yet"}},
       {"block qkv", {"2:1: error: 'block' is not supported yet"}},
@@ -240,30 +221,23 @@ TEST(Parser, StatementErrors) {
 
 TEST(Parser, DeclarationErrors) {
   const Case cases[] = {
-      {"optimiser A() { }",
-       {"1:1: error: expected 'optimizer' or 'route', found 'optimiser'"}},
+      {"optimiser A() { }", {"1:1: error: expected 'optimizer' or 'route', found 'optimiser'"}},
       {"}", {"1:1: error: expected 'optimizer' or 'route', found '}'"}},
       {"metric x = 3", {"1:1: error: 'metric' is not supported yet"}},
-      {"optimizer { }",
-       {"1:11: error: expected the optimizer's name, found '{'"}},
+      {"optimizer { }", {"1:11: error: expected the optimizer's name, found '{'"}},
       {"optimizer A { }", {"1:13: error: expected '(', found '{'"}},
-      {"optimizer A(3) { }",
-       {"1:13: error: expected a hyperparameter's name, found '3'"}},
+      {"optimizer A(3) { }", {"1:13: error: expected a hyperparameter's name, found '3'"}},
       {"optimizer A(param) { }",
        {"1:13: error: expected a hyperparameter's name, found 'param'",
         "  hint: 'param' is a word of the language"}},
       {"optimizer A(lr = x) { }", {"1:18: error: expected a number, found 'x'"}},
       {"optimizer A(lr eps) { }",
-       {"1:16: error: expected ',' or ')', found 'eps'",
-        "  1:12: note: to match this '('"}},
-      {"optimizer A(lr)\nparam = grad\n",
-       {"2:1: error: expected '{', found 'param'"}},
+       {"1:16: error: expected ',' or ')', found 'eps'", "  1:12: note: to match this '('"}},
+      {"optimizer A(lr)\nparam = grad\n", {"2:1: error: expected '{', found 'param'"}},
       {"optimizer A(lr) {\nparam = grad\n",
-       {"3:1: error: expected '}', found end of file",
-        "  1:17: note: to match this '{'"}},
+       {"3:1: error: expected '}', found end of file", "  1:17: note: to match this '{'"}},
       {"optimizer A() {\nparam = grad\noptimizer B() {\nparam = grad\n}",
-       {"3:1: error: expected '}', found 'optimizer'",
-        "  1:15: note: to match this '{'"}},
+       {"3:1: error: expected '}', found 'optimizer'", "  1:15: note: to match this '{'"}},
       {"route A() for rest", {"1:7: error: expected '{', found 'A'"}},
       {"route {\nA for rest\n}", {"2:3: error: expected '(', found 'for'"}},
       {"route {\n3\n}", {"2:1: error: expected an optimizer's name, found '3'"}},
@@ -279,43 +253,40 @@ TEST(Parser, DeclarationErrors) {
       {"route {\nA() for rest except matrix\n}",
        {"2:21: error: expected a pattern in quotes, found 'matrix'"}},
       {"route {\nA(lr 3) for rest\n}", {"2:6: error: expected '=', found '3'"}},
-      {"route {\nA(lr = \"x\") for rest\n}",
-       {"2:8: error: expected a number, found \"x\""}},
+      {"route {\nA(lr = \"x\") for rest\n}", {"2:8: error: expected a number, found \"x\""}},
       {"route {\nA(lr = 1 * 2) for rest\n}",
-       {"2:10: error: expected ',' or ')', found '*'",
-        "  2:2: note: to match this '('"}},
+       {"2:10: error: expected ',' or ')', found '*'", "  2:2: note: to match this '('"}},
   };
   for (const Case &c : cases)
     EXPECT_EQ(syntaxErrors(c.body), c.messages) << c.body;
 }
 
 TEST(Parser, OneRunReportsErrorsOfManyStatements) {
-  EXPECT_THAT(check("optimizer A(lr) {\n"
-                    "  state m : f64\n"
-                    "  let u = m +\n"
-                    "  let v = momentum(m, grad\n"
-                    "  m = lerp(m, grad, 0.1))\n"
-                    "  let w = unknown + 1\n"
-                    "  param = param - lr * u\n"
-                    "}\n"
-                    "optimizer B(lr) {\n"
-                    "  param = param - * lr\n"
-                    "}\n"
-                    "route {\n"
-                    "  A(lr = ) for matrix\n"
-                    "  C(lr = 1) for rest\n"
-                    "}\n")
-                  .messages(),
-              ElementsAre("2:13: error: expected f32, bf16 or f16, found 'f64'",
-                          "3:14: error: expected a value, found the end of the line",
-                          "5:3: error: expected ',' or ')', found 'm'",
-                          "  4:19: note: to match this '('",
-                          "5:25: error: expected an operator or the end of the "
-                          "line, found ')'",
-                          "10:19: error: expected a value, found '*'",
-                          "13:10: error: expected a number, found ')'",
-                          "6:11: error: unknown name 'unknown'",
-                          "14:3: error: unknown optimizer 'C'"));
+  EXPECT_THAT(
+      check("optimizer A(lr) {\n"
+            "  state m : f64\n"
+            "  let u = m +\n"
+            "  let v = momentum(m, grad\n"
+            "  m = lerp(m, grad, 0.1))\n"
+            "  let w = unknown + 1\n"
+            "  param = param - lr * u\n"
+            "}\n"
+            "optimizer B(lr) {\n"
+            "  param = param - * lr\n"
+            "}\n"
+            "route {\n"
+            "  A(lr = ) for matrix\n"
+            "  C(lr = 1) for rest\n"
+            "}\n")
+          .messages(),
+      ElementsAre("2:13: error: expected f32, bf16 or f16, found 'f64'",
+                  "3:14: error: expected a value, found the end of the line",
+                  "5:3: error: expected ',' or ')', found 'm'", "  4:19: note: to match this '('",
+                  "5:25: error: expected an operator or the end of the "
+                  "line, found ')'",
+                  "10:19: error: expected a value, found '*'",
+                  "13:10: error: expected a number, found ')'",
+                  "6:11: error: unknown name 'unknown'", "14:3: error: unknown optimizer 'C'"));
 }
 
 TEST(Parser, RecoveryInsideParenthesesSkipsArguments) {
@@ -361,8 +332,7 @@ TEST(Diagnostics, ColorsOnlyWhenAsked) {
   std::string plain, colored;
   llvm::raw_string_ostream plainStream(plain), coloredStream(colored);
   result.diagnostics.print(plainStream, *result.source);
-  result.diagnostics.print(coloredStream, *result.source,
-                           Diagnostics::Color::Always);
+  result.diagnostics.print(coloredStream, *result.source, Diagnostics::Color::Always);
   EXPECT_EQ(plain.find('\x1b'), std::string::npos);
   EXPECT_NE(colored.find('\x1b'), std::string::npos);
 }

@@ -12,8 +12,7 @@ namespace {
 unsigned seed() {
   static unsigned value = [] {
     const char *given = std::getenv("STEPC_SEED");
-    unsigned drawn = given ? unsigned(std::strtoul(given, nullptr, 10))
-                           : std::random_device()();
+    unsigned drawn = given ? unsigned(std::strtoul(given, nullptr, 10)) : std::random_device()();
     std::cout << "seed " << drawn << " (repeat with STEPC_SEED)\n";
     return drawn;
   }();
@@ -97,8 +96,7 @@ TEST(Random, MutatedProgramsNeverCrash) {
           text.erase(at, 1 + generator.pick(20));
           break;
         case 2:
-          text.insert(at, text.substr(generator.pick(unsigned(text.size())),
-                                      generator.pick(40)));
+          text.insert(at, text.substr(generator.pick(unsigned(text.size())), generator.pick(40)));
           break;
         default:
           text.insert(at, 1, "(){}[],:=+-*/^<>!\"\\\n\r. 0eE"[generator.pick(27)]);
@@ -123,9 +121,10 @@ TEST(Random, RandomBytesNeverCrash) {
 
 TEST(Random, RandomTokensNeverCrash) {
   Generator generator(seed() + 4);
-  std::vector<std::string> words = {"(", ")", "{", "}", "[", "]", ",", ":", "=",
-                                    "+", "-", "*", "^", "<", "1", "\"a\"", "x",
-                                    "\n", "over", "f32", "orthogonalize", "// c\n"};
+  std::vector<std::string> words = {"(",     ")",     "{", "}",  "[",    "]",   ",",
+                                    ":",     "=",     "+", "-",  "*",    "^",   "<",
+                                    "1",     "\"a\"", "x", "\n", "over", "f32", "orthogonalize",
+                                    "// c\n"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 2000; ++i) {
@@ -138,9 +137,14 @@ TEST(Random, RandomTokensNeverCrash) {
 
 TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
   for (const auto &[open, close] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"(", ")"}, {"-", ""}, {"sqrt(", ")"}, {"1 + (", ")"}, {"2 ^ ", ""},
-           {"not ", ""}, {"1 + ", ""}, {"select(not (", "), 1, 2)"}}) {
+       std::vector<std::pair<std::string, std::string>>{{"(", ")"},
+                                                        {"-", ""},
+                                                        {"sqrt(", ")"},
+                                                        {"1 + (", ")"},
+                                                        {"2 ^ ", ""},
+                                                        {"not ", ""},
+                                                        {"1 + ", ""},
+                                                        {"select(not (", "), 1, 2)"}}) {
     for (int depth : {150, 300, 200000}) {
       std::string text;
       for (int i = 0; i < depth; ++i)
@@ -161,9 +165,8 @@ TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
   for (int i = 0; i < 100000; ++i)
     chain += " + lr";
   EXPECT_THAT(messagesIn("let x = " + chain),
-              testing::ElementsAre(
-                  testing::HasSubstr("expected at most 200 levels of nesting"),
-                  "  hint: name a part of it with 'let'"));
+              testing::ElementsAre(testing::HasSubstr("expected at most 200 levels of nesting"),
+                                   "  hint: name a part of it with 'let'"));
 }
 
 } // namespace

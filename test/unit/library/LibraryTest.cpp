@@ -24,7 +24,9 @@ using testing::HasSubstr;
 
 constexpr const char *kMuon = STEPC_TEST_ROOT "/examples/muon.optim";
 
-std::string inputFile(const std::string &name) { return STEPC_TEST_ROOT "/test/inputs/" + name + ".json"; }
+std::string inputFile(const std::string &name) {
+  return STEPC_TEST_ROOT "/test/inputs/" + name + ".json";
+}
 
 /// The library of a specification and a manifest, compiled once and loaded.
 const stepc_library *compiled(const std::string &spec, const std::string &manifest) {
@@ -32,10 +34,10 @@ const stepc_library *compiled(const std::string &spec, const std::string &manife
   const stepc_library *&library = all[{spec, manifest}];
   if (library)
     return library;
-  std::string folder =
-      testing::TempDir() + "stepc-library-" + std::to_string(getpid()) + "-" + std::to_string(all.size());
-  std::string command = std::string(STEPC_TEST_STEPC) + " compile " + spec + " --manifest " + manifest + " -o " +
-                        folder + " 2>" + folder + ".log";
+  std::string folder = testing::TempDir() + "stepc-library-" + std::to_string(getpid()) + "-" +
+                       std::to_string(all.size());
+  std::string command = std::string(STEPC_TEST_STEPC) + " compile " + spec + " --manifest " +
+                        manifest + " -o " + folder + " 2>" + folder + ".log";
   if (std::system(command.c_str())) {
     std::ifstream log(folder + ".log");
     ADD_FAILURE() << command << "\n" << std::string(std::istreambuf_iterator<char>(log), {});
@@ -95,7 +97,8 @@ TEST(CompiledLibrary, RefusesAnotherAbi) {
 }
 
 TEST(CompiledLibrary, RefusesRanksWithAnotherRule) {
-  for (const Created &rank : runWorld({muon(), otherMuon()}, {}, [](Rank &, int) { ADD_FAILURE(); }))
+  for (const Created &rank :
+       runWorld({muon(), otherMuon()}, {}, [](Rank &, int) { ADD_FAILURE(); }))
     EXPECT_EQ(rank.status, STEPC_ERROR_PLAN) << rank.message;
 }
 
@@ -126,7 +129,8 @@ TEST(CompiledLibrary, NamesAnUnboundParameter) {
 
 TEST(CompiledLibrary, RefusesAShardOfAnotherDtype) {
   runWorld({muon()}, {}, [](Rank &self, int) {
-    EXPECT_EQ(self.library->bind_parameter(self.instance, 1, self.parameters[1].get(), self.claimed[1] / 2),
+    EXPECT_EQ(self.library->bind_parameter(self.instance, 1, self.parameters[1].get(),
+                                           self.claimed[1] / 2),
               STEPC_ERROR_ARGUMENT);
     EXPECT_THAT(self.error(), HasSubstr("w2"));
   });
@@ -136,13 +140,18 @@ TEST(CompiledLibrary, NamesAnAbsentGradientAndStepsOnceItIsThere) {
   std::vector<Created> stepped = stepAfter([](Rank &self, int rank) {
     if (rank != 1)
       return;
-    std::vector<char> before(self.parameters[1].data.get(), self.parameters[1].data.get() + self.claimed[1]);
+    std::vector<char> before(self.parameters[1].data.get(),
+                             self.parameters[1].data.get() + self.claimed[1]);
     ASSERT_EQ(self.library->bind_gradient(self.instance, 1, nullptr, 0), 0);
     EXPECT_EQ(self.library->step(self.instance), STEPC_ERROR_GRADIENT);
     EXPECT_THAT(self.error(), HasSubstr("w2"));
-    EXPECT_EQ(std::vector<char>(self.parameters[1].data.get(), self.parameters[1].data.get() + self.claimed[1]), before);
+    EXPECT_EQ(std::vector<char>(self.parameters[1].data.get(),
+                                self.parameters[1].data.get() + self.claimed[1]),
+              before);
     // Nothing was sent, so the other rank still waits for this one.
-    ASSERT_EQ(self.library->bind_gradient(self.instance, 1, self.gradients[1].get(), self.gradients[1].bytes), 0);
+    ASSERT_EQ(self.library->bind_gradient(self.instance, 1, self.gradients[1].get(),
+                                          self.gradients[1].bytes),
+              0);
   });
   for (const Created &rank : stepped)
     EXPECT_EQ(rank.status, 0) << rank.message;

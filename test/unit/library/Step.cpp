@@ -2,9 +2,9 @@
 //
 //   step LIBRARY [--steps N] [--threads T] [--short]
 //
-// Steps the library on in-process ranks and prints a hash of all that came out. --short plants a fault
-// for AddressSanitizer: rank 0's first parameter has an element too few, and the right number of bytes
-// is claimed.
+// Steps the library on in-process ranks and prints a hash of all that came out. --short plants a
+// fault for AddressSanitizer: rank 0's first parameter has an element too few, and the right number
+// of bytes is claimed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,9 @@ const stepc_library *open(const std::string &path) {
   return reinterpret_cast<const stepc_library *(*)()>(table)();
 }
 
-static int64_t byteSize(const std::string &dtype) { return dtype == "f32" ? 4 : dtype == "f64" ? 8 : 2; }
+static int64_t byteSize(const std::string &dtype) {
+  return dtype == "f32" ? 4 : dtype == "f64" ? 8 : 2;
+}
 
 static int64_t elements(const int64_t *shape, int32_t axes) {
   int64_t count = 1;
@@ -38,7 +40,8 @@ static float number(uint64_t seed) {
   return float(double((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1);
 }
 
-/// Fills f32 shards, and the upper halves of f32 numbers into bf16 ones (f16 takes them as they are).
+/// Fills f32 shards, and the upper halves of f32 numbers into bf16 ones (f16 takes them as they
+/// are).
 static void fill(Buffer &buffer, int64_t itemBytes, uint64_t seed) {
   for (int64_t i = 0; i < buffer.bytes / itemBytes; ++i) {
     float value = number(seed * 1000003 + uint64_t(i));
@@ -47,7 +50,8 @@ static void fill(Buffer &buffer, int64_t itemBytes, uint64_t seed) {
   }
 }
 
-Rank::Rank(const stepc_library *library, stepc_instance *instance) : library(library), instance(instance) {
+Rank::Rank(const stepc_library *library, stepc_instance *instance)
+    : library(library), instance(instance) {
   int64_t count = library->parameter_count();
   parameters.resize(count);
   gradients.resize(count);
@@ -80,10 +84,12 @@ int32_t Rank::bind() {
       continue;
     if (int32_t status = library->bind_parameter(instance, p, parameters[p].get(), claimed[p]))
       return status;
-    if (int32_t status = library->bind_gradient(instance, p, gradients[p].get(), gradients[p].bytes))
+    if (int32_t status =
+            library->bind_gradient(instance, p, gradients[p].get(), gradients[p].bytes))
       return status;
     for (int32_t s = 0; s < int32_t(states[p].size()); ++s)
-      if (int32_t status = library->bind_state(instance, p, s, states[p][s].get(), states[p][s].bytes))
+      if (int32_t status =
+              library->bind_state(instance, p, s, states[p][s].get(), states[p][s].bytes))
         return status;
   }
   return library->bind_steps(instance, steps.data());
@@ -97,7 +103,8 @@ void Rank::fillGradients(int rank, int64_t step) {
   }
 }
 
-std::vector<Created> runWorld(const std::vector<const stepc_library *> &libraries, const Options &options,
+std::vector<Created> runWorld(const std::vector<const stepc_library *> &libraries,
+                              const Options &options,
                               const std::function<void(Rank &, int)> &body) {
   int32_t size = options.size ? options.size : libraries[0]->world_size();
   std::vector<stepc_transport> transports(size);
@@ -144,7 +151,8 @@ static uint64_t addToHash(uint64_t hash, const void *data, int64_t bytes) {
   return hash;
 }
 
-uint64_t train(const stepc_library *library, const Options &options, int64_t steps, std::string &error) {
+uint64_t train(const stepc_library *library, const Options &options, int64_t steps,
+               std::string &error) {
   std::vector<uint64_t> hashes(library->world_size(), 0xcbf29ce484222325u);
   std::mutex mutex;
   auto fail = [&](const std::string &message) {

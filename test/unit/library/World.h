@@ -17,12 +17,14 @@
 
 namespace stepc::test {
 
-/// The table of the library at `path`, which stays loaded. Ends the program where it cannot be loaded.
+/// The table of the library at `path`, which stays loaded. Ends the program where it cannot be
+/// loaded.
 const stepc_library *open(const std::string &path);
 
 /// Memory of exactly its size, so that a sanitizer sees the first byte behind it.
 struct Buffer {
-  explicit Buffer(int64_t bytes = 0) : bytes(bytes), data(bytes > 0 ? new char[bytes]() : nullptr) {}
+  explicit Buffer(int64_t bytes = 0)
+      : bytes(bytes), data(bytes > 0 ? new char[bytes]() : nullptr) {}
   void *get() const { return data.get(); }
   int64_t bytes;
   std::unique_ptr<char[]> data;
@@ -63,14 +65,15 @@ struct Created {
   std::string message;
 };
 
-/// Runs `body` on every rank of an in-process world, in threads of their own, where create succeeds.
-/// Rank r holds libraries[r % count].
-std::vector<Created> runWorld(const std::vector<const stepc_library *> &libraries, const Options &options,
-                              const std::function<void(Rank &, int)> &body);
+/// Runs `body` on every rank of an in-process world, in threads of their own, where create
+/// succeeds. Rank r holds libraries[r % count].
+std::vector<Created> runWorld(const std::vector<const stepc_library *> &libraries,
+                              const Options &options, const std::function<void(Rank &, int)> &body);
 
 /// Makes `steps` steps on all ranks. FNV-1a of all parameters, states and step counts; in `error`
 /// the first failure.
-uint64_t train(const stepc_library *library, const Options &options, int64_t steps, std::string &error);
+uint64_t train(const stepc_library *library, const Options &options, int64_t steps,
+               std::string &error);
 
 } // namespace stepc::test
 

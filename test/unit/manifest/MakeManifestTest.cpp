@@ -36,8 +36,7 @@ SafetensorsFile model() {
                    {"state:w:m", "F32", "[4, 6]", 96}});
 }
 
-std::string errorsOf(const SafetensorsFile &file,
-                     const MakeManifestOptions &options) {
+std::string errorsOf(const SafetensorsFile &file, const MakeManifestOptions &options) {
   ErrorList errors;
   EXPECT_EQ(makeManifest(file, options, errors).has_value(), errors.empty());
   return errors.str();
@@ -47,13 +46,9 @@ std::string errorsOf(const SafetensorsFile &file,
 
 TEST(MakeManifest, PrefixedFile) {
   ErrorList errors;
-  std::optional<Manifest> m =
-      makeManifest(model(),
-                   {"dp=2,tp=2",
-                    {"*=R,R", "[we]*=S(0),R", "experts=S(1),S(-1)"},
-                    {"exp*"},
-                    {}},
-                   errors);
+  std::optional<Manifest> m = makeManifest(
+      model(), {"dp=2,tp=2", {"*=R,R", "[we]*=S(0),R", "experts=S(1),S(-1)"}, {"exp*"}, {}},
+      errors);
   ASSERT_TRUE(m) << errors.str();
   EXPECT_EQ(writeManifest(*m), R"j({
   "version": 1,
@@ -97,8 +92,7 @@ TEST(MakeManifest, PrefixedFile) {
 
 TEST(MakeManifest, PlainFileTakesEveryTensor) {
   ErrorList errors;
-  SafetensorsFile file =
-      fileWith({{"module.a", "F16", "[3]", 6}, {"b", "F32", "[2, 2, 2]", 32}});
+  SafetensorsFile file = fileWith({{"module.a", "F16", "[3]", 6}, {"b", "F32", "[2, 2, 2]", 32}});
   std::optional<Manifest> m =
       makeManifest(file, {"dp=2", {"*=S(0)", "a=R"}, {}, DType::BF16}, errors);
   ASSERT_TRUE(m) << errors.str();
@@ -112,8 +106,7 @@ TEST(MakeManifest, PlainFileTakesEveryTensor) {
 
 TEST(MakeManifest, MeshErrors) {
   SafetensorsFile file = fileWith({{"w", "F32", "[4]", 16}});
-  for (const char *bad :
-       {"", "dp", "dp=", "dp=0", "dp=-1", "dp=x", "=2", "dp=2000000"})
+  for (const char *bad : {"", "dp", "dp=", "dp=0", "dp=-1", "dp=x", "=2", "dp=2000000"})
     EXPECT_EQ(errorsOf(file, {bad, {}, {}, {}}),
               "--mesh '" + std::string(bad) +
                   "': expected axes as NAME=SIZE with sizes from 1 to "
@@ -134,15 +127,13 @@ TEST(MakeManifest, MeshErrors) {
 }
 
 TEST(MakeManifest, RuleErrors) {
-  SafetensorsFile file =
-      fileWith({{"w", "F32", "[4, 4]", 64}, {"v", "F32", "[4]", 16}});
-  EXPECT_EQ(
-      errorsOf(file, {"dp=2", {"w", "=R", "w=Q", "*=R,R"}, {}, {}}),
-      "--place 'w': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
-      "--place '=R': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
-      "--place 'w=Q': expected R, S(dim) or _S(dim, split_factor), found 'Q'\n"
-      "--place '*=R,R': expected 1 placements, one for each axis of --mesh, "
-      "found 2\n");
+  SafetensorsFile file = fileWith({{"w", "F32", "[4, 4]", 64}, {"v", "F32", "[4]", 16}});
+  EXPECT_EQ(errorsOf(file, {"dp=2", {"w", "=R", "w=Q", "*=R,R"}, {}, {}}),
+            "--place 'w': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
+            "--place '=R': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
+            "--place 'w=Q': expected R, S(dim) or _S(dim, split_factor), found 'Q'\n"
+            "--place '*=R,R': expected 1 placements, one for each axis of --mesh, "
+            "found 2\n");
   EXPECT_EQ(errorsOf(file, {"dp=2", {"w=S(0)"}, {}, {}}),
             "f.st: expected a --place pattern that matches each parameter "
             "(--place '*=R' with one "
@@ -160,20 +151,16 @@ TEST(MakeManifest, RuleErrors) {
 
 TEST(MakeManifest, TensorErrors) {
   MakeManifestOptions options{"dp=2", {"*=R"}, {}, {}};
-  EXPECT_EQ(errorsOf(fileWith({}), options),
-            "f.st: expected at least one tensor, found none\n");
-  EXPECT_EQ(errorsOf(fileWith({{"w", "F64", "[1]", 8},
-                               {"v", "U8", "[1]", 1},
-                               {"e", "F32", "[0]", 0}}),
-                     options),
-            "f.st: expected a parameter with elements, found a dimension of "
-            "size 0 (parameter "
-            "'e')\n"
-            "f.st: expected F32, BF16 or F16, found U8 (parameter 'v')\n"
-            "f.st: expected F32, BF16 or F16, found F64 (parameter 'w')\n");
-  EXPECT_EQ(errorsOf(fileWith({{"w", "F32", "[1]", 4},
-                               {"module.w", "F32", "[1]", 4}}),
-                     options),
+  EXPECT_EQ(errorsOf(fileWith({}), options), "f.st: expected at least one tensor, found none\n");
+  EXPECT_EQ(
+      errorsOf(fileWith({{"w", "F64", "[1]", 8}, {"v", "U8", "[1]", 1}, {"e", "F32", "[0]", 0}}),
+               options),
+      "f.st: expected a parameter with elements, found a dimension of "
+      "size 0 (parameter "
+      "'e')\n"
+      "f.st: expected F32, BF16 or F16, found U8 (parameter 'v')\n"
+      "f.st: expected F32, BF16 or F16, found F64 (parameter 'w')\n");
+  EXPECT_EQ(errorsOf(fileWith({{"w", "F32", "[1]", 4}, {"module.w", "F32", "[1]", 4}}), options),
             "f.st: expected a name that no other parameter or alias has, found "
             "'w', also at "
             "/parameters/0/name (parameter 'w')\n");
@@ -201,11 +188,9 @@ TEST(MakeManifest, TensorErrors) {
 TEST(RunTensors, CollectsBySteps) {
   ErrorList errors;
   SafetensorsFile file = model();
-  std::optional<Manifest> m =
-      makeManifest(file, {"dp=2", {"*=R"}, {"experts"}, {}}, errors);
+  std::optional<Manifest> m = makeManifest(file, {"dp=2", {"*=R"}, {"experts"}, {}}, errors);
   ASSERT_TRUE(m) << errors.str();
-  std::optional<std::vector<RunTensors>> run =
-      collectRunTensors(file, *m, 2, false, errors);
+  std::optional<std::vector<RunTensors>> run = collectRunTensors(file, *m, 2, false, errors);
   ASSERT_TRUE(run) << errors.str();
   ASSERT_EQ(run->size(), 3u);
   const RunTensors &w = (*run)[2], &experts = (*run)[0];
@@ -218,10 +203,8 @@ TEST(RunTensors, CollectsBySteps) {
   EXPECT_TRUE(experts.states.empty());
 
   EXPECT_FALSE(collectRunTensors(file, *m, 4, false, errors));
-  EXPECT_EQ(
-      errors.str(),
-      "f.st: expected a tensor 'grad:w' or 'grad:w@3', found none (parameter "
-      "'w')\n");
+  EXPECT_EQ(errors.str(), "f.st: expected a tensor 'grad:w' or 'grad:w@3', found none (parameter "
+                          "'w')\n");
   errors = {};
   run = collectRunTensors(file, *m, 4, true, errors);
   ASSERT_TRUE(run) << errors.str();
@@ -230,8 +213,7 @@ TEST(RunTensors, CollectsBySteps) {
 
 TEST(RunTensors, Errors) {
   ErrorList errors;
-  std::optional<Manifest> m =
-      makeManifest(model(), {"dp=2", {"*=R"}, {}, {}}, errors);
+  std::optional<Manifest> m = makeManifest(model(), {"dp=2", {"*=R"}, {}, {}}, errors);
   ASSERT_TRUE(m) << errors.str();
   m->parameters[0].requiresGrad = false; // experts
   SafetensorsFile file = fileWith({{"param:w", "F32", "[4, 5]", 80},
@@ -242,28 +224,26 @@ TEST(RunTensors, Errors) {
                                    {"param:x", "F32", "[1]", 4},
                                    {"y", "F32", "[1]", 4}});
   EXPECT_FALSE(collectRunTensors(file, *m, 1, false, errors));
-  EXPECT_EQ(
-      errors.str(),
-      "f.st: expected the manifest's shape [4, 6] in 'param:w', found [4, 5] "
-      "(parameter "
-      "'w')\n"
-      "f.st: expected the manifest's dtype BF16 in 'param:w', found F32 "
-      "(parameter 'w')\n"
-      "f.st: expected one tensor for each name of the parameter, found a "
-      "second, "
-      "'param:module.w' (parameter 'w')\n"
-      "f.st: expected the manifest's dtype F32 in 'grad:w', found BF16 "
-      "(parameter 'w')\n"
-      "f.st: expected F64, F32, BF16, F16 or I64 in 'state:w:m', found U8 "
-      "(parameter 'w')\n"
-      "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
-      "state:NAME:STATE of a "
-      "parameter of the manifest, found 'param:x'\n"
-      "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
-      "state:NAME:STATE of a "
-      "parameter of the manifest, found 'y'\n"
-      "f.st: expected a tensor 'param:norm', found none (parameter 'norm')\n"
-      "f.st: expected a tensor 'grad:norm' or 'grad:norm@1', found none "
-      "(parameter "
-      "'norm')\n");
+  EXPECT_EQ(errors.str(), "f.st: expected the manifest's shape [4, 6] in 'param:w', found [4, 5] "
+                          "(parameter "
+                          "'w')\n"
+                          "f.st: expected the manifest's dtype BF16 in 'param:w', found F32 "
+                          "(parameter 'w')\n"
+                          "f.st: expected one tensor for each name of the parameter, found a "
+                          "second, "
+                          "'param:module.w' (parameter 'w')\n"
+                          "f.st: expected the manifest's dtype F32 in 'grad:w', found BF16 "
+                          "(parameter 'w')\n"
+                          "f.st: expected F64, F32, BF16, F16 or I64 in 'state:w:m', found U8 "
+                          "(parameter 'w')\n"
+                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
+                          "state:NAME:STATE of a "
+                          "parameter of the manifest, found 'param:x'\n"
+                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
+                          "state:NAME:STATE of a "
+                          "parameter of the manifest, found 'y'\n"
+                          "f.st: expected a tensor 'param:norm', found none (parameter 'norm')\n"
+                          "f.st: expected a tensor 'grad:norm' or 'grad:norm@1', found none "
+                          "(parameter "
+                          "'norm')\n");
 }

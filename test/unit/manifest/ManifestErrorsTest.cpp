@@ -32,8 +32,8 @@ std::string withMesh(const std::string &mesh) {
 }
 
 std::string withParameters(const std::string &list) {
-  return std::string(R"({"version": 1, "meshes": [)") + kMesh +
-         R"(], "parameters": [)" + list + "]}";
+  return std::string(R"({"version": 1, "meshes": [)") + kMesh + R"(], "parameters": [)" + list +
+         "]}";
 }
 
 /// A parameter w; `fields` replaces its part after the name.
@@ -43,8 +43,8 @@ std::string withParameter(const std::string &fields) {
 
 std::string withShape(const std::string &shape, const std::string &placements,
                       const std::string &more = "") {
-  return withParameter(R"("dtype": "f32", "mesh": "m", "shape": )" + shape +
-                       R"(, "placements": )" + placements + more);
+  return withParameter(R"("dtype": "f32", "mesh": "m", "shape": )" + shape + R"(, "placements": )" +
+                       placements + more);
 }
 
 } // namespace
@@ -54,31 +54,26 @@ TEST(ManifestErrors, Root) {
   EXPECT_EQ(errorsOf("{}"), "expected the key 'meshes', found none\n"
                             "expected the key 'parameters', found none\n"
                             "expected the key 'version', found none\n");
-  EXPECT_EQ(
-      errorsOf(R"({"version": 2, "later": true})"),
-      "/version: expected version 1, the one this stepc reads, found 2\n");
-  EXPECT_EQ(
-      errorsOf(R"({"version": "1", "meshes": [], "parameters": []})"),
-      "/version: expected version 1, the one this stepc reads, found \"1\"\n");
-  EXPECT_EQ(
-      errorsOf(R"({"version": 1, "meshes": {}, "parameters": [], "a/b~": 0})"),
-      "/meshes: expected an array of meshes, found an object\n"
-      "/parameters: expected at least one parameter, found none\n"
-      "/a~1b~0: expected a key of a manifest (version, meshes, cluster, "
-      "parameters), found "
-      "'a/b~'\n");
+  EXPECT_EQ(errorsOf(R"({"version": 2, "later": true})"),
+            "/version: expected version 1, the one this stepc reads, found 2\n");
+  EXPECT_EQ(errorsOf(R"({"version": "1", "meshes": [], "parameters": []})"),
+            "/version: expected version 1, the one this stepc reads, found \"1\"\n");
+  EXPECT_EQ(errorsOf(R"({"version": 1, "meshes": {}, "parameters": [], "a/b~": 0})"),
+            "/meshes: expected an array of meshes, found an object\n"
+            "/parameters: expected at least one parameter, found none\n"
+            "/a~1b~0: expected a key of a manifest (version, meshes, cluster, "
+            "parameters), found "
+            "'a/b~'\n");
 }
 
 TEST(ManifestErrors, UnknownKeysHint) {
-  EXPECT_EQ(
-      errorsOf(
-          withShape("[4, 4]", R"(["R", "R"])", R"(, "grad_placement": [])")),
-      "/parameters/0/grad_placement: expected a key of a parameter (name, "
-      "aliases, shape, "
-      "dtype, grad_dtype, mesh, placements, grad_placements, state_placements, "
-      "batch_axes, "
-      "requires_grad), found 'grad_placement', did you mean 'grad_placements'? "
-      "(parameter 'w')\n");
+  EXPECT_EQ(errorsOf(withShape("[4, 4]", R"(["R", "R"])", R"(, "grad_placement": [])")),
+            "/parameters/0/grad_placement: expected a key of a parameter (name, "
+            "aliases, shape, "
+            "dtype, grad_dtype, mesh, placements, grad_placements, state_placements, "
+            "batch_axes, "
+            "requires_grad), found 'grad_placement', did you mean 'grad_placements'? "
+            "(parameter 'w')\n");
 }
 
 TEST(ManifestErrors, Meshes) {
@@ -87,53 +82,43 @@ TEST(ManifestErrors, Meshes) {
             "/meshes/0/axes: expected 1 to 3 axes (more are not supported "
             "yet), found 0\n");
   std::string axis = R"({"name": "a", "size": 2})";
-  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [)" + axis + "," + axis +
-                              "," + axis + "," + axis + "]}")),
+  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [)" + axis + "," + axis + "," + axis + "," +
+                              axis + "]}")),
             "/meshes/0/axes: expected 1 to 3 axes (more are not supported "
             "yet), found 4\n");
-  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [)" + axis + "," + axis +
-                              "]}")),
+  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [)" + axis + "," + axis + "]}")),
             "/meshes/0/axes/1/name: expected a name that no other axis of the "
             "mesh has, found "
             "'a', also axis 0\n");
-  EXPECT_EQ(
-      errorsOf(withMesh(R"({"name": "m", "axes": [{"name": "", "size": 0}]})")),
-      "/meshes/0/axes/0/name: expected a name, found \"\"\n"
-      "/meshes/0/axes/0/size: expected a size from 1 to 1048576, found 0\n");
-  EXPECT_EQ(
-      errorsOf(
-          withMesh(R"({"name": "m", "axes": [{"name": "a", "size": -2}]})")),
-      "/meshes/0/axes/0/size: expected a size from 1 to 1048576, found -2\n");
+  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [{"name": "", "size": 0}]})")),
+            "/meshes/0/axes/0/name: expected a name, found \"\"\n"
+            "/meshes/0/axes/0/size: expected a size from 1 to 1048576, found 0\n");
+  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [{"name": "a", "size": -2}]})")),
+            "/meshes/0/axes/0/size: expected a size from 1 to 1048576, found -2\n");
   EXPECT_EQ(errorsOf(withMesh(
                 R"({"name": "m", "axes": [{"name": "a", "size": 1048576},
                                                        {"name": "b", "size": 1048576}]})")),
             "/meshes/0/axes: expected at most 1048576 ranks, found a product "
             "of sizes beyond "
             "that\n");
-  EXPECT_EQ(errorsOf(withMesh(
-                R"({"name": "m", "axes": [{"name": "a", "size": 1e30}]})")),
+  EXPECT_EQ(errorsOf(withMesh(R"({"name": "m", "axes": [{"name": "a", "size": 1e30}]})")),
             "/meshes/0/axes/0/size: expected a size from 1 to 1048576, found "
             "1e+30\n");
 }
 
 TEST(ManifestErrors, Ranks) {
   auto withRanks = [](const std::string &ranks) {
-    return errorsOf(withMesh(
-        R"({"name": "m", "axes": [{"name": "a", "size": 3}], "ranks": )" +
-        ranks + "}"));
+    return errorsOf(
+        withMesh(R"({"name": "m", "axes": [{"name": "a", "size": 3}], "ranks": )" + ranks + "}"));
   };
-  EXPECT_EQ(withRanks("[0, 1]"),
-            "/meshes/0/ranks: expected 3 ranks, the product of the axes' "
-            "sizes, found 2\n");
-  EXPECT_EQ(
-      withRanks("[4, 5, 4]"),
-      "/meshes/0/ranks/2: expected each rank once, found 4, also at index 0\n");
-  EXPECT_EQ(
-      withRanks("[0, -1, 2.5]"),
-      "/meshes/0/ranks/1: expected a rank from 0 to 2147483647, found -1\n"
-      "/meshes/0/ranks/2: expected a rank from 0 to 2147483647, found 2.5\n");
-  EXPECT_EQ(withRanks("0"),
-            "/meshes/0/ranks: expected an array of ranks, found 0\n");
+  EXPECT_EQ(withRanks("[0, 1]"), "/meshes/0/ranks: expected 3 ranks, the product of the axes' "
+                                 "sizes, found 2\n");
+  EXPECT_EQ(withRanks("[4, 5, 4]"),
+            "/meshes/0/ranks/2: expected each rank once, found 4, also at index 0\n");
+  EXPECT_EQ(withRanks("[0, -1, 2.5]"),
+            "/meshes/0/ranks/1: expected a rank from 0 to 2147483647, found -1\n"
+            "/meshes/0/ranks/2: expected a rank from 0 to 2147483647, found 2.5\n");
+  EXPECT_EQ(withRanks("0"), "/meshes/0/ranks: expected an array of ranks, found 0\n");
 }
 
 TEST(ManifestErrors, DoubledNames) {
@@ -144,12 +129,10 @@ TEST(ManifestErrors, DoubledNames) {
             "/parameters/0/placements: expected one placement for each of the "
             "2 axes of mesh 'm', "
             "found 0 (parameter 'w')\n");
-  std::string rest =
-      R"("shape": [], "dtype": "f32", "mesh": "m", "placements": ["R", "R"]})";
-  EXPECT_EQ(errorsOf(withParameters(
-                R"({"name": "a", )" + rest + R"(,{"name": "a", )" + rest +
-                R"(,{"name": "b", "aliases": ["module.a", "c"], )" + rest +
-                R"(,{"name": "c", )" + rest)),
+  std::string rest = R"("shape": [], "dtype": "f32", "mesh": "m", "placements": ["R", "R"]})";
+  EXPECT_EQ(errorsOf(withParameters(R"({"name": "a", )" + rest + R"(,{"name": "a", )" + rest +
+                                    R"(,{"name": "b", "aliases": ["module.a", "c"], )" + rest +
+                                    R"(,{"name": "c", )" + rest)),
             "/parameters/1/name: expected a name that no other parameter or "
             "alias has, found 'a', "
             "also at /parameters/0/name (parameter 'a')\n"
@@ -163,53 +146,49 @@ TEST(ManifestErrors, DoubledNames) {
 }
 
 TEST(ManifestErrors, Cluster) {
-  EXPECT_EQ(
-      errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh +
-               R"(], "cluster": {"gpus_per_node": 0, "intra_node_gb_per_s": 0,
+  EXPECT_EQ(errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh +
+                     R"(], "cluster": {"gpus_per_node": 0, "intra_node_gb_per_s": 0,
                         "inter_node_gb_per_s": "x", "intra_node_latency_us": -1, "nodes": 2},
                         "parameters": [{"name": "w", "shape": [], "dtype": "f32", "mesh": "m",
                                         "placements": ["R", "R"]}]})"),
-      "/cluster/gpus_per_node: expected a count from 1 to 1048576, found 0\n"
-      "/cluster/intra_node_gb_per_s: expected a number above 0, found 0\n"
-      "/cluster/inter_node_gb_per_s: expected a number above 0, found \"x\"\n"
-      "/cluster/intra_node_latency_us: expected a number of at least 0, found "
-      "-1\n"
-      "/cluster/nodes: expected a key of a cluster (gpus_per_node, "
-      "intra_node_gb_per_s, "
-      "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us), "
-      "found 'nodes'\n");
+            "/cluster/gpus_per_node: expected a count from 1 to 1048576, found 0\n"
+            "/cluster/intra_node_gb_per_s: expected a number above 0, found 0\n"
+            "/cluster/inter_node_gb_per_s: expected a number above 0, found \"x\"\n"
+            "/cluster/intra_node_latency_us: expected a number of at least 0, found "
+            "-1\n"
+            "/cluster/nodes: expected a key of a cluster (gpus_per_node, "
+            "intra_node_gb_per_s, "
+            "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us), "
+            "found 'nodes'\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {
-  EXPECT_EQ(errorsOf(withParameters("7")),
-            "/parameters/0: expected a parameter, found 7\n");
+  EXPECT_EQ(errorsOf(withParameters("7")), "/parameters/0: expected a parameter, found 7\n");
   EXPECT_EQ(errorsOf(withParameters("{}")),
             "/parameters/0: expected the key 'dtype', found none\n"
             "/parameters/0: expected the key 'mesh', found none\n"
             "/parameters/0: expected the key 'name', found none\n"
             "/parameters/0: expected the key 'placements', found none\n"
             "/parameters/0: expected the key 'shape', found none\n");
-  EXPECT_EQ(
-      errorsOf(
-          withParameter(R"("aliases": [1], "shape": "x", "dtype": "float32",
+  EXPECT_EQ(errorsOf(withParameter(R"("aliases": [1], "shape": "x", "dtype": "float32",
                                       "grad_dtype": 5, "mesh": "n", "placements": "R",
                                       "batch_axes": -1, "requires_grad": 1)")),
-      "/parameters/0/aliases/0: expected a name, found 1 (parameter 'w')\n"
-      "/parameters/0/shape: expected an array of sizes, found \"x\" (parameter "
-      "'w')\n"
-      "/parameters/0/dtype: expected f32, bf16 or f16, found \"float32\" "
-      "(parameter 'w')\n"
-      "/parameters/0/grad_dtype: expected f32, bf16 or f16, found 5 (parameter "
-      "'w')\n"
-      "/parameters/0/mesh: expected the name of a mesh (m), found \"n\" "
-      "(parameter 'w')\n"
-      "/parameters/0/placements: expected an array of placements, found \"R\" "
-      "(parameter "
-      "'w')\n"
-      "/parameters/0/batch_axes: expected a number of axes, found -1 "
-      "(parameter 'w')\n"
-      "/parameters/0/requires_grad: expected true or false, found 1 (parameter "
-      "'w')\n");
+            "/parameters/0/aliases/0: expected a name, found 1 (parameter 'w')\n"
+            "/parameters/0/shape: expected an array of sizes, found \"x\" (parameter "
+            "'w')\n"
+            "/parameters/0/dtype: expected f32, bf16 or f16, found \"float32\" "
+            "(parameter 'w')\n"
+            "/parameters/0/grad_dtype: expected f32, bf16 or f16, found 5 (parameter "
+            "'w')\n"
+            "/parameters/0/mesh: expected the name of a mesh (m), found \"n\" "
+            "(parameter 'w')\n"
+            "/parameters/0/placements: expected an array of placements, found \"R\" "
+            "(parameter "
+            "'w')\n"
+            "/parameters/0/batch_axes: expected a number of axes, found -1 "
+            "(parameter 'w')\n"
+            "/parameters/0/requires_grad: expected true or false, found 1 (parameter "
+            "'w')\n");
 }
 
 TEST(ManifestErrors, Shapes) {
@@ -234,51 +213,36 @@ TEST(ManifestErrors, Shapes) {
 }
 
 TEST(ManifestErrors, BatchAxes) {
-  EXPECT_EQ(
-      errorsOf(withShape("[4, 4]", R"(["R", "R"])", R"(, "batch_axes": 1)")),
-      "/parameters/0/batch_axes: expected 0 for a parameter of fewer than 3 "
-      "dimensions, "
-      "found 1 (parameter 'w')\n");
-  EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])",
-                               R"(, "batch_axes": 1)")),
+  EXPECT_EQ(errorsOf(withShape("[4, 4]", R"(["R", "R"])", R"(, "batch_axes": 1)")),
+            "/parameters/0/batch_axes: expected 0 for a parameter of fewer than 3 "
+            "dimensions, "
+            "found 1 (parameter 'w')\n");
+  EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])", R"(, "batch_axes": 1)")),
             "/parameters/0/batch_axes: expected 0 or 2, which leaves two "
             "matrix axes of 4 "
             "dimensions, found 1 (parameter 'w')\n");
-  EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])",
-                               R"(, "batch_axes": 2)")),
-            "");
+  EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])", R"(, "batch_axes": 2)")), "");
   EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])")), "");
 }
 
 TEST(ManifestErrors, PlacementTexts) {
   auto one = [](const std::string &text) {
-    std::string error =
-        errorsOf(withShape("[4, 4]", "[\"R\", \"" + text + "\"]"));
-    std::string prefix = "/parameters/0/placements/1: ",
-                suffix = " (parameter 'w')\n";
+    std::string error = errorsOf(withShape("[4, 4]", "[\"R\", \"" + text + "\"]"));
+    std::string prefix = "/parameters/0/placements/1: ", suffix = " (parameter 'w')\n";
     EXPECT_EQ(error.find(prefix), 0u) << error;
-    return error.substr(prefix.size(),
-                        error.size() - prefix.size() - suffix.size());
+    return error.substr(prefix.size(), error.size() - prefix.size() - suffix.size());
   };
   std::string expected = "expected R, S(dim) or _S(dim, split_factor), found ";
-  for (const char *bad :
-       {"", "r", "S", "S()", "S(x)", "S(0", "S(0))", "S(0, 2)", "_S(0)",
-        "_S(0,)", "_S(0, 2, 3)", "Shard(0)", "Replicate()", "R(0)"})
+  for (const char *bad : {"", "r", "S", "S()", "S(x)", "S(0", "S(0))", "S(0, 2)", "_S(0)", "_S(0,)",
+                          "_S(0, 2, 3)", "Shard(0)", "Replicate()", "R(0)"})
     EXPECT_EQ(one(bad), expected + "'" + bad + "'");
-  EXPECT_EQ(one("_S(0, 0)"),
-            "expected a split factor of at least 1, found '_S(0, 0)'");
-  EXPECT_EQ(one("P(sum)"),
-            expected + "'P(sum)': placements of kind P are not supported yet");
-  EXPECT_EQ(one("P(avg)"),
-            expected + "'P(avg)': placements of kind P are not supported yet");
-  EXPECT_EQ(one("IS(0, 4)"),
-            expected +
-                "'IS(0, 4)': placements of kind IS are not supported yet");
-  EXPECT_EQ(one("flat"),
-            expected + "'flat': placements of kind flat are not supported yet");
+  EXPECT_EQ(one("_S(0, 0)"), "expected a split factor of at least 1, found '_S(0, 0)'");
+  EXPECT_EQ(one("P(sum)"), expected + "'P(sum)': placements of kind P are not supported yet");
+  EXPECT_EQ(one("P(avg)"), expected + "'P(avg)': placements of kind P are not supported yet");
+  EXPECT_EQ(one("IS(0, 4)"), expected + "'IS(0, 4)': placements of kind IS are not supported yet");
+  EXPECT_EQ(one("flat"), expected + "'flat': placements of kind flat are not supported yet");
   EXPECT_EQ(one("owned(1)"),
-            expected +
-                "'owned(1)': placements of kind owned are not supported yet");
+            expected + "'owned(1)': placements of kind owned are not supported yet");
   EXPECT_EQ(errorsOf(withShape("[4, 4]", "[0, \"R\"]")),
             "/parameters/0/placements/0: expected R, S(dim) or _S(dim, "
             "split_factor) as a string, "
@@ -330,7 +294,7 @@ TEST(ManifestErrors, StridedShardsOnThreeAxes) {
         placements + "}]}");
   };
   EXPECT_EQ(check(R"j(["_S(0, 15)", "_S(0, 5)", "S(0)"])j"),
-            ""); // right to left: c, b, a
+            "");                                                 // right to left: c, b, a
   EXPECT_EQ(check(R"j(["_S(0, 15)", "S(0)", "S(0)"])j"), "");    // b, c, a
   EXPECT_EQ(check(R"j(["_S(0, 3)", "S(0)", "S(0)"])j"), "");     // b, a, c
   EXPECT_EQ(check(R"j(["_S(0, 5)", "_S(0, 5)", "S(0)"])j"), ""); // c, a, b
@@ -348,14 +312,12 @@ TEST(ManifestErrors, GradientAndStatePlacements) {
                                R"j(, "grad_placements": ["S(-2)", "S(-1)"],
                                   "state_placements": ["S(0)", "S(1)"])j")),
             "");
-  EXPECT_EQ(
-      errorsOf(withShape(
-          "[8, 4]", R"j(["S(0)", "R"])j",
-          R"(, "grad_placements": ["R", "R"], "state_placements": ["R"])")),
-      "/parameters/0/grad_placements: expected the parameter's placements "
-      "(S(0), R), found "
-      "R, R: others are not supported yet (parameter 'w')\n"
-      "/parameters/0/state_placements: expected one placement for each of the "
-      "2 axes of mesh "
-      "'m', found 1 (parameter 'w')\n");
+  EXPECT_EQ(errorsOf(withShape("[8, 4]", R"j(["S(0)", "R"])j",
+                               R"(, "grad_placements": ["R", "R"], "state_placements": ["R"])")),
+            "/parameters/0/grad_placements: expected the parameter's placements "
+            "(S(0), R), found "
+            "R, R: others are not supported yet (parameter 'w')\n"
+            "/parameters/0/state_placements: expected one placement for each of the "
+            "2 axes of mesh "
+            "'m', found 1 (parameter 'w')\n");
 }

@@ -52,8 +52,7 @@ TEST(Manifest, Defaults) {
   ASSERT_EQ(m.parameters.size(), 1u);
   const Parameter &w = m.parameters[0];
   EXPECT_EQ(w.gradDType, DType::BF16);
-  std::vector<Placement> placements = {Placement::shard(1),
-                                       Placement::replicate()};
+  std::vector<Placement> placements = {Placement::shard(1), Placement::replicate()};
   EXPECT_EQ(w.placements, placements);
   EXPECT_EQ(w.gradPlacements, placements);
   EXPECT_EQ(w.statePlacements, placements);
@@ -66,13 +65,11 @@ TEST(Manifest, Defaults) {
 
 TEST(ManifestText, Syntax) {
   ErrorList errors;
-  EXPECT_FALSE(
-      readManifest("{\n  \"version\": 1,\n  oops\n}", "m.json", errors));
+  EXPECT_FALSE(readManifest("{\n  \"version\": 1,\n  oops\n}", "m.json", errors));
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors.get()[0].line, 3u);
   EXPECT_EQ(errors.get()[0].column, 3u);
-  EXPECT_EQ(errors.get()[0].str().find(
-                "m.json:3:3: expected JSON text, found a syntax error: "),
+  EXPECT_EQ(errors.get()[0].str().find("m.json:3:3: expected JSON text, found a syntax error: "),
             0u);
 
   errors = {};
@@ -80,30 +77,21 @@ TEST(ManifestText, Syntax) {
   EXPECT_EQ(errors.size(), 1u);
 
   errors = {};
-  EXPECT_FALSE(
-      readManifest("\n " + std::string(100'000, '['), "m.json", errors));
-  EXPECT_EQ(
-      errors.str(),
-      "m.json:2:66: expected JSON that nests at most 64 levels, found more\n");
+  EXPECT_FALSE(readManifest("\n " + std::string(100'000, '['), "m.json", errors));
+  EXPECT_EQ(errors.str(), "m.json:2:66: expected JSON that nests at most 64 levels, found more\n");
 
   errors = {};
   EXPECT_FALSE(
-      readManifest("{\"version\": 1,\n \"meshes\": [], \"\\u0076ersion\": 1}",
-                   "m.json", errors));
-  EXPECT_EQ(
-      errors.str(),
-      "m.json:2:16: /version: expected each key once, found it again in the "
-      "same object\n");
+      readManifest("{\"version\": 1,\n \"meshes\": [], \"\\u0076ersion\": 1}", "m.json", errors));
+  EXPECT_EQ(errors.str(), "m.json:2:16: /version: expected each key once, found it again in the "
+                          "same object\n");
 }
 
 TEST(ManifestText, Positions) {
   ErrorList errors;
   EXPECT_FALSE(
-      readManifest("{\"version\": 1, \"meshes\": [],\n \"parameters\":\n   7}",
-                   "m.json", errors));
-  EXPECT_EQ(
-      errors.str(),
-      "m.json:3:4: /parameters: expected an array of parameters, found 7\n");
+      readManifest("{\"version\": 1, \"meshes\": [],\n \"parameters\":\n   7}", "m.json", errors));
+  EXPECT_EQ(errors.str(), "m.json:3:4: /parameters: expected an array of parameters, found 7\n");
 }
 
 TEST(ManifestText, MissingFile) {
@@ -170,8 +158,7 @@ TEST(Manifest, WrittenForm) {
 
 TEST(Manifest, SampleInputsReadAndRoundTrip) {
   int files = 0;
-  for (const auto &entry :
-       std::filesystem::directory_iterator(STEPC_SOURCE_DIR "/test/inputs")) {
+  for (const auto &entry : std::filesystem::directory_iterator(STEPC_SOURCE_DIR "/test/inputs")) {
     if (entry.path().extension() != ".json")
       continue;
     SCOPED_TRACE(entry.path().string());
@@ -186,8 +173,7 @@ TEST(Manifest, DocumentedExamplesRead) {
   std::string doc = slurp(STEPC_SOURCE_DIR "/docs/manifest.md");
   const std::string open = "```json\n", close = "```";
   int examples = 0;
-  for (size_t at = doc.find(open); at != std::string::npos;
-       at = doc.find(open, at)) {
+  for (size_t at = doc.find(open); at != std::string::npos; at = doc.find(open, at)) {
     at += open.size();
     std::string text = doc.substr(at, doc.find(close, at) - at);
     Manifest m = mustRead(text);
@@ -219,8 +205,7 @@ TEST(Manifest, DocumentedExamplesRead) {
                           "state_placements",
                           "batch_axes",
                           "requires_grad"})
-    EXPECT_NE(doc.find("| `" + std::string(key) + "` |"), std::string::npos)
-        << key;
+    EXPECT_NE(doc.find("| `" + std::string(key) + "` |"), std::string::npos) << key;
 }
 
 namespace {
@@ -239,8 +224,7 @@ public:
       if (upTo(0, 1))
         m.cluster->gpusPerNode = upTo(1, 16);
       if (upTo(0, 1))
-        m.cluster->intraNodeBandwidth =
-            std::uniform_real_distribution<>(1e-9, 1e9)(random);
+        m.cluster->intraNodeBandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
       if (upTo(0, 1))
         m.cluster->interNodeLatency = 0;
     }
@@ -259,21 +243,18 @@ private:
     for (int64_t i = 0, n = upTo(1, 3); i < n; ++i)
       mesh.axes.push_back({"axis/" + std::to_string(i), upTo(1, 4)});
     mesh.ranks.resize(mesh.numRanks());
-    std::iota(mesh.ranks.begin(), mesh.ranks.end(),
-              upTo(0, 1) ? 0 : upTo(0, 1000));
+    std::iota(mesh.ranks.begin(), mesh.ranks.end(), upTo(0, 1) ? 0 : upTo(0, 1000));
     if (upTo(0, 1))
       std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
     return mesh;
   }
 
   Parameter parameter(const Manifest &m, int64_t index) {
-    const char *names[] = {"layers.0.w", "module.x", "\xC3\xA9\"\\/~", "a\nb",
-                           "w@2"};
+    const char *names[] = {"layers.0.w", "module.x", "\xC3\xA9\"\\/~", "a\nb", "w@2"};
     Parameter p;
     p.name = names[upTo(0, 4)] + std::to_string(index);
     for (int64_t i = 0, n = upTo(0, 2); i < n; ++i)
-      p.aliases.push_back("alias" + std::to_string(index) + "." +
-                          std::to_string(i));
+      p.aliases.push_back("alias" + std::to_string(index) + "." + std::to_string(i));
     for (int64_t i = 0, n = upTo(0, 4); i < n; ++i)
       p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 14));
     if (p.shape.size() >= 3 && upTo(0, 1))
@@ -296,13 +277,11 @@ private:
     for (size_t i = placements.size(); i-- > 0;) {
       if (rank == 0 || !upTo(0, 2))
         continue;
-      int64_t dim = upTo(0, rank - 1), after = upTo(0, cuts[dim].size()),
-              factor = 1;
+      int64_t dim = upTo(0, rank - 1), after = upTo(0, cuts[dim].size()), factor = 1;
       for (int64_t j = 0; j < after; ++j)
         factor *= cuts[dim][j];
       // A factor of 1 may be written either way.
-      placements[i] =
-          after ? Placement::stridedShard(dim, factor) : Placement::shard(dim);
+      placements[i] = after ? Placement::stridedShard(dim, factor) : Placement::shard(dim);
       // The checker inserts after the shortest run with this product.
       int64_t at = 0, product = 1;
       while (product != factor)

@@ -42,19 +42,17 @@ TEST(Names, GlobTakesCharactersNotBytes) {
   EXPECT_TRUE(matchGlob("?", "\xC3\xA9")); // é
   EXPECT_TRUE(matchGlob("[\xC3\xA9]x", "\xC3\xA9x"));
   EXPECT_FALSE(matchGlob("??", "\xE2\x82\xAC")); // €
-  EXPECT_TRUE(matchGlob("?", "\xFF")); // not UTF-8: one byte is one character
+  EXPECT_TRUE(matchGlob("?", "\xFF"));           // not UTF-8: one byte is one character
 }
 
 TEST(Names, ManyStarsAreNotExponential) {
-  EXPECT_FALSE(matchGlob(std::string(200, '*') + "a*a*a*a*a*a*a*b",
-                         std::string(5000, 'a')));
+  EXPECT_FALSE(matchGlob(std::string(200, '*') + "a*a*a*a*a*a*a*b", std::string(5000, 'a')));
 }
 
 TEST(Names, CanonicalDropsWrappers) {
   EXPECT_EQ(canonicalName("w"), "w");
   EXPECT_EQ(canonicalName("module.w"), "w");
-  EXPECT_EQ(canonicalName(
-                "module._orig_mod.layers.0._checkpoint_wrapped_module.mlp.w"),
+  EXPECT_EQ(canonicalName("module._orig_mod.layers.0._checkpoint_wrapped_module.mlp.w"),
             "layers.0.mlp.w");
   EXPECT_EQ(canonicalName("module"), "module");
   EXPECT_EQ(canonicalName("layers.module"), "layers.module");
@@ -65,21 +63,14 @@ TEST(Names, CanonicalDropsWrappers) {
 }
 
 TEST(Names, TensorNames) {
-  EXPECT_EQ(parseTensorName("param:a.b"),
-            (TensorName{Role::Parameter, "a.b", 0, ""}));
-  EXPECT_EQ(parseTensorName("grad:a.b"),
-            (TensorName{Role::Gradient, "a.b", 0, ""}));
-  EXPECT_EQ(parseTensorName("grad:a.b@12"),
-            (TensorName{Role::Gradient, "a.b", 12, ""}));
-  EXPECT_EQ(parseTensorName("grad:a@0"),
-            (TensorName{Role::Gradient, "a@0", 0, ""}));
-  EXPECT_EQ(parseTensorName("grad:a@x"),
-            (TensorName{Role::Gradient, "a@x", 0, ""}));
+  EXPECT_EQ(parseTensorName("param:a.b"), (TensorName{Role::Parameter, "a.b", 0, ""}));
+  EXPECT_EQ(parseTensorName("grad:a.b"), (TensorName{Role::Gradient, "a.b", 0, ""}));
+  EXPECT_EQ(parseTensorName("grad:a.b@12"), (TensorName{Role::Gradient, "a.b", 12, ""}));
+  EXPECT_EQ(parseTensorName("grad:a@0"), (TensorName{Role::Gradient, "a@0", 0, ""}));
+  EXPECT_EQ(parseTensorName("grad:a@x"), (TensorName{Role::Gradient, "a@x", 0, ""}));
   EXPECT_EQ(parseTensorName("grad:a@99999999999999999999"),
             (TensorName{Role::Gradient, "a@99999999999999999999", 0, ""}));
-  EXPECT_EQ(parseTensorName("state:a:b:m"),
-            (TensorName{Role::State, "a:b", 0, "m"}));
-  EXPECT_EQ(parseTensorName("state:a"),
-            (TensorName{Role::Other, "state:a", 0, ""}));
+  EXPECT_EQ(parseTensorName("state:a:b:m"), (TensorName{Role::State, "a:b", 0, "m"}));
+  EXPECT_EQ(parseTensorName("state:a"), (TensorName{Role::Other, "state:a", 0, ""}));
   EXPECT_EQ(parseTensorName("a.b"), (TensorName{Role::Other, "a.b", 0, ""}));
 }

@@ -24,9 +24,8 @@ uint64_t drawSeed() {
 
 std::string mutate(std::string text, std::mt19937_64 &random) {
   auto below = [&](size_t n) { return n ? random() % n : 0; };
-  const std::string pieces[] = {"[", "]",  "{",    "}",     "\"", "\\",
-                                ",", "-",  "0",    "1e999", "9",  "null",
-                                ":", "S(", "true", "\xFF",  "\n", "1048576"};
+  const std::string pieces[] = {"[",     "]", "{",    "}", "\"", "\\",   ",",    "-",  "0",
+                                "1e999", "9", "null", ":", "S(", "true", "\xFF", "\n", "1048576"};
   for (size_t edits = 1 + below(4); edits-- && !text.empty();) {
     size_t at = below(text.size());
     switch (below(5)) {
@@ -41,8 +40,7 @@ std::string mutate(std::string text, std::mt19937_64 &random) {
       break;
     case 3: // a digit to another one keeps the text valid and changes what it
             // says
-      if (size_t digit = text.find_first_of("0123456789", at);
-          digit != std::string::npos)
+      if (size_t digit = text.find_first_of("0123456789", at); digit != std::string::npos)
         text[digit] = char('0' + below(10));
       break;
     case 4: {
@@ -72,9 +70,7 @@ TEST(Robustness, MutatedManifests) {
     if (manifest) {
       ++accepted;
       ErrorList again;
-      ASSERT_EQ(readManifest(writeManifest(*manifest), "m.json", again),
-                manifest)
-          << text;
+      ASSERT_EQ(readManifest(writeManifest(*manifest), "m.json", again), manifest) << text;
     }
   }
   std::printf("%d of 20000 accepted\n", accepted);
@@ -96,8 +92,8 @@ TEST(Robustness, MutatedSafetensors) {
     if (i % 3) // keep the length right in most cases, to get into the header
       text = safetensorsBytes(mutate(header, random), bytes);
     ErrorList errors;
-    std::optional<SafetensorsFile> file = SafetensorsFile::read(
-        llvm::MemoryBuffer::getMemBufferCopy(text), "f.st", errors);
+    std::optional<SafetensorsFile> file =
+        SafetensorsFile::read(llvm::MemoryBuffer::getMemBufferCopy(text), "f.st", errors);
     ASSERT_EQ(file.has_value(), errors.empty());
     if (!file)
       continue;

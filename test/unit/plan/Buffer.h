@@ -13,8 +13,7 @@ using Ids = std::vector<int64_t>;
 /// Identities, -1 where nothing was written yet. Reads outside give -1, writes
 /// outside false.
 struct Buffer {
-  explicit Buffer(int64_t size = 0)
-      : ids(static_cast<size_t>(size), -1), reads(ids.size(), 0) {}
+  explicit Buffer(int64_t size = 0) : ids(static_cast<size_t>(size), -1), reads(ids.size(), 0) {}
   static Buffer of(Ids list) {
     Buffer buffer;
     buffer.ids = std::move(list);
@@ -36,12 +35,9 @@ struct Buffer {
     ++reads[static_cast<size_t>(offset)];
     return ids[static_cast<size_t>(offset)];
   }
-  bool full() const {
-    return std::find(ids.begin(), ids.end(), -1) == ids.end();
-  }
+  bool full() const { return std::find(ids.begin(), ids.end(), -1) == ids.end(); }
   bool readOnce() const {
-    return std::all_of(reads.begin(), reads.end(),
-                       [](int count) { return count == 1; });
+    return std::all_of(reads.begin(), reads.end(), [](int count) { return count == 1; });
   }
   Ids ids;
   std::vector<int> reads;

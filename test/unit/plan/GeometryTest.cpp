@@ -15,16 +15,11 @@ namespace {
 using Sizes = std::vector<int64_t>;
 constexpr Placement R{};
 Placement S(int64_t dim) { return {PlacementKind::Shard, dim, 1}; }
-Placement SS(int64_t dim, int64_t factor) {
-  return {PlacementKind::StridedShard, dim, factor};
-}
+Placement SS(int64_t dim, int64_t factor) { return {PlacementKind::StridedShard, dim, factor}; }
 
 struct Case {
-  Case(Sizes meshSizes, std::vector<Placement> placements, Sizes shape,
-       int64_t batchAxes = 0)
-      : plan(simplePlan(meshSizes, placements, shape, batchAxes,
-                        Strategy::Elementwise)
-                 .plan),
+  Case(Sizes meshSizes, std::vector<Placement> placements, Sizes shape, int64_t batchAxes = 0)
+      : plan(simplePlan(meshSizes, placements, shape, batchAxes, Strategy::Elementwise).plan),
         group(plan.groups[0]), mesh(plan.meshes[0]) {}
   Plan plan;
   const Group &group;
@@ -52,8 +47,7 @@ TEST(Geometry, StateShapesPerKind) {
   auto shapes = [](Sizes shape, int64_t batchAxes) {
     Case c({1}, {R}, shape, batchAxes);
     std::vector<Sizes> result;
-    for (ValueKind kind :
-         {ValueKind::Full, ValueKind::Rows, ValueKind::Cols, ValueKind::One})
+    for (ValueKind kind : {ValueKind::Full, ValueKind::Rows, ValueKind::Cols, ValueKind::One})
       result.push_back(geometry::stateShape(c.group, kind));
     return result;
   };
@@ -79,10 +73,8 @@ TEST(Geometry, ShardsOfAShardAreShortOrEmpty) {
   EXPECT_EQ(runs({1, 1}), (std::vector<geometry::Run>{{4, 0, 1}}));
   // 3 over 4 with chunks of 1: the last rank holds nothing.
   Case d({4}, {S(0)}, {3, 2});
-  EXPECT_TRUE(
-      geometry::rectangles(d.group, d.mesh, 3, ValueKind::Full).empty());
-  EXPECT_EQ(geometry::localStateShape(d.group, d.mesh, 3, ValueKind::Full),
-            (Sizes{0, 2}));
+  EXPECT_TRUE(geometry::rectangles(d.group, d.mesh, 3, ValueKind::Full).empty());
+  EXPECT_EQ(geometry::localStateShape(d.group, d.mesh, 3, ValueKind::Full), (Sizes{0, 2}));
 }
 
 TEST(Geometry, AStridedShardHasOneRunPerPiece) {
@@ -117,22 +109,17 @@ TEST(Geometry, RectanglesOfABatch) {
 TEST(Geometry, ADroppedAxisReplicates) {
   using Flags = std::vector<bool>;
   Case c({2, 2, 2}, {R, S(0), S(1)}, {6, 6});
-  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Full),
-            (Flags{true, false, false}));
-  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Rows),
-            (Flags{true, false, true}));
-  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Cols),
-            (Flags{true, true, false}));
-  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::One),
-            (Flags{true, true, true}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Full), (Flags{true, false, false}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Rows), (Flags{true, false, true}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::Cols), (Flags{true, true, false}));
+  EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::One), (Flags{true, true, true}));
 }
 
 TEST(Geometry, ServingReplica) {
   // HSDP: replicas along the first axis, shards along the second.
   Case c({2, 3}, {R, S(0)}, {6, 4});
   auto serving = [&](int64_t holder, int64_t reader) {
-    return geometry::servingReplica(c.group, c.mesh, ValueKind::Full, holder,
-                                    reader);
+    return geometry::servingReplica(c.group, c.mesh, ValueKind::Full, holder, reader);
   };
   EXPECT_EQ(serving(1, 1), 1); // its own
   EXPECT_EQ(serving(1, 4), 4); // the reader holds the same shard
@@ -147,8 +134,7 @@ TEST(Geometry, EachShardHasOneServerForEachReader) {
     for (const Group &group : plan.groups) {
       const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
       auto ranks = static_cast<int64_t>(mesh.ranks.size());
-      for (ValueKind kind : {ValueKind::Full, ValueKind::Rows, ValueKind::Cols,
-                             ValueKind::One}) {
+      for (ValueKind kind : {ValueKind::Full, ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
         if (geometry::elements(group.shape) > 1000)
           continue;
         std::vector<std::vector<int64_t>> held;
@@ -157,16 +143,11 @@ TEST(Geometry, EachShardHasOneServerForEachReader) {
         for (int64_t reader = 0; reader < ranks; ++reader) {
           size_t served = 0;
           for (int64_t holder = 0; holder < ranks; ++holder) {
-            int64_t server =
-                geometry::servingReplica(group, mesh, kind, holder, reader);
+            int64_t server = geometry::servingReplica(group, mesh, kind, holder, reader);
             // A server has what the holder has, and serves for itself as well.
-            EXPECT_EQ(held[static_cast<size_t>(server)],
-                      held[static_cast<size_t>(holder)]);
-            EXPECT_EQ(
-                geometry::servingReplica(group, mesh, kind, server, reader),
-                server);
-            served +=
-                server == holder ? held[static_cast<size_t>(holder)].size() : 0;
+            EXPECT_EQ(held[static_cast<size_t>(server)], held[static_cast<size_t>(holder)]);
+            EXPECT_EQ(geometry::servingReplica(group, mesh, kind, server, reader), server);
+            served += server == holder ? held[static_cast<size_t>(holder)].size() : 0;
           }
           EXPECT_EQ(static_cast<int64_t>(served),
                     geometry::elements(geometry::stateShape(group, kind)));
@@ -177,16 +158,14 @@ TEST(Geometry, EachShardHasOneServerForEachReader) {
 }
 
 TEST(Geometry, BlocksAreWhole) {
-  auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape,
-                  int64_t batch) {
+  auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape, int64_t batch) {
     Case c(mesh, placements, shape, batch);
     return geometry::blocksAreWhole(c.group, c.mesh);
   };
   EXPECT_TRUE(whole({2}, {R}, {4, 4}, 0));
   EXPECT_TRUE(whole({4}, {S(0)}, {3, 4, 4}, 1));
   EXPECT_TRUE(whole({2, 2}, {SS(0, 2), S(0)}, {8, 4, 4}, 1));
-  EXPECT_TRUE(
-      whole({1, 2}, {S(1), R}, {4, 4}, 0)); // an axis of one rank cuts nothing
+  EXPECT_TRUE(whole({1, 2}, {S(1), R}, {4, 4}, 0)); // an axis of one rank cuts nothing
   EXPECT_FALSE(whole({2}, {S(0)}, {4, 4}, 0));
   EXPECT_FALSE(whole({2}, {S(1)}, {3, 4, 4}, 1));
   // One row over two ranks: whole for the parameter, but not for what its

@@ -22,8 +22,7 @@ std::vector<Ids> split(const Ids &list, size_t count) {
 }
 
 /// The indices of tensor axis `dim` that a rank holds.
-Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position,
-                int64_t dim) {
+Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t dim) {
   Ids list(static_cast<size_t>(group.shape[static_cast<size_t>(dim)]));
   std::iota(list.begin(), list.end(), 0);
   Ids coords(mesh.sizes.size());
@@ -33,14 +32,11 @@ Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position,
     const Placement &p = group.placements[axis];
     if (p.kind == PlacementKind::Replicate || p.dim != dim)
       continue;
-    size_t factor = p.kind == PlacementKind::StridedShard
-                        ? static_cast<size_t>(p.factor)
-                        : 1;
+    size_t factor = p.kind == PlacementKind::StridedShard ? static_cast<size_t>(p.factor) : 1;
     Ids next;
     for (const Ids &piece : split(list, factor)) {
-      Ids mine = split(
-          piece, static_cast<size_t>(
-                     mesh.sizes[axis]))[static_cast<size_t>(coords[axis])];
+      Ids mine =
+          split(piece, static_cast<size_t>(mesh.sizes[axis]))[static_cast<size_t>(coords[axis])];
       next.insert(next.end(), mine.begin(), mine.end());
     }
     list = next;
@@ -56,14 +52,13 @@ Extent blockExtent(const Group &group, ValueKind kind) {
   return {rows ? group.rows() : 1, cols ? group.cols() : 1};
 }
 
-std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh,
-                                     int64_t position, ValueKind kind) {
+std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64_t position,
+                                     ValueKind kind) {
   auto axes = static_cast<int64_t>(group.shape.size());
   int64_t matrix = std::min<int64_t>(2, axes - group.batchAxes);
   Ids ids{0};
   for (int64_t axis = 0; axis < axes; ++axis) {
-    bool isRow = matrix == 2 && axis == axes - 2,
-         isCol = matrix >= 1 && axis == axes - 1;
+    bool isRow = matrix == 2 && axis == axes - 2, isCol = matrix >= 1 && axis == axes - 1;
     bool collapsed = axis >= group.batchAxes && axis < axes - matrix;
     int64_t extentHere = group.shape[static_cast<size_t>(axis)];
     if ((isRow && kind != ValueKind::Full && kind != ValueKind::Rows) ||
@@ -79,8 +74,7 @@ std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh,
   return ids;
 }
 
-std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh,
-                                    int64_t position,
+std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh, int64_t position,
                                     const std::vector<int64_t> &blocks) {
   if (group.strategy == Strategy::Gather)
     return blocks;
@@ -90,8 +84,7 @@ std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh,
   for (int64_t block : blocks)
     if (group.strategy == Strategy::Owner
             ? group.owners[static_cast<size_t>(block)] == position
-            : std::count(held.begin(), held.end(),
-                         block % group.blocksPerParameter()) > 0)
+            : std::count(held.begin(), held.end(), block % group.blocksPerParameter()) > 0)
       result.push_back(block);
   return result;
 }
@@ -108,9 +101,7 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
   using enum Layout;
   Direction in = Direction::ToMatrix, out = Direction::ToShards;
   Strategy strategy =
-      plan.groups[static_cast<size_t>(
-                      plan.segments[static_cast<size_t>(segment)].group)]
-          .strategy;
+      plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)].strategy;
   t.untouched = add(ShardChunks, in, None, None);
   t.compute = add(BlockChunks, in, Blocks, None);
   if (strategy == Strategy::Owner || strategy == Strategy::Gather) {

@@ -19,8 +19,7 @@ namespace {
 constexpr Placement R{};
 constexpr Placement S0{PlacementKind::Shard, 0, 1};
 
-std::optional<Plan> reread(const std::vector<uint8_t> &bytes,
-                           std::string &error) {
+std::optional<Plan> reread(const std::vector<uint8_t> &bytes, std::string &error) {
   return deserialize(bytes.data(), bytes.size(), error);
 }
 
@@ -48,8 +47,7 @@ TEST(Plan, TheWorldIsTheUnionOfUsedMeshes) {
   Plan plan = simplePlan({2}, {R}, {2, 2}, 0, Strategy::Local).plan;
   plan.meshes[0].ranks = {9, 4};
   plan.meshes.push_back({"experts", {"e"}, {3}, {4, 2, 7}});
-  EXPECT_EQ(plan.world(),
-            (std::vector<int64_t>{4, 9})); // nobody uses the second mesh
+  EXPECT_EQ(plan.world(), (std::vector<int64_t>{4, 9})); // nobody uses the second mesh
   Group other = plan.groups[0];
   other.mesh = 1;
   plan.groups.push_back(other);
@@ -58,22 +56,21 @@ TEST(Plan, TheWorldIsTheUnionOfUsedMeshes) {
 
 /// Every field differs from its default, so that a forgotten one shows.
 Plan rich() {
-  Plan plan = simplePlan({2, 2}, {R, {PlacementKind::StridedShard, 0, 3}},
-                         {6, 4}, 0, Strategy::Owner, 3)
-                  .plan;
+  Plan plan =
+      simplePlan({2, 2}, {R, {PlacementKind::StridedShard, 0, 3}}, {6, 4}, 0, Strategy::Owner, 3)
+          .plan;
   plan.chip = "znver5";
   plan.numerics = "fast";
   plan.arenaBytes = 4096;
   plan.programHash = 0xfedcba9876543210;
-  plan.rules[0].states.push_back(
-      {"w", DType::F64, ValueKind::Cols, -1.5, true});
+  plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
   plan.routes[0].defaults = {std::numeric_limits<double>::quiet_NaN()};
   plan.routes[0].missingGrad = MissingGrad::Zero;
   plan.groups[0].parameterType = DType::BF16;
   plan.groups[0].gradientType = DType::F16;
   plan.segments.push_back({"first", 0, {2, 0}, false});
-  plan.tables.push_back({TableKind::Message, 1, Direction::ToShards,
-                         ValueKind::Rows, Layout::None, Layout::None, 0, 2});
+  plan.tables.push_back({TableKind::Message, 1, Direction::ToShards, ValueKind::Rows, Layout::None,
+                         Layout::None, 0, 2});
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
   plan.exchanges = {{{last, last}}, {{}}};
   plan.launches = {{LaunchKind::Group, 0, 1}, {LaunchKind::Blocks, 1, 7}};
@@ -130,8 +127,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   bytes.pop_back();
   for (size_t size = 0; size < bytes.size(); ++size) {
     // A copy of the exact size, so that a sanitizer sees a read behind it.
-    std::vector<uint8_t> cut(bytes.begin(),
-                             bytes.begin() + static_cast<int64_t>(size));
+    std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<int64_t>(size));
     EXPECT_FALSE(reread(cut, error)) << size;
   }
 }
@@ -142,10 +138,8 @@ TEST(Plan, DamagedBytesNeverCrash) {
   Histogram histogram;
   int read = 0, valid = 0, expanded = 0;
   for (int round = 0; round < 30000; ++round) {
-    auto bytes = serialize(
-        round % 2
-            ? rich()
-            : drawPlan(static_cast<uint64_t>(round % 64), histogram).plan);
+    auto bytes =
+        serialize(round % 2 ? rich() : drawPlan(static_cast<uint64_t>(round % 64), histogram).plan);
     for (uint64_t i = 0, edits = 1 + below(4); i < edits; ++i) {
       size_t at = below(bytes.size());
       switch (below(8)) {
@@ -167,8 +161,7 @@ TEST(Plan, DamagedBytesNeverCrash) {
         for (size_t tries = 0; tries < 200; ++tries, at = below(bytes.size())) {
           auto number = bytes.begin() + static_cast<int64_t>(at);
           if (at + 8 > bytes.size() || *number > 8 ||
-              std::any_of(number + 1, number + 8,
-                          [](uint8_t byte) { return byte != 0; }))
+              std::any_of(number + 1, number + 8, [](uint8_t byte) { return byte != 0; }))
             continue;
           *number = static_cast<uint8_t>(below(9));
           break;
@@ -210,14 +203,12 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   };
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
             "mesh 0: expected as many ranks as the axes span, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }),
-            "mesh 0: expected distinct ranks");
+  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }), "mesh 0: expected distinct ranks");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].sizes[0] = 0; }),
             "mesh 0: expected axes of size 1 or more, found 0");
   EXPECT_EQ(message([](Plan &p) { p.routes[0].defaults.clear(); }),
             "route 0: expected a default per hyperparameter, found 0");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }),
-            "group 0: mesh 4 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }), "group 0: mesh 4 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements.pop_back(); }),
             "group 0: expected a placement per axis of mesh mesh, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].dim = 2; }),
@@ -241,8 +232,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "segment 1: a block stands in it twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
             "segment 1: expected blocks below 3");
-  EXPECT_THAT(message([](Plan &p) { p.tables[0].segment = 9; }),
-              HasSubstr("does not exist"));
+  EXPECT_THAT(message([](Plan &p) { p.tables[0].segment = 9; }), HasSubstr("does not exist"));
   EXPECT_EQ(message([](Plan &p) { p.tables[0].from = Layout::Receive; }),
             "table 0: its staged layout does not hold this rank's shards");
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),

@@ -21,8 +21,7 @@ uint64_t setting(const char *name, uint64_t otherwise) {
 }
 
 TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
-  uint64_t first = setting("STEPC_SEED", 1),
-           count = setting("STEPC_SEEDS", 600);
+  uint64_t first = setting("STEPC_SEED", 1), count = setting("STEPC_SEEDS", 600);
   Histogram histogram;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Drawn drawn = drawPlan(seed, histogram);
@@ -30,8 +29,7 @@ TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
     auto ranks = expandAll(drawn.plan);
     for (const ValueTables &value : drawn.values)
       ASSERT_EQ(simulate(drawn.plan, ranks, value), "")
-          << "seed " << seed << ", segment " << value.segment << ", value "
-          << name(value.kind);
+          << "seed " << seed << ", segment " << value.segment << ", value " << name(value.kind);
   }
   printf("seeds %llu to %llu:", static_cast<unsigned long long>(first),
          static_cast<unsigned long long>(first + count - 1));
@@ -40,10 +38,9 @@ TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
   printf("\n");
   if (count >= 300)
     for (const char *trait :
-         {"strategy elementwise", "strategy local", "strategy owner",
-          "strategy gather", "mesh axes 3", "placement R", "placement S",
-          "placement _S", "uneven", "empty shard", "batched", "large",
-          "segment all", "segment list"})
+         {"strategy elementwise", "strategy local", "strategy owner", "strategy gather",
+          "mesh axes 3", "placement R", "placement S", "placement _S", "uneven", "empty shard",
+          "batched", "large", "segment all", "segment list"})
       EXPECT_GT(histogram[trait], 3) << trait << " is hardly drawn";
 }
 
@@ -61,14 +58,12 @@ std::string plantFault(std::vector<RankTables> &ranks, const ValueTables &value,
   std::vector<Field> fields;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     auto add = [&](int64_t &number, const char *name) {
-      fields.push_back(
-          {&number, std::string(name) + " on rank " + std::to_string(rank)});
+      fields.push_back({&number, std::string(name) + " on rank " + std::to_string(rank)});
     };
-    for (int64_t index : {value.place, value.packCopy, value.unplace,
-                          value.unpackCopy, value.inCopy, value.outCopy})
+    for (int64_t index : {value.place, value.packCopy, value.unplace, value.unpackCopy,
+                          value.inCopy, value.outCopy})
       if (index >= 0)
-        for (CopyRow &row :
-             ranks[rank].tables[static_cast<size_t>(index)].copies) {
+        for (CopyRow &row : ranks[rank].tables[static_cast<size_t>(index)].copies) {
           add(row.source, "copy source");
           add(row.target, "copy target");
           add(row.rows, "copy rows");
@@ -80,8 +75,7 @@ std::string plantFault(std::vector<RankTables> &ranks, const ValueTables &value,
         }
     for (int64_t index : {value.pack, value.unpack, value.out, value.untouched})
       if (index >= 0)
-        for (Chunk &row :
-             ranks[rank].tables[static_cast<size_t>(index)].chunks) {
+        for (Chunk &row : ranks[rank].tables[static_cast<size_t>(index)].chunks) {
           add(row.local, "chunk local");
           add(row.cols, "chunk cols");
           add(row.row, "chunk row");
@@ -91,8 +85,7 @@ std::string plantFault(std::vector<RankTables> &ranks, const ValueTables &value,
         }
     for (int64_t index : {value.gather, value.scatter})
       if (index >= 0)
-        for (Message &m :
-             ranks[rank].tables[static_cast<size_t>(index)].messages) {
+        for (Message &m : ranks[rank].tables[static_cast<size_t>(index)].messages) {
           if (m.sendCount > 0) {
             add(m.sendOffset, "send offset");
             add(m.sendCount, "send count");
@@ -123,8 +116,7 @@ TEST(PlanProperties, TheCheckerCatchesAPlantedFault) {
       if (fault.empty())
         continue;
       ++planted;
-      EXPECT_NE(simulate(drawn.plan, faulty, value), "")
-          << "seed " << seed << ": " << fault;
+      EXPECT_NE(simulate(drawn.plan, faulty, value), "") << "seed " << seed << ": " << fault;
     }
   }
   printf("%d faults planted\n", planted);
@@ -138,8 +130,7 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
       return std::string(reinterpret_cast<const char *>(list.data()),
                          list.size() * sizeof(list[0]));
     };
-    return bytes(a.chunks) == bytes(b.chunks) &&
-           bytes(a.copies) == bytes(b.copies) &&
+    return bytes(a.chunks) == bytes(b.chunks) && bytes(a.copies) == bytes(b.copies) &&
            bytes(a.messages) == bytes(b.messages) && a.blocks == b.blocks;
   };
   for (uint64_t seed = 9000; seed < 9020; ++seed) {
@@ -149,9 +140,8 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
       RankTables whole = expand(plan, static_cast<int64_t>(rank));
       for (size_t i = 0; i < plan.tables.size(); ++i) {
         EXPECT_TRUE(same(whole.tables[i], ranks[rank].tables[i]));
-        EXPECT_TRUE(
-            same(expandTable(plan, plan.tables[i], static_cast<int64_t>(rank)),
-                 ranks[rank].tables[i]));
+        EXPECT_TRUE(same(expandTable(plan, plan.tables[i], static_cast<int64_t>(rank)),
+                         ranks[rank].tables[i]));
       }
     }
   }

@@ -14,14 +14,12 @@ namespace {
 
 class Drawer {
 public:
-  Drawer(uint64_t seed, Histogram &histogram)
-      : random(seed), histogram(histogram) {}
+  Drawer(uint64_t seed, Histogram &histogram) : random(seed), histogram(histogram) {}
 
   Drawn run() {
     Plan &plan = drawn.plan;
     plan.name = "drawn";
-    plan.rules = {
-        {"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
+    plan.rules = {{"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
     plan.routes = {{"Rule", 0, {0.1}, MissingGrad::Error}};
     int64_t meshes = range(1, 2), groups = range(1, 3);
     for (int64_t i = 0; i < meshes; ++i)
@@ -34,10 +32,9 @@ public:
     std::shuffle(order.begin(), order.end(), random);
     std::vector<Parameter> shuffled(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
-      const Parameter &p = shuffled[static_cast<size_t>(order[i])] =
-          plan.parameters[i];
-      plan.groups[static_cast<size_t>(p.group)]
-          .parameters[static_cast<size_t>(p.indexInGroup)] = order[i];
+      const Parameter &p = shuffled[static_cast<size_t>(order[i])] = plan.parameters[i];
+      plan.groups[static_cast<size_t>(p.group)].parameters[static_cast<size_t>(p.indexInGroup)] =
+          order[i];
     }
     plan.parameters = shuffled;
     for (int64_t i = 0; i < groups; ++i)
@@ -89,9 +86,7 @@ private:
     g.mesh = range(0, static_cast<int64_t>(plan.meshes.size()) - 1);
     const Mesh &mesh = plan.meshes[static_cast<size_t>(g.mesh)];
     int64_t axes = std::min<int64_t>(4, range(0, 5));
-    g.batchAxes = axes > 2                  ? (chance(80) ? axes - 2 : 0)
-                  : axes == 2 && chance(10) ? 1
-                                            : 0;
+    g.batchAxes = axes > 2 ? (chance(80) ? axes - 2 : 0) : axes == 2 && chance(10) ? 1 : 0;
     bool collapsed = axes > g.batchAxes + 2;
     for (int64_t axis = 0; axis < axes; ++axis)
       g.shape.push_back(chance(2) ? 0 : range(1, axis < axes - 2 ? 4 : 13));
@@ -105,8 +100,7 @@ private:
     auto parameters = range(1, 4);
     for (int64_t i = 0; i < parameters; ++i) {
       g.parameters.push_back(static_cast<int64_t>(plan.parameters.size()));
-      plan.parameters.push_back(
-          {g.name + "." + std::to_string(i), 0, index, i});
+      plan.parameters.push_back({g.name + "." + std::to_string(i), 0, index, i});
     }
     bool mayBeLocal = geometry::blocksAreWhole(g, mesh);
     g.strategy = collapsed || chance(8)                ? Strategy::Elementwise
@@ -115,8 +109,7 @@ private:
                                                        : Strategy::Gather;
     if (g.strategy == Strategy::Owner)
       for (int64_t block = 0; block < g.blockCount(); ++block)
-        g.owners.push_back(
-            range(0, static_cast<int64_t>(mesh.ranks.size()) - 1));
+        g.owners.push_back(range(0, static_cast<int64_t>(mesh.ranks.size()) - 1));
     traits(g, mesh);
     plan.groups.push_back(g);
   }
@@ -133,20 +126,17 @@ private:
       // Waves take blocks in the order of their cost: any order.
       if (chance(50))
         std::shuffle(blocks.begin(), blocks.end(), random);
-      size_t cut =
-          static_cast<size_t>(range(0, static_cast<int64_t>(blocks.size())));
+      size_t cut = static_cast<size_t>(range(0, static_cast<int64_t>(blocks.size())));
       auto middle = blocks.begin() + static_cast<int64_t>(cut);
-      plan.segments.push_back(
-          {g.name + ".0", index, {blocks.begin(), middle}, false});
-      plan.segments.push_back(
-          {g.name + ".1", index, {middle, blocks.end()}, false});
+      plan.segments.push_back({g.name + ".0", index, {blocks.begin(), middle}, false});
+      plan.segments.push_back({g.name + ".1", index, {middle, blocks.end()}, false});
       count("segment list");
     }
     for (size_t s = 0; s < plan.segments.size(); ++s)
       if (plan.segments[s].group == index)
         for (int64_t kind = 0; kind < 4; ++kind)
-          drawn.values.push_back(addTables(plan, static_cast<int64_t>(s),
-                                           static_cast<ValueKind>(kind)));
+          drawn.values.push_back(
+              addTables(plan, static_cast<int64_t>(s), static_cast<ValueKind>(kind)));
   }
 
   void traits(const Group &g, const Mesh &mesh) {
@@ -154,12 +144,11 @@ private:
     count("mesh axes " + std::to_string(mesh.sizes.size()));
     count("tensor axes " + std::to_string(g.shape.size()));
     for (const Placement &p : g.placements)
-      count(std::string("placement ") +
-            (p.kind == PlacementKind::Replicate ? "R"
-             : p.kind == PlacementKind::Shard   ? "S"
-                                                : "_S"));
-    std::vector<int64_t> first = geometry::localShape(
-        g.shape, g.placements, mesh, geometry::coordinates(mesh, 0));
+      count(std::string("placement ") + (p.kind == PlacementKind::Replicate ? "R"
+                                         : p.kind == PlacementKind::Shard   ? "S"
+                                                                            : "_S"));
+    std::vector<int64_t> first =
+        geometry::localShape(g.shape, g.placements, mesh, geometry::coordinates(mesh, 0));
     bool uneven = false, empty = false;
     for (size_t position = 0; position < mesh.ranks.size(); ++position) {
       auto coords = geometry::coordinates(mesh, static_cast<int64_t>(position));
@@ -184,18 +173,15 @@ private:
 
 } // namespace
 
-Drawn drawPlan(uint64_t seed, Histogram &histogram) {
-  return Drawer(seed, histogram).run();
-}
+Drawn drawPlan(uint64_t seed, Histogram &histogram) { return Drawer(seed, histogram).run(); }
 
 Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
-                 std::vector<int64_t> shape, int64_t batchAxes,
-                 Strategy strategy, int64_t parameters) {
+                 std::vector<int64_t> shape, int64_t batchAxes, Strategy strategy,
+                 int64_t parameters) {
   Drawn drawn;
   Plan &plan = drawn.plan;
   plan.name = "simple";
-  plan.rules = {
-      {"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
+  plan.rules = {{"Rule", {"lr"}, {{"m", DType::F32, ValueKind::Full, 0.0, false}}}};
   plan.routes = {{"Rule", 0, {0.1}, MissingGrad::Error}};
   Mesh mesh{"mesh", std::vector<std::string>(sizes.size(), "a"), sizes, {}};
   mesh.ranks.resize(static_cast<size_t>(geometry::elements(sizes)));

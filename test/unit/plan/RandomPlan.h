@@ -23,10 +23,9 @@ Drawn drawPlan(uint64_t seed, Histogram &histogram);
 
 /// One group of `parameters` parameters on one mesh whose ranks are 0, 1, …:
 /// for tests that spell a case out. Owners go round robin.
-Drawn simplePlan(std::vector<int64_t> sizes,
-                 std::vector<plan::Placement> placements,
-                 std::vector<int64_t> shape, int64_t batchAxes,
-                 plan::Strategy strategy, int64_t parameters = 1);
+Drawn simplePlan(std::vector<int64_t> sizes, std::vector<plan::Placement> placements,
+                 std::vector<int64_t> shape, int64_t batchAxes, plan::Strategy strategy,
+                 int64_t parameters = 1);
 
 } // namespace stepc::test
 

@@ -8,13 +8,11 @@ namespace stepc::test {
 
 using namespace plan;
 
-Scene::Scene(const Plan &plan, const std::vector<RankTables> &ranks,
-             const ValueTables &t)
-    : plan(plan), ranks(ranks), t(t),
-      segment(plan.segments[static_cast<size_t>(t.segment)]),
+Scene::Scene(const Plan &plan, const std::vector<RankTables> &ranks, const ValueTables &t)
+    : plan(plan), ranks(ranks), t(t), segment(plan.segments[static_cast<size_t>(t.segment)]),
       group(plan.groups[static_cast<size_t>(segment.group)]),
-      mesh(plan.meshes[static_cast<size_t>(group.mesh)]),
-      size(blockExtent(group, t.kind)), world(plan.world()), query(plan) {
+      mesh(plan.meshes[static_cast<size_t>(group.mesh)]), size(blockExtent(group, t.kind)),
+      world(plan.world()), query(plan) {
   for (int64_t block = 0; segment.all && block < group.blockCount(); ++block)
     blocks.push_back(block);
   if (!segment.all)
@@ -28,13 +26,11 @@ void Scene::outsiders() {
   for (int64_t rank = 0; rank < worldSize(); ++rank) {
     if (position(rank) >= 0)
       continue;
-    for (int64_t index : {t.pack, t.packCopy, t.gather, t.place, t.compute,
-                          t.unplace, t.scatter, t.unpack, t.unpackCopy, t.in,
-                          t.inCopy, t.out, t.outCopy, t.untouched})
+    for (int64_t index : {t.pack, t.packCopy, t.gather, t.place, t.compute, t.unplace, t.scatter,
+                          t.unpack, t.unpackCopy, t.in, t.inCopy, t.out, t.outCopy, t.untouched})
       if (index >= 0)
         if (const RankTable &r = table(rank, index);
-            !r.chunks.empty() || !r.copies.empty() || !r.messages.empty() ||
-            r.blocks != 0)
+            !r.chunks.empty() || !r.copies.empty() || !r.messages.empty() || r.blocks != 0)
           fail("a rank outside the mesh has rows", rank);
   }
 }
@@ -69,8 +65,7 @@ void Scene::owners() {
   std::set<int64_t> done;
   for (int64_t rank = 0; rank < worldSize(); ++rank) {
     int64_t at = position(rank);
-    computed.push_back(at < 0 ? Ids()
-                              : computedBlocks(group, mesh, at, blocks));
+    computed.push_back(at < 0 ? Ids() : computedBlocks(group, mesh, at, blocks));
     done.insert(computed.back().begin(), computed.back().end());
     if (static_cast<int64_t>(computed.back().size()) * size.rows * size.cols !=
         elements(rank, Direction::ToMatrix, Layout::Blocks))
@@ -81,8 +76,7 @@ void Scene::owners() {
 }
 
 Buffer *Scene::shard(int64_t rank, int64_t parameter) {
-  if (parameter < 0 ||
-      parameter >= static_cast<int64_t>(plan.parameters.size()) ||
+  if (parameter < 0 || parameter >= static_cast<int64_t>(plan.parameters.size()) ||
       plan.parameters[static_cast<size_t>(parameter)].group != segment.group)
     return nullptr;
   auto index = plan.parameters[static_cast<size_t>(parameter)].indexInGroup;

@@ -12,8 +12,7 @@ namespace stepc::test {
 /// failure stays.
 class Scene {
 public:
-  Scene(const plan::Plan &plan, const std::vector<plan::RankTables> &ranks,
-        const ValueTables &t);
+  Scene(const plan::Plan &plan, const std::vector<plan::RankTables> &ranks, const ValueTables &t);
 
 protected:
   void fail(const std::string &message, int64_t rank = -1) {
@@ -25,15 +24,13 @@ protected:
   }
   int64_t worldSize() const { return static_cast<int64_t>(world.size()); }
   int64_t position(int64_t rank) const {
-    auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(),
-                           world[static_cast<size_t>(rank)]);
+    auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), world[static_cast<size_t>(rank)]);
     return found == mesh.ranks.end() ? -1 : found - mesh.ranks.begin();
   }
   int64_t identity(int64_t block, int64_t row, int64_t col) const {
     return (block * size.rows + row) * size.cols + col;
   }
-  int64_t elements(int64_t rank, plan::Direction direction,
-                   plan::Layout layout) {
+  int64_t elements(int64_t rank, plan::Direction direction, plan::Layout layout) {
     return query.layoutElements(t.segment, direction, t.kind, layout, rank);
   }
   std::vector<Buffer> buffers(plan::Direction direction, plan::Layout layout) {
@@ -49,11 +46,9 @@ protected:
   void shardsReadOnce(int64_t rank);
 
   /// visit(identity, staged offset or -1) for each element of a stage's rows.
-  template <typename Visit>
-  void eachElement(int64_t rank, int64_t index, Visit visit) {
+  template <typename Visit> void eachElement(int64_t rank, int64_t index, Visit visit) {
     for (const plan::Chunk &c : table(rank, index).chunks) {
-      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 ||
-          c.slot != -1)
+      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 || c.slot != -1)
         return fail("a row of a stage is ill-formed", rank);
       Buffer *local = shard(rank, c.parameter);
       if (!local)
@@ -61,10 +56,8 @@ protected:
       for (int64_t i = 0; i < c.rows; ++i)
         for (int64_t j = 0; j < c.cols; ++j) {
           int64_t id = local->read(c.local + i * c.localStride + j);
-          bool placed =
-              c.rows > 1 || j == 0; // a merged row may run on into other rows
-          if (id < 0 ||
-              (placed && id != identity(c.block, c.row + i, c.col + j)))
+          bool placed = c.rows > 1 || j == 0; // a merged row may run on into other rows
+          if (id < 0 || (placed && id != identity(c.block, c.row + i, c.col + j)))
             return fail("a row says another place than its elements", rank);
           visit(id, c.staged < 0 ? -1 : c.staged + i * c.stagedStride + j);
         }
@@ -73,15 +66,13 @@ protected:
   }
 
   /// visit(source offset, target offset, parameter) for each element of a copy.
-  template <typename Visit>
-  void eachCopy(int64_t rank, int64_t index, Visit visit) {
+  template <typename Visit> void eachCopy(int64_t rank, int64_t index, Visit visit) {
     for (const plan::CopyRow &c : table(rank, index).copies) {
       if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1)
         return fail("a copy is ill-formed", rank);
       for (int64_t i = 0; i < c.rows; ++i)
         for (int64_t j = 0; j < c.cols; ++j)
-          visit(c.source + i * c.sourceStride + j,
-                c.target + i * c.targetStride + j, c.parameter);
+          visit(c.source + i * c.sourceStride + j, c.target + i * c.targetStride + j, c.parameter);
     }
   }
 
@@ -95,8 +86,7 @@ protected:
   Ids world, blocks;
   plan::Expander query;
   std::vector<std::vector<Buffer>> shards;
-  std::vector<std::vector<Ids>>
-      wanted; // identities of the segment's elements, -1 elsewhere
+  std::vector<std::vector<Ids>> wanted; // identities of the segment's elements, -1 elsewhere
   std::vector<Ids> computed;
   std::string error;
 

@@ -14,14 +14,12 @@ public:
 
   std::string run() {
     if (t.pack >= 0) {
-      auto sends = pack(t.pack, false),
-           receives = exchange(t.gather, sends, Direction::ToMatrix);
+      auto sends = pack(t.pack, false), receives = exchange(t.gather, sends, Direction::ToMatrix);
       if (pack(t.packCopy, true) != sends)
         fail("copying into the send buffer differs from the stage");
       auto matrices = place(receives);
       checkBlocks(matrices);
-      auto back = unplace(matrices),
-           results = exchange(t.scatter, back, Direction::ToShards);
+      auto back = unplace(matrices), results = exchange(t.scatter, back, Direction::ToShards);
       unpack(t.unpack, results, false);
       unpack(t.unpackCopy, results, true);
     }
@@ -55,18 +53,13 @@ private:
       Buffer &send = sends[static_cast<size_t>(rank)];
       auto put = [&](int64_t id, int64_t offset) {
         if (id < 0 || !send.write(offset, id))
-          fail("an element of a send buffer is written twice or lies outside",
-               rank);
+          fail("an element of a send buffer is written twice or lies outside", rank);
       };
       if (copy)
-        eachCopy(rank, index,
-                 [&](int64_t source, int64_t target, int64_t parameter) {
-                   Buffer *local = shard(rank, parameter);
-                   put(local && local->has(source)
-                           ? local->ids[static_cast<size_t>(source)]
-                           : -1,
-                       target);
-                 });
+        eachCopy(rank, index, [&](int64_t source, int64_t target, int64_t parameter) {
+          Buffer *local = shard(rank, parameter);
+          put(local && local->has(source) ? local->ids[static_cast<size_t>(source)] : -1, target);
+        });
       else
         eachElement(rank, index, [&](int64_t id, int64_t offset) {
           if (offset >= 0)
@@ -78,8 +71,7 @@ private:
     return contents(sends);
   }
 
-  std::vector<Ids> exchange(int64_t index, const std::vector<Ids> &sends,
-                            Direction direction) {
+  std::vector<Ids> exchange(int64_t index, const std::vector<Ids> &sends, Direction direction) {
     auto receives = buffers(direction, Layout::Receive);
     std::vector<Buffer> sources;
     for (const Ids &ids : sends)
@@ -128,8 +120,8 @@ private:
     return contents(receives);
   }
 
-  std::vector<Ids> move(int64_t index, const std::vector<Ids> &from,
-                        Direction direction, Layout layout) {
+  std::vector<Ids> move(int64_t index, const std::vector<Ids> &from, Direction direction,
+                        Layout layout) {
     auto targets = buffers(direction, layout);
     for (int64_t rank = 0; rank < worldSize(); ++rank) {
       Buffer source = Buffer::of(from[static_cast<size_t>(rank)]);
@@ -176,8 +168,7 @@ private:
   }
   /// Results go into the shards: every element of the segment's blocks, once,
   /// the right one.
-  void toShards(int64_t rank, int64_t index, const Ids &from, bool copy,
-                bool allRead) {
+  void toShards(int64_t rank, int64_t index, const Ids &from, bool copy, bool allRead) {
     Buffer source = Buffer::of(from);
     if (copy) {
       std::vector<Buffer> targets;
@@ -187,9 +178,8 @@ private:
         Buffer *known = shard(rank, parameter);
         int64_t id = source.read(s);
         if (!known || id < 0 ||
-            !targets[static_cast<size_t>(
-                         known - shards[static_cast<size_t>(rank)].data())]
-                 .write(target, id))
+            !targets[static_cast<size_t>(known - shards[static_cast<size_t>(rank)].data())].write(
+                target, id))
           fail("a result is written twice or outside of a shard", rank);
       });
       for (size_t p = 0; p < targets.size(); ++p)
@@ -211,13 +201,11 @@ private:
     for (int64_t rank = 0; rank < worldSize(); ++rank) {
       Buffer &target = targets[static_cast<size_t>(rank)];
       if (copy)
-        eachCopy(
-            rank, index, [&](int64_t s, int64_t offset, int64_t parameter) {
-              Buffer *local = shard(rank, parameter);
-              if (!local || !local->has(s) ||
-                  !target.write(offset, local->ids[static_cast<size_t>(s)]))
-                fail("a copy into blocks is wrong", rank);
-            });
+        eachCopy(rank, index, [&](int64_t s, int64_t offset, int64_t parameter) {
+          Buffer *local = shard(rank, parameter);
+          if (!local || !local->has(s) || !target.write(offset, local->ids[static_cast<size_t>(s)]))
+            fail("a copy into blocks is wrong", rank);
+        });
       else
         eachElement(rank, index, [&](int64_t id, int64_t offset) {
           if (offset >= 0 && !target.write(offset, id))
@@ -235,11 +223,10 @@ private:
         fail("the count of computed blocks differs", rank);
       for (const Chunk &c : table(rank, t.compute).chunks) {
         if (c.slot < 0 || c.slot >= static_cast<int64_t>(mine.size()) ||
-            mine[static_cast<size_t>(c.slot)] != c.block || c.col != 0 ||
-            c.cols != size.cols ||
+            mine[static_cast<size_t>(c.slot)] != c.block || c.col != 0 || c.cols != size.cols ||
             (c.rows > 1 && c.rows * c.cols > kChunkElements) ||
-            group.parameters[static_cast<size_t>(
-                c.block / group.blocksPerParameter())] != c.parameter)
+            group.parameters[static_cast<size_t>(c.block / group.blocksPerParameter())] !=
+                c.parameter)
           return fail("a row over blocks is ill-formed", rank);
         for (int64_t i = 0; i < c.rows; ++i)
           for (int64_t j = 0; j < c.cols; ++j)

@@ -19,9 +19,8 @@ namespace stepc::test {
 /// The identities in a shard's local order: ((block in parameter · R + row) · C
 /// + col), with the R and C of the kind. Element by element, with torch.chunk
 /// on lists of indices.
-std::vector<int64_t> shardIdentities(const plan::Group &group,
-                                     const plan::Mesh &mesh, int64_t position,
-                                     plan::ValueKind kind);
+std::vector<int64_t> shardIdentities(const plan::Group &group, const plan::Mesh &mesh,
+                                     int64_t position, plan::ValueKind kind);
 
 /// The rows and columns of a block's value of a kind.
 struct Extent {
@@ -30,9 +29,8 @@ struct Extent {
 Extent blockExtent(const plan::Group &group, plan::ValueKind kind);
 
 /// Those of `blocks` that a rank computes, by the rule at the head of Tables.h.
-std::vector<int64_t> computedBlocks(const plan::Group &group,
-                                    const plan::Mesh &mesh, int64_t position,
-                                    const std::vector<int64_t> &blocks);
+std::vector<int64_t> computedBlocks(const plan::Group &group, const plan::Mesh &mesh,
+                                    int64_t position, const std::vector<int64_t> &blocks);
 
 /// All tables that a value of a segment could need, appended to plan.tables.
 /// Indices, -1 where the strategy has none.
@@ -44,7 +42,7 @@ struct ValueTables {
           place = -1;   // to matrix, through buffers
   int64_t compute = -1; // BlockChunks
   int64_t unplace = -1, scatter = -1, unpack = -1,
-          unpackCopy = -1; // to shards, through buffers
+          unpackCopy = -1;                              // to shards, through buffers
   int64_t in = -1, inCopy = -1, out = -1, outCopy = -1; // without buffers
 };
 ValueTables addTables(plan::Plan &plan, int64_t segment, plan::ValueKind kind);
@@ -53,8 +51,7 @@ ValueTables addTables(plan::Plan &plan, int64_t segment, plan::ValueKind kind);
 std::vector<plan::RankTables> expandAll(const plan::Plan &plan);
 
 /// An empty string, or the first thing that is wrong.
-std::string simulate(const plan::Plan &plan,
-                     const std::vector<plan::RankTables> &ranks,
+std::string simulate(const plan::Plan &plan, const std::vector<plan::RankTables> &ranks,
                      const ValueTables &tables);
 
 } // namespace stepc::test

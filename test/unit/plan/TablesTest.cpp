@@ -20,29 +20,27 @@ using Rows = std::vector<Row>;
 Rows rows(const std::vector<Chunk> &chunks) {
   Rows result;
   for (const Chunk &c : chunks)
-    result.push_back({c.parameter, c.block, c.row, c.col, c.rows, c.cols,
-                      c.local, c.localStride, c.staged, c.stagedStride});
+    result.push_back({c.parameter, c.block, c.row, c.col, c.rows, c.cols, c.local, c.localStride,
+                      c.staged, c.stagedStride});
   return result;
 }
 Rows rows(const std::vector<CopyRow> &copies) {
   Rows result;
   for (const CopyRow &c : copies)
-    result.push_back({c.parameter, c.rows, c.cols, c.source, c.sourceStride,
-                      c.target, c.targetStride});
+    result.push_back(
+        {c.parameter, c.rows, c.cols, c.source, c.sourceStride, c.target, c.targetStride});
   return result;
 }
 Rows rows(const std::vector<Message> &messages) {
   Rows result;
   for (const Message &m : messages)
-    result.push_back(
-        {m.peer, m.sendOffset, m.sendCount, m.receiveOffset, m.receiveCount});
+    result.push_back({m.peer, m.sendOffset, m.sendCount, m.receiveOffset, m.receiveCount});
   return result;
 }
 
 /// Checks a simple plan as a whole and gives its tables.
 struct Expanded {
-  explicit Expanded(Drawn drawn)
-      : drawn(std::move(drawn)), ranks(expandAll(this->drawn.plan)) {
+  explicit Expanded(Drawn drawn) : drawn(std::move(drawn)), ranks(expandAll(this->drawn.plan)) {
     EXPECT_EQ(validate(this->drawn.plan), "");
     for (const ValueTables &value : this->drawn.values)
       EXPECT_EQ(simulate(this->drawn.plan, ranks, value), "");
@@ -59,29 +57,22 @@ TEST(Tables, OwnerOfTwoMatricesInRows) {
   // Two 3 × 4 matrices over two ranks by rows; rank 0 owns the first, rank 1
   // the second.
   Expanded e(simplePlan({2}, {S(0)}, {3, 4}, 0, Strategy::Owner, 2));
-  EXPECT_EQ(
-      rows(e.table(e.full().pack, 0).chunks),
-      (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}, {1, 1, 0, 0, 1, 8, 0, 8, 8, 8}}));
-  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages),
-            (Rows{{0, 0, 8, 0, 8}, {1, 8, 8, 8, 4}}));
-  EXPECT_EQ(rows(e.table(e.full().gather, 1).messages),
-            (Rows{{0, 0, 4, 0, 8}, {1, 4, 4, 8, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().pack, 0).chunks),
+            (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}, {1, 1, 0, 0, 1, 8, 0, 8, 8, 8}}));
+  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages), (Rows{{0, 0, 8, 0, 8}, {1, 8, 8, 8, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().gather, 1).messages), (Rows{{0, 0, 4, 0, 8}, {1, 4, 4, 8, 4}}));
   // Both parts follow each other in the block as well: one row.
-  EXPECT_EQ(rows(e.table(e.full().place, 1).copies),
-            (Rows{{1, 1, 12, 0, 12, 0, 12}}));
-  EXPECT_EQ(rows(e.table(e.full().compute, 1).chunks),
-            (Rows{{1, 1, 0, 0, 3, 4, 0, 0, 0, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().place, 1).copies), (Rows{{1, 1, 12, 0, 12, 0, 12}}));
+  EXPECT_EQ(rows(e.table(e.full().compute, 1).chunks), (Rows{{1, 1, 0, 0, 3, 4, 0, 0, 0, 4}}));
   EXPECT_EQ(e.table(e.full().compute, 1).blocks, 1);
-  EXPECT_EQ(rows(e.table(e.full().scatter, 1).messages),
-            (Rows{{0, 0, 8, 0, 4}, {1, 8, 4, 4, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().scatter, 1).messages), (Rows{{0, 0, 8, 0, 4}, {1, 8, 4, 4, 4}}));
 }
 
 TEST(Tables, ColumnsArePackedInTheSendBuffer) {
   Expanded e(simplePlan({2}, {S(1)}, {3, 5}, 0, Strategy::Owner, 1));
   // The local shard is 3 × 2, contiguous as it is packed; the block's rows are
   // not.
-  EXPECT_EQ(rows(e.table(e.full().pack, 1).chunks),
-            (Rows{{0, 0, 0, 3, 1, 6, 0, 6, 0, 6}}));
+  EXPECT_EQ(rows(e.table(e.full().pack, 1).chunks), (Rows{{0, 0, 0, 3, 1, 6, 0, 6, 0, 6}}));
   EXPECT_EQ(rows(e.table(e.full().place, 0).copies),
             (Rows{{0, 3, 3, 0, 3, 0, 5}, {0, 3, 2, 9, 2, 3, 5}}));
   EXPECT_EQ(rows(e.table(e.full().unplace, 0).copies),
@@ -92,13 +83,10 @@ TEST(Tables, OnlyTheServingReplicaSends) {
   // Two replicas; the owner of the first block is position 0, of the second
   // position 1.
   Expanded e(simplePlan({2}, {R}, {2, 2}, 0, Strategy::Owner, 2));
-  EXPECT_EQ(
-      rows(e.table(e.full().pack, 0).chunks),
-      (Rows{{0, 0, 0, 0, 1, 4, 0, 4, 0, 4}, {1, 1, 0, 0, 1, 4, 0, 4, -1, 0}}));
-  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages),
-            (Rows{{0, 0, 4, 0, 4}}));
-  EXPECT_EQ(rows(e.table(e.full().scatter, 0).messages),
-            (Rows{{0, 0, 4, 0, 4}, {1, 4, 4, 4, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().pack, 0).chunks),
+            (Rows{{0, 0, 0, 0, 1, 4, 0, 4, 0, 4}, {1, 1, 0, 0, 1, 4, 0, 4, -1, 0}}));
+  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages), (Rows{{0, 0, 4, 0, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().scatter, 0).messages), (Rows{{0, 0, 4, 0, 4}, {1, 4, 4, 4, 4}}));
 }
 
 TEST(Tables, AGatherSendsOneCopyToAll) {
@@ -106,19 +94,16 @@ TEST(Tables, AGatherSendsOneCopyToAll) {
   EXPECT_EQ(rows(e.table(e.full().gather, 1).messages),
             (Rows{{0, 0, 8, 0, 8}, {1, 0, 8, 8, 8}, {2, 0, 8, 0, 0}}));
   // On the way back every rank reads its own rows of its own blocks.
-  EXPECT_EQ(
-      rows(e.table(e.full().out, 1).chunks),
-      (Rows{{0, 0, 2, 0, 1, 4, 0, 4, 4, 4}, {1, 1, 2, 0, 1, 4, 0, 4, 12, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().out, 1).chunks),
+            (Rows{{0, 0, 2, 0, 1, 4, 0, 4, 4, 4}, {1, 1, 2, 0, 1, 4, 0, 4, 12, 4}}));
   EXPECT_TRUE(e.table(e.full().out, 2).chunks.empty());
 }
 
 TEST(Tables, LocalBlocksNeedNoMessages) {
   // Three experts over two ranks.
   Expanded e(simplePlan({2}, {S(0)}, {3, 2, 2}, 1, Strategy::Local));
-  EXPECT_EQ(rows(e.table(e.full().in, 0).chunks),
-            (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}}));
-  EXPECT_EQ(rows(e.table(e.full().in, 1).chunks),
-            (Rows{{0, 2, 0, 0, 1, 4, 0, 4, 0, 4}}));
+  EXPECT_EQ(rows(e.table(e.full().in, 0).chunks), (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}}));
+  EXPECT_EQ(rows(e.table(e.full().in, 1).chunks), (Rows{{0, 2, 0, 0, 1, 4, 0, 4, 0, 4}}));
   Table message{TableKind::Message,
                 0,
                 Direction::ToMatrix,
@@ -128,8 +113,7 @@ TEST(Tables, LocalBlocksNeedNoMessages) {
                 -1,
                 4};
   EXPECT_TRUE(expandTable(e.drawn.plan, message, 0).messages.empty());
-  EXPECT_EQ(layoutElements(e.drawn.plan, 0, Direction::ToMatrix,
-                           ValueKind::Full, Layout::Send, 0),
+  EXPECT_EQ(layoutElements(e.drawn.plan, 0, Direction::ToMatrix, ValueKind::Full, Layout::Send, 0),
             0);
 }
 
@@ -137,10 +121,8 @@ TEST(Tables, PeersAreWorldRanksNotPositions) {
   Drawn drawn = simplePlan({2}, {S(0)}, {2, 3}, 0, Strategy::Owner, 1);
   drawn.plan.meshes[0].ranks = {7, 3}; // position 0, the owner, is world rank 1
   Expanded e(drawn);
-  EXPECT_EQ(rows(e.table(e.full().gather, 1).messages),
-            (Rows{{0, 0, 0, 0, 3}, {1, 0, 3, 3, 3}}));
-  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages),
-            (Rows{{1, 0, 3, 0, 0}}));
+  EXPECT_EQ(rows(e.table(e.full().gather, 1).messages), (Rows{{0, 0, 0, 0, 3}, {1, 0, 3, 3, 3}}));
+  EXPECT_EQ(rows(e.table(e.full().gather, 0).messages), (Rows{{1, 0, 3, 0, 0}}));
   // The second row of the matrix stands at position 1, world rank 0, and comes
   // first.
   EXPECT_EQ(rows(e.table(e.full().place, 1).copies),
@@ -208,22 +190,18 @@ TEST(Tables, ARankOutsideTheWorldHasEmptyTables) {
   Plan plan = simplePlan({2}, {S(0)}, {4, 4}, 0, Strategy::Owner).plan;
   for (int64_t rank : {-1, 2}) {
     for (const RankTable &table : expand(plan, rank).tables)
-      EXPECT_TRUE(table.chunks.empty() && table.copies.empty() &&
-                  table.messages.empty());
-    EXPECT_EQ(layoutElements(plan, 0, Direction::ToMatrix, ValueKind::Full,
-                             Layout::Blocks, rank),
+      EXPECT_TRUE(table.chunks.empty() && table.copies.empty() && table.messages.empty());
+    EXPECT_EQ(layoutElements(plan, 0, Direction::ToMatrix, ValueKind::Full, Layout::Blocks, rank),
               0);
   }
 }
 
 /// The seconds to expand 1,000 parameters for all of 64 ranks, with the tables
 /// of a Muon step.
-double secondsToExpand(std::vector<int64_t> sizes,
-                       std::vector<Placement> placements, int64_t groups) {
+double secondsToExpand(std::vector<int64_t> sizes, std::vector<Placement> placements,
+                       int64_t groups) {
   int64_t each = 1000 / groups;
-  Plan plan =
-      simplePlan(sizes, placements, {1024, 4096}, 0, Strategy::Owner, each)
-          .plan;
+  Plan plan = simplePlan(sizes, placements, {1024, 4096}, 0, Strategy::Owner, each).plan;
   const Group first = plan.groups[0];
   plan.groups.clear();
   plan.parameters.clear();
@@ -233,40 +211,31 @@ double secondsToExpand(std::vector<int64_t> sizes,
     Group group = first;
     group.shape[0] += g;
     for (int64_t i = 0; i < each; ++i) {
-      group.parameters[static_cast<size_t>(i)] =
-          static_cast<int64_t>(plan.parameters.size());
+      group.parameters[static_cast<size_t>(i)] = static_cast<int64_t>(plan.parameters.size());
       group.owners[static_cast<size_t>(i)] = (i * groups + g) % 64;
       plan.parameters.push_back({"p", 0, g, i});
     }
     plan.groups.push_back(group);
     plan.segments.push_back({"s", g, {}, true});
-    auto add = [&](TableKind kind, Direction direction, Layout from,
-                   Layout to) {
-      plan.tables.push_back(
-          {kind, g, direction, ValueKind::Full, from, to, -1, 2});
+    auto add = [&](TableKind kind, Direction direction, Layout from, Layout to) {
+      plan.tables.push_back({kind, g, direction, ValueKind::Full, from, to, -1, 2});
     };
-    add(TableKind::ShardChunks, Direction::ToMatrix, Layout::Send,
-        Layout::None);
+    add(TableKind::ShardChunks, Direction::ToMatrix, Layout::Send, Layout::None);
     add(TableKind::Message, Direction::ToMatrix, Layout::None, Layout::None);
     add(TableKind::Copy, Direction::ToMatrix, Layout::Receive, Layout::Blocks);
-    add(TableKind::BlockChunks, Direction::ToMatrix, Layout::Blocks,
-        Layout::None);
+    add(TableKind::BlockChunks, Direction::ToMatrix, Layout::Blocks, Layout::None);
     add(TableKind::Copy, Direction::ToShards, Layout::Blocks, Layout::Send);
     add(TableKind::Message, Direction::ToShards, Layout::None, Layout::None);
-    add(TableKind::ShardChunks, Direction::ToShards, Layout::Receive,
-        Layout::None);
+    add(TableKind::ShardChunks, Direction::ToShards, Layout::Receive, Layout::None);
   }
   EXPECT_EQ(validate(plan), "");
-  std::clock_t start =
-      std::clock(); // of this process: other work must not fail the test
+  std::clock_t start = std::clock(); // of this process: other work must not fail the test
   size_t count = 0;
   for (int64_t rank = 0; rank < 64; ++rank)
     for (const RankTable &table : expand(plan, rank).tables)
-      count +=
-          table.chunks.size() + table.copies.size() + table.messages.size();
+      count += table.chunks.size() + table.copies.size() + table.messages.size();
   double time = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  printf("%lld groups: %zu rows in %.3f s\n", static_cast<long long>(groups),
-         count, time);
+  printf("%lld groups: %zu rows in %.3f s\n", static_cast<long long>(groups), count, time);
   return time;
 }
 

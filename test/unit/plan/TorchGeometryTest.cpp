@@ -37,19 +37,15 @@ std::vector<Placement> placements(const std::string &text) {
 }
 
 /// The global flat indices in local order, put together from rectangles.
-std::vector<int64_t> shardOf(const Group &group, const Mesh &mesh,
-                             int64_t position) {
+std::vector<int64_t> shardOf(const Group &group, const Mesh &mesh, int64_t position) {
   auto local = geometry::localShape(group.shape, group.placements, mesh,
                                     geometry::coordinates(mesh, position));
-  std::vector<int64_t> result(static_cast<size_t>(geometry::elements(local)),
-                              -1);
-  for (const geometry::Rect &rect :
-       geometry::rectangles(group, mesh, position, ValueKind::Full))
+  std::vector<int64_t> result(static_cast<size_t>(geometry::elements(local)), -1);
+  for (const geometry::Rect &rect : geometry::rectangles(group, mesh, position, ValueKind::Full))
     for (int64_t i = 0; i < rect.rows; ++i)
       for (int64_t j = 0; j < rect.cols; ++j)
         result.at(static_cast<size_t>(rect.offset + i * rect.stride + j)) =
-            (rect.block * group.rows() + rect.row + i) * group.cols() +
-            rect.col + j;
+            (rect.block * group.rows() + rect.row + i) * group.cols() + rect.col + j;
   return result;
 }
 
@@ -80,16 +76,15 @@ TEST(TorchGeometry, EveryElementOfEveryShard) {
     std::vector<int64_t> expected;
     std::istringstream runs(line.substr(colon + 1));
     for (std::string run; runs >> run;)
-      for (int64_t i = 0, start = std::stoll(run);
-           i < std::stoll(run.substr(run.find('+') + 1)); ++i)
+      for (int64_t i = 0, start = std::stoll(run); i < std::stoll(run.substr(run.find('+') + 1));
+           ++i)
         expected.push_back(start + i);
     EXPECT_EQ(geometry::localShape(group.shape, group.placements, mesh,
                                    geometry::coordinates(mesh, position)),
               numbers(line.substr(0, colon)))
         << title << ", position " << position;
     // How many axes are called batch axes changes the view, not the shard.
-    for (int64_t batch = 0; batch <= static_cast<int64_t>(group.shape.size());
-         ++batch) {
+    for (int64_t batch = 0; batch <= static_cast<int64_t>(group.shape.size()); ++batch) {
       group.batchAxes = batch;
       EXPECT_EQ(shardOf(group, mesh, position), expected)
           << title << ", position " << position << ", batch axes " << batch;

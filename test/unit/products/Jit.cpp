@@ -25,8 +25,8 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <cstdio>
 
@@ -52,9 +52,9 @@ std::unique_ptr<llvm::TargetMachine> machineOf(const TargetShape &target) {
   std::string error;
   const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
   auto [cpu, features] = cpuOf(target);
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
-      llvm::CodeGenOptLevel::Aggressive, /*JIT=*/true));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                 std::nullopt, llvm::CodeGenOptLevel::Aggressive, /*JIT=*/true));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -99,8 +99,9 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
              const TargetShape &target, bool assembly) {
   Code code;
   DialectRegistry registry;
-  registry.insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
-                  LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
+              LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -17,8 +17,8 @@ struct Case {
 std::string describe(const Case &c) {
   const ReferenceProduct &p = c.product;
   std::string text = "slots " + std::to_string(p.slots) + ", " + std::to_string(p.m) + " x " +
-                     std::to_string(p.n) + " x " + std::to_string(p.k) + ", " + nameOf(p.lhs) + " · " +
-                     nameOf(p.rhs) + " -> " + nameOf(p.out);
+                     std::to_string(p.n) + " x " + std::to_string(p.k) + ", " + nameOf(p.lhs) +
+                     " · " + nameOf(p.rhs) + " -> " + nameOf(p.out);
   if (p.hasAddend)
     text += std::string(" plus ") + nameOf(p.addend);
   text += p.transposeLhs ? ", lhs transposed" : "";
@@ -29,18 +29,19 @@ std::string describe(const Case &c) {
 
 Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
   int64_t scratch = productScratch(p.m, p.n, p.k, target);
-  std::vector<std::string> types = {p.transposeLhs ? memref(p.lhs, p.k, p.m) : memref(p.lhs, p.m, p.k),
-                                    p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n),
-                                    memref(p.out, p.m, p.n), memref(Storage::F32, scratch, 1)};
+  std::vector<std::string> types = {
+      p.transposeLhs ? memref(p.lhs, p.k, p.m) : memref(p.lhs, p.m, p.k),
+      p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n), memref(p.out, p.m, p.n),
+      memref(Storage::F32, scratch, 1)};
   if (p.hasAddend)
     types.push_back(memref(p.addend, p.m, p.n));
   char flags[160];
-  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha, p.beta,
-                p.transposeLhs ? ", transpose_lhs" : "", p.transposeRhs ? ", transpose_rhs" : "",
-                p.symmetric ? ", symmetric" : "");
+  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
+                p.beta, p.transposeLhs ? ", transpose_lhs" : "",
+                p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
   return compile("optim.product @g %0, %1 " + std::string(p.hasAddend ? "plus %4 " : "") +
-                     "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " + types[0] +
-                     ", " + types[1] + (p.hasAddend ? ", " + types[4] : ""),
+                     "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
+                     types[0] + ", " + types[1] + (p.hasAddend ? ", " + types[4] : ""),
                  types, target);
 }
 
@@ -59,7 +60,8 @@ void check(Case c, Engine &engine) {
   const void *rhsData = same ? lhs.data() : rhs.data();
   for (const TargetShape &target : targetsOfThisMachine()) {
     SCOPED_TRACE(describe(c) + " for " + chipName(target));
-    if (!target.half && (uses(p.lhs) || uses(p.rhs) || uses(p.out) || (p.hasAddend && uses(p.addend))))
+    if (!target.half &&
+        (uses(p.lhs) || uses(p.rhs) || uses(p.out) || (p.hasAddend && uses(p.addend))))
       continue;
     p.fused = target.fma;
     Buffer expected(p.out, p.slots * p.m * p.n), actual(p.out, p.slots * p.m * p.n);
@@ -67,9 +69,10 @@ void check(Case c, Engine &engine) {
     Code code = compileProduct(p, target);
     ASSERT_EQ(code.error, "");
     Buffer scratch(Storage::F32, p.slots * productScratch(p.m, p.n, p.k, target));
-    runInPieces(code,
-                {lhs.data(), const_cast<void *>(rhsData), actual.data(), scratch.data(), addend.data()},
-                p.slots, engine);
+    runInPieces(
+        code,
+        {lhs.data(), const_cast<void *>(rhsData), actual.data(), scratch.data(), addend.data()},
+        p.slots, engine);
     int64_t at = actual.firstDifference(expected);
     ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), p.out, at) << ", found "
                       << readNumber(actual.data(), p.out, at) << " in block " << at / (p.m * p.n)
@@ -109,7 +112,8 @@ TEST(Product, RandomShapesTypesAndFlags) {
     ReferenceProduct &p = c.product;
     p.slots = draw(engine, 1, 3);
     p.symmetric = draw(engine, 0, 1);
-    p.m = drawExtent(engine), p.n = p.symmetric ? p.m : drawExtent(engine), p.k = drawExtent(engine);
+    p.m = drawExtent(engine), p.n = p.symmetric ? p.m : drawExtent(engine),
+    p.k = drawExtent(engine);
     p.lhs = drawStorage(engine), p.rhs = drawStorage(engine);
     p.out = drawStorage(engine), p.addend = drawStorage(engine);
     p.hasAddend = draw(engine, 0, 1);
@@ -119,7 +123,8 @@ TEST(Product, RandomShapesTypesAndFlags) {
     symmetric += p.symmetric, special += c.special;
     check(c, engine);
   }
-  std::printf("drew %d products: %d symmetric, %d with special values\n", kCases, symmetric, special);
+  std::printf("drew %d products: %d symmetric, %d with special values\n", kCases, symmetric,
+              special);
 }
 
 ReferenceProduct plain(int64_t slots, int64_t m, int64_t n, int64_t k) {
@@ -129,8 +134,16 @@ ReferenceProduct plain(int64_t slots, int64_t m, int64_t n, int64_t k) {
 
 TEST(Product, SmallAndEmptyBlocks) {
   Engine engine(1);
-  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {1, 300, 7}, {300, 1, 7}, {13, 7, 5},
-                         {64, 64, 64}, {0, 5, 3}, {5, 0, 3}, {5, 4, 0}, {14, 32, 16}, {28, 64, 17}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{1, 1, 1},
+                         {1, 300, 7},
+                         {300, 1, 7},
+                         {13, 7, 5},
+                         {64, 64, 64},
+                         {0, 5, 3},
+                         {5, 0, 3},
+                         {5, 4, 0},
+                         {14, 32, 16},
+                         {28, 64, 17}})
     check({plain(2, m, n, k), false}, engine);
   check({plain(0, 5, 4, 3), false}, engine);
 }

@@ -26,7 +26,8 @@ inline int64_t draw(Engine &engine, int64_t first, int64_t last) {
 class Buffer {
 public:
   Buffer(Storage storage, int64_t elements)
-      : storage(storage), elements(elements), bytes(kGuard * 2 + elements * bytesOf(storage), kFill) {}
+      : storage(storage), elements(elements),
+        bytes(kGuard * 2 + elements * bytesOf(storage), kFill) {}
   void *data() { return bytes.data() + kGuard; }
   const void *data() const { return bytes.data() + kGuard; }
 
@@ -36,9 +37,9 @@ public:
       float x = normal(engine);
       if (special) {
         int64_t choice = draw(engine, 0, 99);
-        x = choice < 10   ? x * 1e-41f
-            : choice < 14 ? 0.0f
-            : choice < 18 ? -0.0f
+        x = choice < 10    ? x * 1e-41f
+            : choice < 14  ? 0.0f
+            : choice < 18  ? -0.0f
             : choice == 18 ? std::numeric_limits<float>::infinity()
             : choice == 19 ? std::numeric_limits<float>::quiet_NaN()
             : choice == 20 ? x * 1e38f
@@ -57,7 +58,8 @@ public:
   int64_t firstDifference(const Buffer &other) const {
     for (int64_t i = 0; i < elements; ++i) {
       float a = readNumber(data(), storage, i), b = readNumber(other.data(), storage, i);
-      if (std::bit_cast<uint32_t>(a) != std::bit_cast<uint32_t>(b) && !(std::isnan(a) && std::isnan(b)))
+      if (std::bit_cast<uint32_t>(a) != std::bit_cast<uint32_t>(b) &&
+          !(std::isnan(a) && std::isnan(b)))
         return i;
     }
     return -1;
@@ -103,7 +105,8 @@ inline std::vector<TargetShape> targetsOfThisMachine() {
 }
 
 inline std::string memref(Storage storage, int64_t rows, int64_t cols) {
-  return "memref<?x" + std::to_string(rows) + "x" + std::to_string(cols) + "x" + nameOf(storage) + ">";
+  return "memref<?x" + std::to_string(rows) + "x" + std::to_string(cols) + "x" + nameOf(storage) +
+         ">";
 }
 
 } // namespace stepc::test

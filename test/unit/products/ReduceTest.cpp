@@ -31,7 +31,8 @@ void check(const Case &c, Engine &engine) {
   int64_t rows = c.overRows ? 1 : c.rows, cols = c.overColumns ? 1 : c.cols;
   Buffer expected(Storage::F32, c.slots * rows * cols);
   for (int64_t slot = 0; slot < c.slots; ++slot) {
-    auto *block = static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
+    auto *block =
+        static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
     std::vector<float> results =
         referenceReduce(c.kind, block, c.source, c.rows, c.cols, c.overColumns, c.overRows);
     for (size_t i = 0; i < results.size(); ++i)
@@ -43,9 +44,10 @@ void check(const Case &c, Engine &engine) {
     SCOPED_TRACE(describe(c) + " for " + chipName(target));
     std::string from = memref(c.source, c.rows, c.cols), to = memref(Storage::F32, rows, cols);
     std::string partials = memref(Storage::F32, c.rows, 1);
-    Code code = compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " @g %0 outs(%1" +
-                            (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) + ") : " + from,
-                        {from, to, partials}, target);
+    Code code =
+        compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " @g %0 outs(%1" +
+                    (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) + ") : " + from,
+                {from, to, partials}, target);
     ASSERT_EQ(code.error, "");
     Buffer actual(Storage::F32, expected.elements), scratch(Storage::F32, c.slots * c.rows);
     runInPieces(code, {source.data(), actual.data(), scratch.data()}, c.slots, engine);
@@ -77,9 +79,11 @@ TEST(BlockReduce, RandomShapesAndKinds) {
 TEST(BlockReduce, EdgesOfShape) {
   Engine engine(1);
   for (Kind kind : {Kind::Sum, Kind::Mean, Kind::Rms, Kind::Norm, Kind::Max})
-    for (auto [rows, cols] : {std::array<int64_t, 2>{1, 1}, {1, 40}, {40, 1}, {16, 16}, {0, 3}, {3, 0}})
+    for (auto [rows, cols] :
+         {std::array<int64_t, 2>{1, 1}, {1, 40}, {40, 1}, {16, 16}, {0, 3}, {3, 0}})
       for (int axes = 1; axes <= 3; ++axes)
-        check({kind, Storage::F32, 2, rows, cols, bool(axes & 1), bool(axes & 2), false, false}, engine);
+        check({kind, Storage::F32, 2, rows, cols, bool(axes & 1), bool(axes & 2), false, false},
+              engine);
 }
 
 } // namespace

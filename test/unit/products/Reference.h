@@ -56,8 +56,10 @@ struct ReferenceProduct {
         for (int64_t j = 0; j < (symmetric ? i + 1 : n); ++j) {
           float sum = 0;
           for (int64_t p = 0; p < k; ++p) {
-            float a = readNumber(lhsData, lhs, slot * m * k + (transposeLhs ? p * m + i : i * k + p));
-            float b = readNumber(rhsData, rhs, slot * k * n + (transposeRhs ? j * k + p : p * n + j));
+            float a =
+                readNumber(lhsData, lhs, slot * m * k + (transposeLhs ? p * m + i : i * k + p));
+            float b =
+                readNumber(rhsData, rhs, slot * k * n + (transposeRhs ? j * k + p : p * n + j));
             if (fused) {
               sum = std::fma(a, b, sum);
             } else {
@@ -127,8 +129,9 @@ inline float finishReduction(Kind kind, float x, int64_t count) {
 }
 
 /// One block, to rows × 1, 1 × cols or 1 × 1 results.
-inline std::vector<float> referenceReduce(Kind kind, const void *data, Storage storage, int64_t rows,
-                                          int64_t cols, bool overColumns, bool overRows) {
+inline std::vector<float> referenceReduce(Kind kind, const void *data, Storage storage,
+                                          int64_t rows, int64_t cols, bool overColumns,
+                                          bool overRows) {
   std::vector<float> results;
   if (!overColumns) {
     for (int64_t c = 0; c < cols; ++c) {

@@ -22,8 +22,8 @@ Dense transpose(const Dense &a) {
   return t;
 }
 
-void adamw(Vector &param, const Vector &grad, Vector &m, Vector &v, int64_t step, double lr, double beta1,
-           double beta2, double eps, double decay) {
+void adamw(Vector &param, const Vector &grad, Vector &m, Vector &v, int64_t step, double lr,
+           double beta1, double beta2, double eps, double decay) {
   for (size_t i = 0; i < param.size(); ++i) {
     m[i] = beta1 * m[i] + (1 - beta1) * grad[i];
     v[i] = beta2 * v[i] + (1 - beta2) * grad[i] * grad[i];
@@ -52,8 +52,8 @@ Dense newtonSchulz(Dense x, const std::vector<std::array<double, 3>> &steps, dou
   return x;
 }
 
-void muon(Dense &param, const Dense &grad, Vector &momentum, const std::vector<std::array<double, 3>> &steps,
-          double lr, double mu, double decay) {
+void muon(Dense &param, const Dense &grad, Vector &momentum,
+          const std::vector<std::array<double, 3>> &steps, double lr, double mu, double decay) {
   Dense update{param.rows, param.cols, Vector(param.data.size())};
   for (size_t i = 0; i < momentum.size(); ++i) {
     momentum[i] = mu * momentum[i] + grad.data[i];

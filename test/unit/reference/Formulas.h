@@ -23,15 +23,15 @@ Dense multiply(const Dense &a, const Dense &b);
 Dense transpose(const Dense &a);
 
 /// Kingma & Ba (2015) with decoupled decay, Loshchilov & Hutter (2019). `m` and `v` are updated.
-void adamw(Vector &param, const Vector &grad, Vector &m, Vector &v, int64_t step, double lr, double beta1,
-           double beta2, double eps, double decay);
+void adamw(Vector &param, const Vector &grad, Vector &m, Vector &v, int64_t step, double lr,
+           double beta1, double beta2, double eps, double decay);
 
 /// Jordan et al. (2024): X ← aX + (bA + cA²)X with A = XXᵀ, on X / max(‖X‖, eps).
 Dense newtonSchulz(Dense x, const std::vector<std::array<double, 3>> &steps, double eps);
 
 /// Muon with Nesterov momentum, decoupled decay and the 0.2 √max(rows, cols) scale.
-void muon(Dense &param, const Dense &grad, Vector &momentum, const std::vector<std::array<double, 3>> &steps,
-          double lr, double mu, double decay);
+void muon(Dense &param, const Dense &grad, Vector &momentum,
+          const std::vector<std::array<double, 3>> &steps, double lr, double mu, double decay);
 
 } // namespace formulas
 

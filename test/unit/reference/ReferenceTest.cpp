@@ -44,7 +44,8 @@ optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
 
 class ReferenceTest : public testing::Test {
 protected:
-  ReferenceTest() : handler(&context, [this](mlir::Diagnostic &diagnostic) { error = diagnostic.str(); }) {
+  ReferenceTest()
+      : handler(&context, [this](mlir::Diagnostic &diagnostic) { error = diagnostic.str(); }) {
     lang::loadDialects(context);
   }
 
@@ -94,7 +95,8 @@ protected:
   static void expectNear(const Vector &found, const Vector &expected, double tolerance = 1e-13) {
     ASSERT_EQ(found.size(), expected.size());
     for (size_t i = 0; i < found.size(); ++i)
-      ASSERT_NEAR(found[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i]))) << "at " << i;
+      ASSERT_NEAR(found[i], expected[i], tolerance * std::max(1.0, std::abs(expected[i])))
+          << "at " << i;
   }
 
   mlir::MLIRContext context;
@@ -115,7 +117,8 @@ TEST_F(ReferenceTest, AdamW) {
     for (int64_t step = 1; step <= 4; ++step) {
       tensors.gradient = random(shape);
       formulas::adamw(param, tensors.gradient.data, m, v, step, 1e-2, 0.9, 0.95, 1e-8, 0.1);
-      ASSERT_TRUE(succeeded(reference::step(rule, op, tensors, {1e-2, 0.9, 0.95, 1e-8, 0.1}, step)));
+      ASSERT_TRUE(
+          succeeded(reference::step(rule, op, tensors, {1e-2, 0.9, 0.95, 1e-8, 0.1}, step)));
       expectNear(tensors.parameter.data, param);
       expectNear(tensors.states[0].data, m);
       expectNear(tensors.states[1].data, v);
@@ -156,7 +159,8 @@ TEST_F(ReferenceTest, StacksOfMatrices) {
   ASSERT_TRUE(succeeded(reference::step(rule, stack, tensors, {0.02, 0.95, 0.1}, 1)));
   for (int64_t block = 0; block < 6; ++block) {
     auto part = [&](const Tensor &tensor) {
-      return Tensor{{4, 5}, Vector(tensor.data.begin() + block * 20, tensor.data.begin() + block * 20 + 20)};
+      return Tensor{
+          {4, 5}, Vector(tensor.data.begin() + block * 20, tensor.data.begin() + block * 20 + 20)};
     };
     Tensors one{part(before.parameter), part(before.gradient), {part(before.states[0])}};
     ASSERT_TRUE(succeeded(reference::step(rule, single, one, {0.02, 0.95, 0.1}, 1)));
@@ -226,11 +230,13 @@ optimizer All(k) {
   Vector expected;
   for (size_t i = 0; i < 25; ++i) {
     double g = before.gradient.data[i], p = before.parameter.data[i];
-    double a = std::sqrt(std::abs(g)) + 1 / std::sqrt(1 + g * g) + (g > 0) - (g < 0) + std::exp(-std::abs(g)) +
-               std::log(1 + std::abs(g));
-    double b = std::min(g, p) + std::max(g, 0.5) + std::min(std::max(p, -0.5), k) + g + 0.25 * (p - g);
+    double a = std::sqrt(std::abs(g)) + 1 / std::sqrt(1 + g * g) + (g > 0) - (g < 0) +
+               std::exp(-std::abs(g)) + std::log(1 + std::abs(g));
+    double b =
+        std::min(g, p) + std::max(g, 0.5) + std::min(std::max(p, -0.5), k) + g + 0.25 * (p - g);
     double c = g > p && !(g > 2 || p <= -2) ? g : -p;
-    double d = std::pow(std::abs(g), 1.5) + g * g * g + 1 / ((1 + std::abs(p)) * (1 + std::abs(p))) + 1;
+    double d =
+        std::pow(std::abs(g), 1.5) + g * g * g + 1 / ((1 + std::abs(p)) * (1 + std::abs(p))) + 1;
     double e = 0.5 * p + g + (1 - k * 0.1) * p + g;
     expected.push_back(a + b + c + d + e);
   }
@@ -257,10 +263,11 @@ optimizer Sgd(lr) {
 
 TEST_F(ReferenceTest, NumelIsOfTheMatrixOrTheParameter) {
   optim::RuleOp rule = emit("optimizer N() {\n  param = grad * numel\n}");
-  for (auto [shape, batch, numel] : {std::tuple<std::vector<int64_t>, int64_t, double>{{2, 3, 4}, 1, 12},
-                                     {{2, 3, 4}, 0, 24},
-                                     {{5}, 0, 5},
-                                     {{}, 0, 1}}) {
+  for (auto [shape, batch, numel] :
+       {std::tuple<std::vector<int64_t>, int64_t, double>{{2, 3, 4}, 1, 12},
+        {{2, 3, 4}, 0, 24},
+        {{5}, 0, 5},
+        {{}, 0, 1}}) {
     optim::ParameterOp op = parameter(shape, batch);
     Tensors tensors = start(rule, op, shape);
     ASSERT_TRUE(succeeded(reference::step(rule, op, tensors, {}, 1)));

@@ -45,8 +45,8 @@ TEST(Create, RefusesIllFormedOptions) {
   options = defaultOptions();
   options.threads = -2;
   EXPECT_THAT(create(load(1), &options).message, HasSubstr("threads is -2"));
-  stepc_transport transport{STEPC_TRANSPORT_VERSION, 0, 1, nullptr, nullptr, nullptr, nullptr,
-                            nullptr};
+  stepc_transport transport{
+      STEPC_TRANSPORT_VERSION, 0, 1, nullptr, nullptr, nullptr, nullptr, nullptr};
   options = defaultOptions();
   options.transport = &transport;
   EXPECT_THAT(create(load(1), &options).message,
@@ -75,8 +75,7 @@ TEST(Create, RefusesAnotherChip) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "chip"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_CHIP);
-  EXPECT_EQ(result.message,
-            "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'");
+  EXPECT_EQ(result.message, "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'");
 }
 
 TEST(Create, RefusesAnotherWorld) {

@@ -43,7 +43,7 @@ TEST(Failure, ALateRankTimesOut) {
                         HasSubstr("no answer within 0.5 seconds from"), HasSubstr("rank 2")));
     }
     EXPECT_THAT(trainer.error(), HasSubstr(rank == 3 ? "may be half stepped ('whole', 'zero', "
-                                           : "may be half stepped ('a', 'b', "));
+                                                     : "may be half stepped ('a', 'b', "));
     // The pack stage of the w's has run; elsewhere such a stage writes their momentum.
     EXPECT_EQ(trainer.halfStepped()[A], trainer.parameters[A].empty() ? 0 : 1);
     EXPECT_EQ(trainer.halfStepped()[W0], 1);

@@ -17,9 +17,9 @@ struct Shape {
   int64_t rows, cols;
   bool sharded;
 };
-constexpr Shape kShapes[kParameters] = {{6, 4, true}, {6, 4, true}, {3, 1, true},
+constexpr Shape kShapes[kParameters] = {{6, 4, true},  {6, 4, true},     {3, 1, true},
                                         {5, 1, false}, {70, 1000, true}, {4, 1, true},
-                                        {8, 6, true}, {8, 6, true}, {8, 6, true}};
+                                        {8, 6, true},  {8, 6, true},     {8, 6, true}};
 
 float startValue(int64_t parameter, int64_t element) {
   return float(parameter + 1) + 0.125f * float(element % 17);
@@ -31,9 +31,9 @@ float gradientValue(int64_t parameter, int64_t element, int64_t step) {
 
 std::string copyOfModule() {
   static int count = 0;
-  std::string path = std::filesystem::temp_directory_path() /
-                     ("stepc-runtime-" + std::to_string(getpid()) + "-" + std::to_string(count++) +
-                      ".so");
+  std::string path =
+      std::filesystem::temp_directory_path() /
+      ("stepc-runtime-" + std::to_string(getpid()) + "-" + std::to_string(count++) + ".so");
   std::filesystem::copy_file(STEPC_TEST_MODULE, path,
                              std::filesystem::copy_options::overwrite_existing);
   return path;

@@ -62,7 +62,8 @@ struct Options {
 
 /// Runs `body` on every rank of an in-process world, each in a thread, with an instance that is
 /// destroyed after it. Fails the test where create does.
-void runWorld(int32_t size, const Options &options, const std::function<void(Trainer &, int)> &body);
+void runWorld(int32_t size, const Options &options,
+              const std::function<void(Trainer &, int)> &body);
 
 /// Creates on every rank and destroys again: the statuses and messages.
 struct Created {

@@ -1,6 +1,6 @@
 //===- ParallelTest.cpp - The built-in pool, and the check of the chip -------===//
-#include "runtime/core/Chip.h"
 #include "runtime/core/Parallel.h"
+#include "runtime/core/Chip.h"
 
 #include "gtest/gtest.h"
 #include <chrono>

@@ -57,8 +57,8 @@ void addGroup(Plan &plan, std::string name, int64_t route, std::vector<int64_t> 
   group.placements = {placement};
   for (const std::string &parameter : parameters) {
     group.parameters.push_back(plan.parameters.size());
-    plan.parameters.push_back({parameter, route, int64_t(plan.groups.size()),
-                               int64_t(group.parameters.size()) - 1});
+    plan.parameters.push_back(
+        {parameter, route, int64_t(plan.groups.size()), int64_t(group.parameters.size()) - 1});
   }
   plan.groups.push_back(group);
   Segment segment;
@@ -79,8 +79,9 @@ Plan makePlan() {
     mesh.ranks.push_back(fault == "sparse" ? 3 + 2 * rank : rank);
   plan.meshes = {mesh};
   double nan = std::nan("");
-  plan.rules = {{"Decay", {"lr", "keep"}, {{"m"}, {"master", DType::F32, ValueKind::Full, 0, true}}},
-                {"Double", {"lr"}, {}}};
+  plan.rules = {
+      {"Decay", {"lr", "keep"}, {{"m"}, {"master", DType::F32, ValueKind::Full, 0, true}}},
+      {"Double", {"lr"}, {}}};
   plan.routes = {{"Decay", 0, {0.5, 0.25}, MissingGrad::Error},
                  {"Decay.1", 0, {0.5, 0.25}, MissingGrad::Zero},
                  {"Double", 1, {0.125}, MissingGrad::Error},
@@ -92,7 +93,7 @@ Plan makePlan() {
   addGroup(plan, "g_short", 0, {3}, shard, {"short"}); // empty on the last of four ranks
   addGroup(plan, "g_whole", 0, {5}, {}, {"whole"});
   addGroup(plan, "g_zero", 1, {70, 1000}, shard, {"zero"}); // several chunks: work for threads
-  addGroup(plan, "g_ask", 3, {4}, shard, {"ask"}); // lr has no default
+  addGroup(plan, "g_ask", 3, {4}, shard, {"ask"});          // lr has no default
   addGroup(plan, "g_double", 2, {8, 6}, shard, {"w0", "w1", "w2"});
   Group &owned = plan.groups[kDoubleGroup];
   owned.strategy = Strategy::Owner;

@@ -161,9 +161,9 @@ TEST(Hyperparameters, FollowTheTrainersGroups) {
     double values[2][2] = {{0.5, 0.0}, {0.0, 0.0}};
     std::vector<int32_t> groups(kParameters, 0);
     groups[B] = 1;
-    ASSERT_EQ(trainer.library->bind_hyperparameters(trainer.instance, &values[0][0], 2, 2,
-                                                    groups.data()),
-              STEPC_OK);
+    ASSERT_EQ(
+        trainer.library->bind_hyperparameters(trainer.instance, &values[0][0], 2, 2, groups.data()),
+        STEPC_OK);
     trainer.fillGradients(1);
     auto before = trainer.parameters;
     ASSERT_EQ(trainer.step(), STEPC_OK) << trainer.error();

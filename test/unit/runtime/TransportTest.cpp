@@ -130,8 +130,8 @@ struct Mailboxes {
   std::map<std::tuple<int, int, int64_t>, std::deque<std::vector<char>>> boxes;
   std::string abortReason;
   int destroyed = 0, aborts = 0;
-  int failStart = -1; // rank whose starts fail without a word, from the step on
-  bool throwStart = false;                // by an exception, that is
+  int failStart = -1;                    // rank whose starts fail without a word, from the step on
+  bool throwStart = false;               // by an exception, that is
   std::vector<stepc_message> leftBehind; // receives of failed starts
   int64_t starts = 0;
 };
@@ -216,8 +216,14 @@ protected:
       for (int rank = 0; rank < size; ++rank)
         boxes.push_back({&shared, rank});
       for (int rank = 0; rank < size; ++rank)
-        transports[rank] = {STEPC_TRANSPORT_VERSION, rank,    size,     &boxes[rank],
-                            boxStart,                boxTest, boxAbort, boxDestroy};
+        transports[rank] = {STEPC_TRANSPORT_VERSION,
+                            rank,
+                            size,
+                            &boxes[rank],
+                            boxStart,
+                            boxTest,
+                            boxAbort,
+                            boxDestroy};
     };
     return options;
   }

@@ -1,0 +1,55 @@
+//===- KernelCache.cpp - One kernel per distinct computation ---------------===//
+
+#include "passes/kernels/StageKernel.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+Type elementOf(Value value) {
+  if (auto shards = dyn_cast<comm::ShardsType>(value.getType()))
+    return shards.getElementType();
+  return cast<ShapedType>(value.getType()).getElementType();
+}
+
+std::string kernelName(comm::StageOp op) {
+  auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(op, op.getSegmentAttr());
+  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, segment.getGroupAttr());
+  bool blocks = op.getIteration() == comm::Iteration::Blocks;
+  StringRef stage = blocks                                           ? "blocks"
+                    : op.getLayout() == comm::Layout::None           ? "elementwise"
+                    : op.getDirection() == comm::Direction::ToMatrix ? "in"
+                                                                     : "out";
+  std::string name = (group.getRule() + "_" + stage).str();
+  SmallVector<Type> types;
+  for (auto values :
+       {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})
+    for (Value value : values)
+      if (!llvm::is_contained(types, elementOf(value)))
+        types.push_back(elementOf(value));
+  llvm::raw_string_ostream os(name);
+  for (Type type : types)
+    os << '_' << type;
+  return name;
+}
+
+FailureOr<LLVM::LLVMFuncOp>
+KernelCache::get(const std::string &key, std::string name, Location loc,
+                 llvm::function_ref<LogicalResult(KernelBuilder &, LLVM::LLVMFuncOp)> emit) {
+  LLVM::LLVMFuncOp &kernel = kernels[key];
+  if (kernel)
+    return kernel;
+  std::string unique = name;
+  for (int64_t copy = 1; module.lookupSymbol(unique); ++copy)
+    unique = name + "_" + std::to_string(copy);
+  KernelBuilder builder(module.getContext(), loc);
+  kernel = beginKernel(module, unique, builder);
+  if (failed(emit(builder, kernel)))
+    return failure();
+  return kernel;
+}
+
+} // namespace stepc::kernels

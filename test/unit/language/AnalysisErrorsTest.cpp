@@ -1,0 +1,317 @@
+//===- AnalysisErrorsTest.cpp - What is refused, and how it is said --------===//
+#include "Helpers.h"
+
+using namespace stepc::lang;
+using namespace stepc::lang::test;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+namespace {
+
+struct Case {
+  const char *body;
+  std::vector<std::string> messages;
+};
+
+void expectMessages(llvm::ArrayRef<Case> cases) {
+  for (const Case &c : cases)
+    EXPECT_EQ(messagesIn(c.body), c.messages) << c.body;
+}
+
+TEST(NameErrors, All) {
+  expectMessages({
+      {"let x = grda", {"2:9: error: unknown name 'grda'", "  hint: did you mean 'grad'?"}},
+      {"let x = zzz", {"2:9: error: unknown name 'zzz'"}},
+      {"let x = sqrt",
+       {"2:9: error: unknown name 'sqrt'", "  hint: 'sqrt' is a function: sqrt(...)"}},
+      {"let x = sqroot(lr)",
+       {"2:9: error: unknown function 'sqroot'", "  hint: did you mean 'sqrt'?"}},
+      {"let x = where(lr > 0, 1, 2)",
+       {"2:9: error: unknown function 'where'", "  hint: did you mean 'select'?"}},
+      {"let x = pow(lr, 2)",
+       {"2:9: error: unknown function 'pow'", "  hint: a power is written 'x ^ y'"}},
+      {"let x = lr(3)",
+       {"2:9: error: expected a function, found the value 'lr'",
+        "  1:13: note: it is declared here", "  hint: a product is written 'lr * (...)'"}},
+      {"let x = matmul(grad, grad)", {"2:9: error: 'matmul' is not supported yet"}},
+      {"let x = transpose(grad)", {"2:9: error: 'transpose' is not supported yet"}},
+      {"let x = stochastic_round(grad)", {"2:9: error: 'stochastic_round' is not supported yet"}},
+      {"let x = blocks(grad)", {"2:9: error: 'blocks' is not supported yet"}},
+      {"let x = y\nlet y = lr",
+       {"2:9: error: 'y' is used before it is declared", "  3:5: note: the declaration is here"}},
+      {"let x = x + 1",
+       {"2:9: error: 'x' is used before it is declared", "  2:5: note: the declaration is here"}},
+      {"let x = m\nstate m : f32",
+       {"2:9: error: 'm' is used before it is declared", "  3:7: note: the declaration is here"}},
+      {"m = grad\nstate m : f32",
+       {"2:1: error: 'm' is used before it is declared", "  3:7: note: the declaration is here"}},
+      {"let x = 1\nlet x = 2",
+       {"3:5: error: 'x' is declared twice", "  2:5: note: the first declaration is here"}},
+      {"state lr : f32",
+       {"2:7: error: 'lr' is declared twice", "  1:13: note: the first declaration is here"}},
+      {"let m = 1\nstate m : f32",
+       {"3:7: error: 'm' is declared twice", "  2:5: note: the first declaration is here"}},
+  });
+}
+
+TEST(AssignmentErrors, All) {
+  expectMessages({
+      {"grad = param", {"2:1: error: expected a state or 'param' to assign to, found 'grad'"}},
+      {"lr = 3",
+       {"2:1: error: expected a state or 'param' to assign to, found the "
+        "hyperparameter 'lr'",
+        "  1:13: note: it is declared here"}},
+      {"let x = 1\nx = 2",
+       {"3:1: error: expected a state or 'param' to assign to, found the 'let' "
+        "'x'",
+        "  2:5: note: it is declared here"}},
+      {"u = grad",
+       {"2:1: error: unknown state 'u'", "  hint: declare it: 'state u : f32', or 'let u = ...'"}},
+      {"state moment : f32\nmomen = grad",
+       {"3:1: error: unknown state 'momen'", "  hint: did you mean 'moment'?"}},
+      {"state m : f32\nm = norm(grad)",
+       {"3:5: error: expected a tensor shaped like the parameter for 'm', found "
+        "one value of the whole parameter",
+        "  2:1: note: the state is declared here"}},
+      {"state m : f32\nm = 0",
+       {"3:5: error: expected a tensor shaped like the parameter for 'm', found "
+        "a scalar",
+        "  2:1: note: the state is declared here"}},
+      {"state m : f32[rows]\nm = norm(grad, over = rows)",
+       {"3:5: error: expected one value per row for 'm', found one value per "
+        "column",
+        "  2:1: note: the state is declared here"}},
+      {"state m : f32[]\nm = grad",
+       {"3:5: error: expected one value of the whole parameter for 'm', found a "
+        "tensor shaped like the parameter",
+        "  2:1: note: the state is declared here"}},
+      {"state m : f32\nm = grad > 0",
+       {"3:5: error: expected a tensor shaped like the parameter for 'm', found "
+        "a condition",
+        "  2:1: note: the state is declared here"}},
+      {"param = grad",
+       {"3:9: error: 'param' is read after it was assigned", "  2:1: note: the assignment is here",
+        "  hint: name the new value with 'let' before assigning it",
+        "3:1: error: 'param' is assigned twice", "  2:1: note: the first assignment is here",
+        "  hint: name what is between with 'let'"}},
+  });
+  EXPECT_THAT(check("optimizer A() {\n  param = 1\n}\n").messages(),
+              ElementsAre("2:11: error: expected a tensor shaped like the "
+                          "parameter for 'param', found a scalar"));
+  // A scalar fits a single value; both later reads see the new values.
+  EXPECT_THAT(messagesIn("state s : f32[]\ns = lr * step\ns = s + norm(grad)"), IsEmpty());
+}
+
+TEST(KindErrors, All) {
+  expectMessages({
+      {"let x = 1 + (lr > 2)",
+       {"2:14: error: expected a number, found a condition",
+        "  hint: choose numbers with 'select(condition, a, b)'"}},
+      {"let x = lr and lr > 1",
+       {"2:9: error: expected a condition, found a scalar", "  hint: compare it: 'x != 0'"}},
+      {"let x = not grad",
+       {"2:13: error: expected a condition, found a tensor shaped like the "
+        "parameter",
+        "  hint: compare it: 'x != 0'"}},
+      {"let x = select(lr, 1, 2)",
+       {"2:16: error: expected a condition, found a scalar", "  hint: compare it: 'x != 0'"}},
+      {"let x = sqrt(lr > 0)",
+       {"2:14: error: expected a number, found a condition",
+        "  hint: choose numbers with 'select(condition, a, b)'"}},
+      {"let x = sum(lr)", {"2:13: error: expected a tensor, found a scalar"}},
+      {"let x = max(lr)", {"2:13: error: expected a tensor, found a scalar"}},
+      {"let x = sum(norm(grad))",
+       {"2:13: error: expected a tensor of several values, found one value of "
+        "the whole parameter"}},
+      {"let x = sum(norm(grad, over = rows), over = rows)",
+       {"2:13: error: expected a tensor shaped like the parameter, found one "
+        "value per column"}},
+      {"let x = cast(lr, bf16)", {"2:14: error: expected a tensor, found a scalar"}},
+      {"let x = cast(grad, f64)", {"2:20: error: expected f32, bf16 or f16, found 'f64'"}},
+      {"let x = cast(grad, 3)", {"2:20: error: expected f32, bf16 or f16, found 3"}},
+      {"let x = momentum(lr, grad, 0.9)", {"2:18: error: expected a tensor, found a scalar"}},
+      {"let x = momentum(grad, grad, grad)",
+       {"2:30: error: expected a scalar, found a tensor shaped like the "
+        "parameter"}},
+      {"let x = decay(param, grad, 1)",
+       {"2:22: error: expected a scalar, found a tensor shaped like the "
+        "parameter"}},
+      {"let x = [(1, 2, 3)]", {"2:9: error: expected a value, found '['"}},
+      {"let x = abs([(1, 2, 3)])",
+       {"2:13: error: expected a value, found a list",
+        "  hint: a list stands after 'coefficients =' of 'orthogonalize'"}},
+  });
+}
+
+TEST(CallErrors, All) {
+  expectMessages({
+      {"let x = sqrt()", {"2:9: error: expected 1 argument of 'sqrt', found 0"}},
+      {"let x = min(grad)",
+       {"2:9: error: expected 2 arguments of 'min', found 1",
+        "  hint: the least of a tensor is '-max(-x)'"}},
+      {"let x = max(1, 2, 3)", {"2:9: error: expected 2 arguments of 'max', found 3"}},
+      {"let x = max(1, 2, over = rows)",
+       {"2:19: error: unknown argument 'over' of 'max'",
+        "  hint: 'max' takes its arguments by position"}},
+      {"let x = norm(grad, axis = rows)",
+       {"2:20: error: unknown argument 'axis' of 'norm'", "  hint: did you mean 'over'?"}},
+      {"let x = norm(grad, over = cols)",
+       {"2:27: error: expected 'columns' or 'rows', found 'cols'",
+        "  hint: did you mean 'columns'?"}},
+      {"let x = norm(grad, over = 1)", {"2:27: error: expected 'columns' or 'rows', found 1"}},
+      {"let x = norm(grad, over = rows, over = rows)",
+       {"2:33: error: argument 'over' is given twice", "  2:20: note: the first is here"}},
+      {"let x = orthogonalize(norm(grad))",
+       {"2:23: error: expected a tensor shaped like the parameter, found one "
+        "value of the whole parameter"}},
+      {"let x = orthogonalize(lr)",
+       {"2:23: error: expected a tensor shaped like the parameter, found a "
+        "scalar"}},
+      {"let x = orthogonalize(grad, stepss = 5)",
+       {"2:29: error: unknown argument 'stepss' of 'orthogonalize'",
+        "  hint: did you mean 'steps'?"}},
+      {"let x = orthogonalize(grad, algorithm = gram)",
+       {"2:29: error: 'algorithm' is not supported yet"}},
+      {"let x = orthogonalize(grad, steps = lr)",
+       {"2:37: error: expected a whole number of steps from 1 to 100, found "
+        "'lr'"}},
+      {"let x = orthogonalize(grad, steps = 2.5)",
+       {"2:37: error: expected a whole number of steps from 1 to 100, found "
+        "2.5"}},
+      {"let x = orthogonalize(grad, steps = 0)",
+       {"2:37: error: expected a whole number of steps from 1 to 100, found 0"}},
+      {"let x = orthogonalize(grad, steps = 101)",
+       {"2:37: error: expected a whole number of steps from 1 to 100, found "
+        "101"}},
+      {"let x = orthogonalize(grad, precision = f64)",
+       {"2:41: error: expected f32, bf16 or f16, found 'f64'"}},
+      {"let x = orthogonalize(grad, eps = 0)",
+       {"2:35: error: expected a constant above 0, found 0"}},
+      {"let x = orthogonalize(grad, eps = lr * 2)",
+       {"2:35: error: expected a constant above 0, found an expression"}},
+      {"let x = orthogonalize(grad, coefficients = quintc)",
+       {"2:44: error: expected a list or one of simple, quintic, polar_express, "
+        "cans or cubic5, found 'quintc'",
+        "  hint: did you mean 'quintic'?"}},
+      {"let x = orthogonalize(grad, coefficients = [])",
+       {"2:44: error: expected 1 to 100 coefficients, one per step, found 0"}},
+      {"let x = orthogonalize(grad, steps = 2, coefficients = [(1, 2, 3)])",
+       {"2:55: error: expected 2 coefficients, one per step, found 1",
+        "  2:29: note: the number of steps is given here"}},
+      {"let x = orthogonalize(grad, steps = 4, coefficients = quintic)",
+       {"2:37: error: expected the 5 steps of the coefficients 'quintic', found "
+        "4",
+        "  hint: give a list to use some of them"}},
+      {"let x = orthogonalize(grad, coefficients = polar_express, safety = 0.5)",
+       {"2:68: error: expected a constant of at least 1, found 0.5"}},
+      {"let x = orthogonalize(grad, safety = 1.01)",
+       {"2:29: error: expected 'safety' with 'coefficients = polar_express' "
+        "only"}},
+  });
+}
+
+TEST(RuleErrors, All) {
+  EXPECT_THAT(messagesIn("master : f32\nmaster : f32"),
+              ElementsAre("3:1: error: expected one 'master' in an optimizer, "
+                          "found another",
+                          "  2:1: note: the first is here"));
+  EXPECT_THAT(check("optimizer A(lr) {\n  let x = lr\n}\n").messages(),
+              ElementsAre("1:11: error: expected an assignment to 'param' in "
+                          "optimizer 'A', found none",
+                          "  hint: a step ends with 'param = ...'"));
+  EXPECT_THAT(check("optimizer A(lr, lr) {\n  param = lr * grad\n}\n").messages(),
+              ElementsAre("1:17: error: 'lr' is declared twice",
+                          "  1:13: note: the first declaration is here"));
+  EXPECT_THAT(check("optimizer A(missing_grad) {\n  param = missing_grad * grad\n}\n").messages(),
+              ElementsAre("1:13: error: expected another name for the hyperparameter: "
+                          "'missing_grad' is a setting of every route"));
+  EXPECT_THAT(check("// nothing\n").messages(),
+              ElementsAre("2:1: error: expected at least one optimizer, found "
+                          "none"));
+  EXPECT_THAT(check(rule(""), {.requireRoute = true}).messages(),
+              ElementsAre("5:1: error: expected a route, found none",
+                          "  hint: end the file with 'route { T(...) for rest }'"));
+}
+
+TEST(Warnings, All) {
+  EXPECT_THAT(check("optimizer A(lr, k = 1) {\n  state m : f32\n"
+                    "  let x = lr\n  param = grad + m\n}\n")
+                  .messages(),
+              ElementsAre("1:17: warning: hyperparameter 'k' is never used",
+                          "2:9: warning: state 'm' is never assigned",
+                          "3:7: warning: 'x' is never used"));
+  EXPECT_THAT(check("optimizer A() {\n  param = grad\n}\n"
+                    "optimizer B() {\n  param = grad\n}\n"
+                    "route {\n  A() for rest\n}\n")
+                  .messages(),
+              ElementsAre("4:11: warning: no route uses optimizer 'B'"));
+}
+
+std::vector<std::string> routeMessages(const std::string &claims) {
+  return check("optimizer Sgd(lr, mu = 0.5) {\n  param = mu * lr * grad\n}\n"
+               "route {\n" +
+               claims + "\n}\n")
+      .messages();
+}
+
+TEST(RouteErrors, All) {
+  const Case cases[] = {
+      {"Sdg(lr = 1) for rest",
+       {"5:1: error: unknown optimizer 'Sdg'", "  hint: did you mean 'Sgd'?"}},
+      {"Sgd() for rest",
+       {"5:1: error: expected a value for 'lr' of 'Sgd', found none",
+        "  1:15: note: it has no default", "  hint: write 'Sgd(lr = ...)'"}},
+      {"Sgd(lr = 1, mo = 2) for rest",
+       {"5:13: error: unknown hyperparameter 'mo' of 'Sgd'",
+        "  1:11: note: the optimizer is declared here", "  hint: did you mean 'mu'?"}},
+      {"Sgd(lr = 1, lr = 2) for rest",
+       {"5:13: error: 'lr' is given twice", "  5:5: note: the first is here"}},
+      {"Sgd(lr = skip) for rest", {"5:10: error: expected a number, found 'skip'"}},
+      {"Sgd(lr = 1, missing_grad = none) for rest",
+       {"5:28: error: expected error, skip or zero, found 'none'"}},
+      {"Sgd(lr = 1, missing_grad = 0) for rest",
+       {"5:28: error: expected error, skip or zero, found a number"}},
+      {"Sgd(lr = 1) for rest\nSgd(lr = 2) for rest",
+       {"6:17: error: 'rest' is claimed twice", "  5:17: note: the first claim is here"}},
+      {"Sgd(lr = 1) for \"\"", {"5:17: error: expected a pattern, found an empty one"}},
+      {"Sgd(lr = 1) for \"a[b\"",
+       {"5:17: error: expected ']' after '[' in a pattern",
+        "  hint: a '[' of the name itself is written '[[]'"}},
+      {"Sgd(lr = 1) for rest except \"a[]\"",
+       {"5:29: error: expected ']' after '[' in a pattern",
+        "  hint: a '[' of the name itself is written '[[]'"}},
+      {"Sgd(lr = 1) for \"a[]b][!]c]*\", \"[[]\"", {}},
+      {"", {"4:1: error: expected at least one claim in the route, found none"}},
+  };
+  for (const Case &c : cases)
+    EXPECT_EQ(routeMessages(c.body), c.messages) << c.body;
+  EXPECT_THAT(check("optimizer A() {\n  param = grad\n}\n"
+                    "route {\n  A() for matrix\n}\n"
+                    "route {\n  A() for rest\n}\n")
+                  .messages(),
+              ElementsAre("7:1: error: expected one route in a file, found "
+                          "another",
+                          "  4:1: note: the first is here"));
+}
+
+TEST(Route, ClaimsAreResolved) {
+  Result result = check("optimizer Sgd(lr, mu = 0.5) {\n"
+                        "  param = mu * lr * grad\n}\n"
+                        "route {\n"
+                        "  Sgd(lr = 1) for matrix \"a\" except \"b\"\n"
+                        "  Sgd(mu = -3, lr = 2, missing_grad = skip) for rest\n"
+                        "}\n");
+  EXPECT_THAT(result.messages(), IsEmpty());
+  const auto &claims = result.file->route()->claims;
+  EXPECT_EQ(claims[0].rule, result.file->rules[0].get());
+  EXPECT_THAT(claims[0].values, ElementsAre(1, 0.5));
+  EXPECT_THAT(claims[1].values, ElementsAre(2, -3));
+  EXPECT_EQ(claims[0].missingGrad, MissingGrad::Error);
+  EXPECT_EQ(claims[1].missingGrad, MissingGrad::Skip);
+  EXPECT_TRUE(claims[0].isMatrix);
+  EXPECT_EQ(claims[0].globs[0].value, "a");
+  EXPECT_EQ(claims[0].except[0].value, "b");
+  EXPECT_TRUE(claims[1].isRest);
+}
+
+} // namespace
