@@ -42,11 +42,8 @@ KernelCache::get(const std::string &key, std::string name, Location loc,
   LLVM::LLVMFuncOp &kernel = kernels[key];
   if (kernel)
     return kernel;
-  std::string unique = name;
-  for (int64_t copy = 1; module.lookupSymbol(unique); ++copy)
-    unique = name + "_" + std::to_string(copy);
   KernelBuilder builder(module.getContext(), loc);
-  kernel = beginKernel(module, unique, builder);
+  kernel = beginKernel(module, uniqueName(module, std::move(name)), builder);
   if (failed(emit(builder, kernel)))
     return failure();
   return kernel;

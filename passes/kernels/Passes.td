@@ -9,8 +9,9 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Every stage and scalar stage becomes a function of the kernel ABI (runtime/include/stepc/kernel_abi.h),
     one per distinct computation; products and reductions get theirs from passes/kernels/products.
-    The step becomes straight-line calls of the runtime. The tables, exchanges and launches of the plan
-    are written on it; groups and segments stay as symbols.
+    What a group does on one side of an exchange becomes a phase, a function of straight-line calls of the
+    runtime; the step calls the phases one after another, each with its row of numbers. The tables, exchanges
+    and launches of the plan are written on it; groups and segments stay as symbols.
 
     Before:
     ```mlir
@@ -28,11 +29,17 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
       scf.for %item = %first to %last step %c1 { ... vector<16xf32> ... }
       llvm.return
     }
-    llvm.func @stepc_program_step(%context: !llvm.ptr)
-        attributes {stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ], ...} {
-      llvm.call @stepc_rt_launch_group(%context, ...)
+    llvm.func internal @Sgd_phase_elementwise(%context: !llvm.ptr, %numbers: !llvm.ptr) attributes {no_inline} {
+      ...
       llvm.call @stepc_rt_launch_chunks(%context, ...)
       llvm.return
+    }
+    // Two rows: phase 0 with three numbers, phase 1 with four.
+    llvm.mlir.global internal constant @stepc_program_numbers(dense<[2, 0, 3, 0, 0, 0, 1, 4, 0, 0, 0, 0]> ...)
+    llvm.mlir.global internal constant @stepc_program_phases() ... // @Sgd_phase_scalars, @Sgd_phase_elementwise
+    llvm.func @stepc_program_step(%context: !llvm.ptr)
+        attributes {stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ], ...} {
+      ... // for each row: call the phase; return where stepc_rt_failed(%context)
     }
     ```
   }];

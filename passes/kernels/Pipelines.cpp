@@ -38,8 +38,7 @@ void buildKernelsPipeline(OpPassManager &manager, const KernelOptions &options) 
 void buildLlvmPipeline(OpPassManager &manager) {
   // First, so that the conversions below meet no rule of the optim dialect.
   manager.addPass(createEmbedPlan());
-  // Vectors of several axes (products' tiles) become loops and one-dimensional ones, then LLVM's.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertVectorToSCFPass());
+  // Loops become branches; vectors of several axes become arrays of LLVM's.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());
   manager.addPass(createConvertVectorToLLVMPass());
   // One pass per dialect that is left; their order is free.
@@ -47,8 +46,7 @@ void buildLlvmPipeline(OpPassManager &manager) {
   manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createUBToLLVMConversionPass());
-  // The passes above leave casts between their types, which are equal here.
-  manager.addPass(createReconcileUnrealizedCastsPass());
+  // The passes above leave casts between their types, back and forth, which fold; so does what repeats.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   // Nothing else can be translated.

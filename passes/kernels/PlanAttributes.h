@@ -17,7 +17,10 @@ namespace stepc::kernels {
 
 /// The symbol of the step function from level 5 on (runtime/include/stepc/kernel_abi.h).
 inline constexpr llvm::StringLiteral kStepFunction = "stepc_program_step";
+/// What the step reads: how many rows, then per row a phase, how many numbers it has, and these.
 inline constexpr llvm::StringLiteral kNumbers = "stepc_program_numbers";
+/// The functions of the distinct phases.
+inline constexpr llvm::StringLiteral kPhases = "stepc_program_phases";
 
 /// Writes the tables, exchanges and launches of `plan` on the step function.
 void attachProgram(mlir::Operation *step, const plan::Plan &plan);

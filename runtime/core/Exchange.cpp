@@ -155,7 +155,8 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
 extern "C" {
 
 void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t count,
-                             const int64_t *tables, void *const *sends, void *const *receives) try {
+                             const int64_t *tables, const int64_t *sends,
+                             const int64_t *receives) try {
   stepc_instance &instance = instanceOf(context);
   if (instance.failure)
     return;
@@ -177,11 +178,11 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
                                                  " was started with other tables than planned");
   exchange.started = true;
   ++instance.executed.exchanges;
+  char *arena = static_cast<char *>(instance.arena.data());
   for (size_t i = 0; i < exchange.messages.size(); ++i) {
     stepc_message &message = exchange.messages[i];
-    void *const *operands = message.is_send ? sends : receives;
-    message.buffer =
-        static_cast<char *>(operands[exchange.places[i].operand]) + exchange.places[i].offset;
+    const int64_t *operands = message.is_send ? sends : receives;
+    message.buffer = arena + operands[exchange.places[i].operand] + exchange.places[i].offset;
   }
   if (!exchange.messages.empty()) {
     // Before the start: one that fails half-way may leave messages behind.
@@ -197,8 +198,8 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
   }
   // Last, so that it runs while the messages travel.
   for (const PreparedExchange::OwnPart &own : exchange.own) {
-    OwnCopy copy{static_cast<const char *>(sends[own.operand]) + own.from,
-                 static_cast<char *>(receives[own.operand]) + own.to, own.bytes};
+    OwnCopy copy{arena + sends[own.operand] + own.from, arena + receives[own.operand] + own.to,
+                 own.bytes};
     instance.parallel.run(OwnCopy::run, &copy, (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece,
                           1);
   }

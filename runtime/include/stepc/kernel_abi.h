@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 1
+#define STEPC_KERNEL_ABI_VERSION 2
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -66,10 +66,11 @@ void stepc_rt_launch_blocks(stepc_context *, stepc_kernel, void *const *argument
  * Layout::Shard on one side that side is the bound shards of `state`. */
 void stepc_rt_copy(stepc_context *, int64_t table, void *from, void *to, int64_t state);
 
-/* Begins exchange `order` with `count` Message tables; sends[i], receives[i] are their buffers. Own
- * parts are copied. A second start with the same order in one step is an error. */
+/* Begins exchange `order` with `count` Message tables; sends[i], receives[i] are the offsets of
+ * their buffers in the workspace, in bytes. Own parts are copied. A second start with the same
+ * order in one step is an error. */
 void stepc_rt_exchange_start(stepc_context *, int64_t order, int64_t count, const int64_t *tables,
-                             void *const *sends, void *const *receives);
+                             const int64_t *sends, const int64_t *receives);
 void stepc_rt_exchange_wait(stepc_context *, int64_t order);
 /* 1 when an earlier call of this step failed (the program then returns at once; the calls
  * above do nothing from then on). */

@@ -9,9 +9,9 @@
 
 // KERNELS: stepc.level = "kernels"
 // KERNELS: comm.segment
-// KERNELS: llvm.func @stepc_program_step
 // KERNELS: llvm.func internal @Muon_in_f32_bf16
 // KERNELS: llvm.func internal @Muon_out_f32_bf16
+// KERNELS: llvm.func @stepc_program_step
 
 // LLVM: stepc.level = "llvm"
 // LLVM-NOT: scf.

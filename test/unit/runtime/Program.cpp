@@ -262,9 +262,9 @@ void stepc_program_step(stepc_context *context) {
   void *packing[] = {chunks(base + kPack), gradients, send};
   stepc_rt_launch_chunks(context, pack, packing, base + kPack);
   int64_t gather = base + kGather, scatter = base + kScatter;
-  stepc_rt_exchange_start(context, 0, 1, &gather, &send, &receive);
+  stepc_rt_exchange_start(context, 0, 1, &gather, &offsets.send, &offsets.receive);
   if (fault == "twice")
-    stepc_rt_exchange_start(context, 0, 1, &gather, &send, &receive);
+    stepc_rt_exchange_start(context, 0, 1, &gather, &offsets.send, &offsets.receive);
   stepc_rt_exchange_wait(context, 0);
   if (stepc_rt_failed(context))
     return;
@@ -273,7 +273,7 @@ void stepc_program_step(stepc_context *context) {
   stepc_rt_copy(context, base + kFetch, blocks, backSend, -1);
   if (fault == "other-table")
     scatter = gather;
-  stepc_rt_exchange_start(context, 1, 1, &scatter, &backSend, &backReceive);
+  stepc_rt_exchange_start(context, 1, 1, &scatter, &offsets.backSend, &offsets.backReceive);
   void *scaling[] = {const_cast<void *>(stepc_rt_group_parameters(context, kDoubleGroup)), records,
                      arena};
   stepc_rt_launch_group(context, scales, scaling, kDoubleGroup);
