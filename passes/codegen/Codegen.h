@@ -9,6 +9,7 @@
 #define STEPC_PASSES_CODEGEN_CODEGEN_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/codegen/Sanitizer.h"
 #include "runtime/plan/Plan.h"
 
 #include "llvm/Support/Error.h"
@@ -19,9 +20,7 @@
 namespace stepc::codegen {
 
 struct CodegenOptions {
-  /// Instruments the generated functions with AddressSanitizer. The program that loads
-  /// the library must be built with it, too.
-  bool sanitizeAddress = false;
+  Sanitizer sanitizer = Sanitizer::None;
   /// Text of the optimized LLVM IR or assembly instead of object code; for people.
   enum class Output { Object, Assembly, LlvmIr } output = Output::Object;
 };
@@ -32,15 +31,15 @@ mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module,
                                               const CodegenOptions &options = {});
 
 /// The runtime archive that libraries are linked with: in $STEPC_RUNTIME_DIR, or in
-/// ../lib beside the folder of `executable`. The sanitized one for instrumented code.
+/// ../lib beside the folder of `executable`. The instrumented one for instrumented code.
 llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable,
-                                               bool sanitizeAddress = false);
+                                               Sanitizer sanitizer = Sanitizer::None);
 
 /// Links object code and the runtime into a shared library that exports `stepc_library_table`
 /// and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the PATH) with lld.
 llvm::Error linkLibrary(llvm::ArrayRef<char> object, llvm::StringRef name,
                         llvm::StringRef runtimeArchive, llvm::StringRef path,
-                        bool sanitizeAddress = false);
+                        Sanitizer sanitizer = Sanitizer::None);
 
 /// The C header of a library: its entry, and constants for parameters, routes and hyperparameters.
 std::string makeHeader(const plan::Plan &plan);

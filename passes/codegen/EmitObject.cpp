@@ -15,6 +15,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
+#include "llvm/Transforms/Instrumentation/ThreadSanitizer.h"
 
 using namespace mlir;
 
@@ -37,7 +38,7 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &er
                                   llvm::CodeGenOptLevel::Default));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool sanitizeAddress) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, Sanitizer sanitizer) {
   llvm::PipelineTuningOptions tuning;
   // Kernels are vectorized already; what is scalar is so on purpose.
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
@@ -46,11 +47,15 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, bool sanitizeA
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
-  if (sanitizeAddress)
-    builder.registerOptimizerLastEPCallback(
-        [](llvm::ModulePassManager &manager, llvm::OptimizationLevel, llvm::ThinOrFullLTOPhase) {
-          manager.addPass(llvm::AddressSanitizerPass({}));
-        });
+  if (sanitizer != Sanitizer::None)
+    builder.registerOptimizerLastEPCallback([sanitizer](llvm::ModulePassManager &manager,
+                                                        llvm::OptimizationLevel,
+                                                        llvm::ThinOrFullLTOPhase) {
+      if (sanitizer == Sanitizer::Address)
+        return manager.addPass(llvm::AddressSanitizerPass({}));
+      manager.addPass(llvm::ModuleThreadSanitizerPass());
+      manager.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::ThreadSanitizerPass()));
+    });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
   builder.registerFunctionAnalyses(functions);
@@ -91,10 +96,11 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
     function.addFnAttr("target-features", machine->getTargetFeatureString());
     function.addFnAttr(llvm::Attribute::NoUnwind);
     // Only functions with the attribute are instrumented.
-    if (options.sanitizeAddress)
-      function.addFnAttr(llvm::Attribute::SanitizeAddress);
+    if (options.sanitizer != Sanitizer::None)
+      function.addFnAttr(options.sanitizer == Sanitizer::Address ? llvm::Attribute::SanitizeAddress
+                                                                 : llvm::Attribute::SanitizeThread);
   }
-  optimize(*code, *machine, options.sanitizeAddress);
+  optimize(*code, *machine, options.sanitizer);
 
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream os(bytes);

@@ -1,6 +1,7 @@
 //===- Link.cpp - Object code and runtime to a shared library --------------===//
 
 #include "passes/codegen/Codegen.h"
+#include "passes/codegen/TemporaryFolder.h"
 #include "passes/kernels/EmbedPlan.h"
 
 #include "llvm/ADT/ScopeExit.h"
@@ -30,24 +31,6 @@ Error writeFile(StringRef path, StringRef text) {
   return Error::success();
 }
 
-/// A folder that is gone, with its files, when the link is over, whatever became of it.
-class TemporaryFolder {
-public:
-  Error create() {
-    if (std::error_code code = sys::fs::createUniqueDirectory("stepc-link", path))
-      return failure("expected to make a temporary folder, " + code.message());
-    return Error::success();
-  }
-  ~TemporaryFolder() {
-    if (!path.empty())
-      sys::fs::remove_directories(path);
-  }
-  std::string file(StringRef name) const { return (path + "/" + name).str(); }
-
-private:
-  SmallString<128> path;
-};
-
 Expected<std::string> findLinker() {
   if (std::optional<std::string> given = sys::Process::GetEnv("STEPC_LINKER"))
     return *given;
@@ -61,8 +44,10 @@ Expected<std::string> findLinker() {
 
 } // namespace
 
-Expected<std::string> findRuntimeArchive(StringRef executable, bool sanitizeAddress) {
-  StringRef name = sanitizeAddress ? "libstepc_runtime_asan.a" : "libstepc_runtime.a";
+Expected<std::string> findRuntimeArchive(StringRef executable, Sanitizer sanitizer) {
+  StringRef name = sanitizer == Sanitizer::Address  ? "libstepc_runtime_asan.a"
+                   : sanitizer == Sanitizer::Thread ? "libstepc_runtime_tsan.a"
+                                                    : "libstepc_runtime.a";
   SmallString<128> path;
   if (std::optional<std::string> given = sys::Process::GetEnv("STEPC_RUNTIME_DIR")) {
     path = *given;
@@ -78,7 +63,7 @@ Expected<std::string> findRuntimeArchive(StringRef executable, bool sanitizeAddr
 }
 
 Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchive, StringRef path,
-                  bool sanitizeAddress) {
+                  Sanitizer sanitizer) {
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();
@@ -111,7 +96,7 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
       // The same inputs give the same bytes.
       "-Wl,--build-id=none", "-Wl,--strip-debug"};
   // The program that loads an instrumented library brings the sanitizer.
-  if (!sanitizeAddress)
+  if (sanitizer == Sanitizer::None)
     arguments.push_back("-Wl,-z,defs");
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
   std::string problem;

@@ -40,20 +40,19 @@ int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, Ou
     return kInputError;
   progress.stage("generating code");
   codegen::CodegenOptions codegen;
-  codegen.sanitizeAddress = options.sanitizeAddress;
+  codegen.sanitizer = options.sanitizer;
   llvm::FailureOr<std::vector<char>> object = codegen::emitObject(module, codegen);
   if (failed(object))
     return kInternalError;
   progress.stage("linking");
   llvm::Expected<std::string> archive = codegen::findRuntimeArchive(
-      llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizeAddress);
+      llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizer);
   if (!archive)
     return fail(archive.takeError());
   std::string library = files.add("lib" + name + ".so"), header = files.add(name + ".h");
   if (library.empty() || header.empty())
     return kInternalError;
-  if (llvm::Error error =
-          codegen::linkLibrary(*object, name, *archive, library, options.sanitizeAddress))
+  if (llvm::Error error = codegen::linkLibrary(*object, name, *archive, library, options.sanitizer))
     return fail(std::move(error));
   if (llvm::Error error = codegen::writeHeader(*plan, header))
     return fail(std::move(error));

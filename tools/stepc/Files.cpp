@@ -15,26 +15,6 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 using llvm::StringRef;
 
-TemporaryFolder::~TemporaryFolder() {
-  if (!path.empty())
-    fs::remove_directories(path);
-}
-
-bool TemporaryFolder::create(Report &report) {
-  if (std::error_code code = fs::createUniqueDirectory("stepc", path)) {
-    path.clear();
-    report.error("cannot make a temporary folder: " + code.message());
-    return false;
-  }
-  return true;
-}
-
-std::string TemporaryFolder::file(StringRef name) const {
-  llvm::SmallString<128> result = path;
-  path::append(result, name);
-  return result.str().str();
-}
-
 /// Signals end in here after LLVM has removed the files: the hidden folder is empty then. One
 /// command writes one set of files, so one name is enough.
 static char hiddenFolder[4096];

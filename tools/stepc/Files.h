@@ -8,20 +8,6 @@
 
 namespace stepc::driver {
 
-/// A folder in the system's place for temporary files, gone with the object.
-class TemporaryFolder {
-public:
-  TemporaryFolder() = default;
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  ~TemporaryFolder();
-  /// False after an error.
-  bool create(Report &report);
-  std::string file(llvm::StringRef name) const;
-
-private:
-  llvm::SmallString<128> path;
-};
-
 /// Files that replace their targets together: written under their own names in a hidden folder
 /// beside them (a linker writes a file's name into it), moved by `commit`, removed by the
 /// destructor if that never happens or fails, and by signals that end the program.

@@ -115,9 +115,13 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->check(checkNumerics)
       ->type_name("N");
   app.add_option_function<std::string>(
-         "--sanitize", [&options](const std::string &) { options.sanitizeAddress = true; },
-         "address: instrument the generated code with AddressSanitizer")
-      ->check([](const std::string &text) { return checkOneOf(text, {"address"}); })
+         "--sanitize",
+         [&options](const std::string &text) {
+           options.sanitizer = text == "thread" ? stepc::codegen::Sanitizer::Thread
+                                                : stepc::codegen::Sanitizer::Address;
+         },
+         "address or thread: instrument the generated code with that sanitizer")
+      ->check([](const std::string &text) { return checkOneOf(text, {"address", "thread"}); })
       ->type_name("S");
   app.add_flag("--print-ir-after-all", options.printIrAfterAll,
                "Print the IR after every pass on standard error")

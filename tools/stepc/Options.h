@@ -6,6 +6,8 @@
 #ifndef STEPC_TOOLS_STEPC_OPTIONS_H
 #define STEPC_TOOLS_STEPC_OPTIONS_H
 
+#include "passes/codegen/Sanitizer.h"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -30,7 +32,7 @@ struct CompileOptions {
   std::vector<std::string> strategies;
   int64_t workspaceLimit = 0; ///< 0: none.
   int64_t waves = 0;          ///< 0: as many as the workspace asks for.
-  bool sanitizeAddress = false;
+  codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
   bool printIrAfterAll = false;
   bool timing = false;
 };

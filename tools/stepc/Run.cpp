@@ -1,6 +1,7 @@
 //===- Run.cpp - stepc run -------------------------------------------------===//
 
 #include "tools/stepc/Run.h"
+#include "passes/codegen/TemporaryFolder.h"
 
 #include "frontends/manifest/Names.h"
 #include "passes/decide/Passes.h"
@@ -208,9 +209,11 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
   }
   if (int code = lowerTo(*module, Level::Llvm, command, input.report))
     return code;
-  TemporaryFolder folder;
-  if (!folder.create(input.report))
+  codegen::TemporaryFolder folder;
+  if (llvm::Error error = folder.create()) {
+    input.report.error(llvm::toString(std::move(error)));
     return kInternalError;
+  }
   OutputFiles files(input.report, folder.file("library"));
   if (int code = makeLibrary(*module, command, files, input.report))
     return code;
@@ -231,10 +234,9 @@ int driver::runRun(const RunCommand &command) {
                  command.input + "'");
   if (command.manifest.empty())
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
-  if (command.sanitizeAddress)
+  if (command.sanitizer != codegen::Sanitizer::None)
     return usage("expected --sanitize with compile only: the program that loads an instrumented "
-                 "library must "
-                 "be built with AddressSanitizer");
+                 "library must be built with that sanitizer");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
 

@@ -97,7 +97,7 @@ public:
             request.restart == Restart::Llvm))
       return std::move(result);
     codegen::CodegenOptions options;
-    options.sanitizeAddress = request.sanitizeAddress;
+    options.sanitizer = request.sanitizer;
     FailureOr<std::vector<char>> object = codegen::emitObject(*module, options);
     FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);
     if (failed(object) || failed(plan))
@@ -151,7 +151,7 @@ Compiled link(const CompileRequest &request) {
     return result;
   };
   llvm::Expected<std::string> archive =
-      codegen::findRuntimeArchive(STEPC_TEST_BIN "/test", request.sanitizeAddress);
+      codegen::findRuntimeArchive(STEPC_TEST_BIN "/test", request.sanitizer);
   if (!archive)
     return fail(llvm::toString(archive.takeError()));
   llvm::SmallString<128> path;
@@ -159,7 +159,7 @@ Compiled link(const CompileRequest &request) {
       llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path, false);
   result.path = std::string(path);
   if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive,
-                                               result.path, request.sanitizeAddress))
+                                               result.path, request.sanitizer))
     return fail(llvm::toString(std::move(error)));
   return result;
 }

@@ -2,6 +2,7 @@
 #ifndef STEPC_TEST_UNIT_CODEGEN_COMPILE_H
 #define STEPC_TEST_UNIT_CODEGEN_COMPILE_H
 
+#include "passes/codegen/Sanitizer.h"
 #include "stepc/stepc.h"
 
 #include <functional>
@@ -17,7 +18,7 @@ struct CompileRequest {
   std::string text;
   std::string target = "";
   Restart restart = Restart::None;
-  bool sanitizeAddress = false;
+  codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
 };
 
 /// What came out; `library` is null and `error` set when something failed.

@@ -141,7 +141,7 @@ TEST(Output, RefusalsSayWhy) {
 
 TEST(Output, InstrumentedCodeCatchesAPlantedFault) {
   CompileRequest request{input("adamw.mlir")};
-  request.sanitizeAddress = true;
+  request.sanitizer = codegen::Sanitizer::Address;
   Compiled compiled = link(request);
   ASSERT_EQ(compiled.error, "");
   Ran sound = run({STEPC_TEST_ASAN_TRAINER, compiled.path, compiled.entry});

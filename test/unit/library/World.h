@@ -27,7 +27,7 @@ struct Buffer {
       : bytes(bytes), data(bytes > 0 ? new char[bytes]() : nullptr) {}
   void *get() const { return data.get(); }
   int64_t bytes;
-  std::unique_ptr<char[]> data;
+  std::shared_ptr<char[]> data; ///< shared only where a test plants a race
 };
 
 /// One rank's instance and what it borrows.
