@@ -207,17 +207,17 @@ static double forward_backward(int step, int example_part, int part) {
 
 /* ------------------------------------------------------------------ the shards */
 
-/* S(0) cuts rows as torch.chunk does: ceil(rows / ranks) each, the last ranks' may be fewer. */
-static void make_parameter(Parameter *p) {
-  int64_t piece = (p->rows + ranks - 1) / ranks, elements = p->rows * p->cols;
+/* Which part of the whole is whose: the library knows, and all ranks tell each other. */
+static void make_parameter(const stepc_library *library, stepc_instance *optimizer, Parameter *p) {
+  int64_t elements = p->rows * p->cols, runs = 0;
+  stepc_run mine = {0};
+  if (library->shard_runs(optimizer, p->index, -1, &mine, 1, &runs) || runs > 1)
+    fail("shard_runs", runs > 1 ? "expected rows in one piece" : library->last_error(optimizer));
   p->counts = allocate(ranks, sizeof *p->counts);
   p->offsets = allocate(ranks, sizeof *p->offsets);
-  for (int r = 0; r < ranks; ++r) {
-    int64_t first = r * piece < p->rows ? r * piece : p->rows;
-    int64_t last = first + piece < p->rows ? first + piece : p->rows;
-    p->offsets[r] = (int)(first * p->cols);
-    p->counts[r] = (int)((last - first) * p->cols);
-  }
+  int count = runs ? (int)mine.length : 0, offset = runs ? (int)mine.global : 0;
+  MPI_Allgather(&count, 1, MPI_INT, p->counts, 1, MPI_INT, MPI_COMM_WORLD);
+  MPI_Allgather(&offset, 1, MPI_INT, p->offsets, 1, MPI_INT, MPI_COMM_WORLD);
   p->weight = allocate(elements, sizeof *p->weight);
   for (int k = 0; k < PARTS / ranks; ++k)
     p->gradient[k] = allocate(elements, sizeof *p->gradient[k]);
@@ -266,7 +266,6 @@ static void bind_shards(const stepc_library *library, stepc_instance *optimizer,
   int64_t bytes = (int64_t)p->counts[rank] * (int64_t)sizeof(float);
   if (info.global_shape[0] != p->rows || (info.axes > 1 && info.global_shape[1] != p->cols))
     fail(info.name, "expected the shape that the library was compiled for");
-  /* The library checks the bytes, and so that both cut the rows alike. */
   if (library->bind_parameter(optimizer, p->index, bytes ? p->weight + p->offsets[rank] : NULL,
                               bytes) ||
       library->bind_gradient(optimizer, p->index, bytes ? p->sum : NULL, bytes))
@@ -323,7 +322,7 @@ int main(int argc, char **argv) {
 
   int64_t taken[c_trainer_parameters] = {0};
   for (int p = 0; p < PARAMETERS; ++p) {
-    make_parameter(&parameters[p]);
+    make_parameter(library, optimizer, &parameters[p]);
     bind_shards(library, optimizer, &parameters[p]);
   }
   if (library->bind_steps(optimizer, taken))

@@ -160,6 +160,8 @@ int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, dou
 int32_t step(stepc_instance *);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
+int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
+                  int64_t capacity, int64_t *count);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 

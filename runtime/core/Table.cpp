@@ -161,6 +161,7 @@ stepc_library makeTable() {
   table.counters = counters;
   table.in_process_world = inProcessWorldTable;
   table.abort = Guard<abortInstance>::call;
+  table.shard_runs = Guard<shardRuns>::call;
   return table;
 }
 

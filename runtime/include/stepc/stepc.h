@@ -79,6 +79,12 @@ typedef struct stepc_state_info {
   const char *placements;
 } stepc_state_info;
 
+/* `length` elements, from number `global` of the whole tensor on (row-major), stand at number
+ * `local` of the shard and after. */
+typedef struct stepc_run {
+  int64_t global, local, length;
+} stepc_run;
+
 /* What this rank did in the last step, and what the plan says it does in every step. */
 typedef struct stepc_counters {
   int64_t launches, chunks, exchanges, messages_sent, messages_received, bytes_sent, bytes_received;
@@ -155,6 +161,12 @@ typedef struct stepc_library {
   /* Aborts the transport, so that peers that wait for this rank fail at once with `reason`, and
    * poisons the instance. */
   int32_t (*abort)(stepc_instance *, const char *reason);
+
+  /* Which elements this rank's shard holds: of the parameter and its gradient (state -1) or of a
+   * state. Writes the first `capacity` runs, in the shard's order and each as long as it can be, and
+   * in `count` how many there are; 0 for an empty shard, and outside the parameter's mesh. */
+  int32_t (*shard_runs)(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
+                        int64_t capacity, int64_t *count);
 } stepc_library;
 
 const stepc_library *stepc_library_table(void);

@@ -177,5 +177,102 @@ TEST(CompiledLibrary, SeveralStepInOneProcessAtOnce) {
   }
 }
 
+std::vector<stepc_run> runsOf(Rank &self, int64_t parameter, int32_t state) {
+  int64_t count = 0;
+  EXPECT_EQ(self.library->shard_runs(self.instance, parameter, state, nullptr, 0, &count), 0);
+  std::vector<stepc_run> runs(count);
+  EXPECT_EQ(self.library->shard_runs(self.instance, parameter, state, runs.data(), count, &count),
+            0);
+  return runs;
+}
+
+int64_t product(const int64_t *shape, int32_t axes) {
+  int64_t elements = 1;
+  for (int32_t axis = 0; axis < axes; ++axis)
+    elements *= shape[axis];
+  return elements;
+}
+
+// Whatever the placements: a shard's elements come once each, and all ranks together hold every
+// element of the tensor equally often.
+TEST(ShardRuns, CoverEveryShardAndTheTensor) {
+  for (const char *name :
+       {"two_ranks", "four_ranks", "uneven", "hsdp", "experts", "three_axes", "empty_shards"}) {
+    SCOPED_TRACE(name);
+    std::mutex mutex;
+    std::map<std::pair<int64_t, int32_t>, std::vector<int>> held;
+    runWorld({compiled(kMuon, inputFile(name))}, {}, [&](Rank &self, int rank) {
+      for (int64_t p = 0; p < self.library->parameter_count(); ++p) {
+        stepc_parameter_info info;
+        ASSERT_EQ(self.library->parameter_info(self.instance, p, &info), 0);
+        for (int32_t s = -1; s < info.states; ++s) {
+          stepc_state_info state;
+          if (s >= 0)
+            ASSERT_EQ(self.library->state_info(self.instance, p, s, &state), 0);
+          int32_t axes = s < 0 ? info.axes : state.axes;
+          const int64_t *global = s < 0 ? info.global_shape : state.global_shape;
+          const int64_t *local = s < 0 ? info.local_shape : state.local_shape;
+          std::vector<stepc_run> runs = runsOf(self, p, s);
+          std::lock_guard<std::mutex> lock(mutex);
+          std::vector<int> &count = held[{p, s}];
+          count.resize(product(global, axes));
+          int64_t next = 0, end = -1;
+          for (const stepc_run &run : runs) {
+            EXPECT_EQ(run.local, next) << info.name;
+            EXPECT_NE(run.global, end) << info.name << ": two runs that are one";
+            next += run.length;
+            end = run.global + run.length;
+            ASSERT_LE(end, int64_t(count.size())) << info.name;
+            for (int64_t i = run.global; i < end; ++i)
+              ++count[i];
+          }
+          EXPECT_EQ(next, info.member ? product(local, axes) : 0) << info.name << " rank " << rank;
+        }
+      }
+    });
+    EXPECT_FALSE(held.empty());
+    for (const auto &[key, count] : held) {
+      EXPECT_GT(count.front(), 0);
+      EXPECT_EQ(count, std::vector<int>(count.size(), count.front())) << "parameter " << key.first;
+    }
+  }
+}
+
+// Columns of a 5 x 7 matrix over three ranks are 3, 3 and 1, a run for each row.
+TEST(ShardRuns, CutColumnsRowByRow) {
+  runWorld({compiled(kMuon, inputFile("uneven"))}, {}, [](Rank &self, int rank) {
+    const int64_t first[] = {0, 3, 6}, length[] = {3, 3, 1};
+    std::vector<stepc_run> runs = runsOf(self, 1, -1);
+    ASSERT_EQ(runs.size(), 5u);
+    for (int64_t row = 0; row < 5; ++row) {
+      EXPECT_EQ(runs[row].global, 7 * row + first[rank]);
+      EXPECT_EQ(runs[row].local, length[rank] * row);
+      EXPECT_EQ(runs[row].length, length[rank]);
+    }
+    // With less room the first ones, and the number of all.
+    stepc_run two[2];
+    int64_t count = 0;
+    ASSERT_EQ(self.library->shard_runs(self.instance, 1, 0, two, 2, &count), 0);
+    EXPECT_EQ(count, 5);
+    EXPECT_EQ(two[1].global, runs[1].global);
+  });
+}
+
+TEST(ShardRuns, RefuseWhatDoesNotExist) {
+  runWorld({muon()}, {}, [](Rank &self, int) {
+    int64_t count = 0;
+    auto refused = [&](int64_t parameter, int32_t state, int64_t capacity, const char *text) {
+      EXPECT_EQ(
+          self.library->shard_runs(self.instance, parameter, state, nullptr, capacity, &count),
+          STEPC_ERROR_ARGUMENT);
+      EXPECT_THAT(self.error(), HasSubstr(text));
+    };
+    refused(2, -1, 0, "expected a parameter from 0 to 1, found 2");
+    refused(0, 1, 0, "expected -1 or one of the 1 states of 'w1', found 1");
+    refused(0, -1, 4, "expected a count, and runs for a capacity");
+    EXPECT_EQ(self.library->shard_runs(nullptr, 0, -1, nullptr, 0, &count), STEPC_ERROR_ARGUMENT);
+  });
+}
+
 } // namespace
 } // namespace stepc::test

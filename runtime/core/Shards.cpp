@@ -1,0 +1,67 @@
+//===- Shards.cpp - Which elements a rank's shard holds ---------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/core/Text.h"
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+
+namespace stepc::runtime {
+
+int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t state, stepc_run *runs,
+                  int64_t capacity, int64_t *count) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  const plan::Plan &plan = lib.plan;
+  if (!count || capacity < 0 || (capacity && !runs))
+    return self->refuse(STEPC_ERROR_ARGUMENT,
+                        "shard_runs: expected a count, and runs for a capacity");
+  if (parameter < 0 || parameter >= int64_t(plan.parameters.size()))
+    return self->refuse(STEPC_ERROR_ARGUMENT,
+                        format("shard_runs: expected a parameter from 0 to %zu, found %lld",
+                               plan.parameters.size() - 1, (long long)parameter));
+  int64_t index = lib.parameter(parameter).group;
+  const plan::Group &group = plan.groups[index];
+  const auto &states = lib.groups[index].states;
+  if (state < -1 || state >= int32_t(states.size()))
+    return self->refuse(STEPC_ERROR_ARGUMENT,
+                        format("shard_runs: expected -1 or one of the %zu states of '%s', found %d",
+                               states.size(), lib.parameter(parameter).name.c_str(), state));
+  *count = 0;
+  const plan::Mesh &mesh = plan.meshes[group.mesh];
+  auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[self->rank]);
+  if (found == mesh.ranks.end())
+    return STEPC_OK;
+  plan::ValueKind kind = state < 0 ? plan::ValueKind::Full : states[state].value;
+  geometry::View view = geometry::view(group, kind);
+  stepc_run last{0, 0, 0};
+  auto flush = [&] {
+    if (!last.length)
+      return;
+    if (*count < capacity)
+      runs[*count] = last;
+    ++*count;
+  };
+  std::vector<stepc_run> rows;
+  for (const geometry::Rect &rect :
+       geometry::rectangles(group, mesh, found - mesh.ranks.begin(), kind))
+    for (int64_t row = 0; row < rect.rows; ++row)
+      rows.push_back({((rect.block * view.rows) + rect.row + row) * view.cols + rect.col,
+                      rect.offset + row * rect.stride, rect.cols});
+  // Rectangles of a block lie side by side; the shard is read from its first element on.
+  std::sort(rows.begin(), rows.end(),
+            [](const stepc_run &a, const stepc_run &b) { return a.local < b.local; });
+  for (const stepc_run &run : rows) {
+    if (last.length && last.global + last.length == run.global &&
+        last.local + last.length == run.local) {
+      last.length += run.length;
+      continue;
+    }
+    flush();
+    last = run;
+  }
+  flush();
+  return STEPC_OK;
+}
+
+} // namespace stepc::runtime
