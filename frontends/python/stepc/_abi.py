@@ -112,6 +112,12 @@ class Counters(c.Structure):
     ]  # fmt: skip
 
 
+class Run(c.Structure):
+    """``stepc_run``: ``length`` elements, where in the whole tensor and where in a shard."""
+
+    _fields_ = [("global", c.c_int64), ("local", c.c_int64), ("length", c.c_int64)]
+
+
 def _function(result: object, *arguments: object) -> type:
     return c.CFUNCTYPE(result, *arguments)
 
@@ -157,6 +163,7 @@ class LibraryTable(c.Structure):
         ("counters", _function(_i32, _ptr, c.POINTER(Counters), c.POINTER(Counters))),
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
         ("abort", _function(_i32, _ptr, _str)),
+        ("shard_runs", _function(_i32, _ptr, _i64, _i32, c.POINTER(Run), _i64, c.POINTER(_i64))),
     ]
 
 
@@ -169,7 +176,8 @@ SIZES = {
     "stepc_parameter_info": (ParameterInfo, 80),
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 56),
-    "stepc_library": (LibraryTable, 264),
+    "stepc_run": (Run, 24),
+    "stepc_library": (LibraryTable, 272),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

@@ -224,6 +224,18 @@ class Instance:
         if status != _abi.OK:
             raise error_for(status, _text(self.library.table.last_error(self._handle)))
 
+    def shard_runs(self, index: int, state: int = -1) -> list[tuple[int, int, int]]:
+        """Which elements this rank's shard holds: ``(global, local, length)`` each, in the shard's order.
+
+        ``global`` numbers the elements of the whole tensor, ``local`` those of the shard, both
+        row-major. ``state`` -1 is the parameter itself.
+        """
+        count = c.c_int64()
+        self._call("shard_runs", index, state, None, 0, c.byref(count))
+        runs = (_abi.Run * max(count.value, 1))()
+        self._call("shard_runs", index, state, runs, count.value, c.byref(count))
+        return [(getattr(run, "global"), run.local, run.length) for run in runs[: count.value]]
+
     def bind_parameter(self, index: int, pointer: int, size: int) -> None:
         self._call("bind_parameter", index, pointer or None, size)
 

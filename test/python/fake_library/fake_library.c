@@ -319,6 +319,7 @@ const stepc_library *stepc_library_table(void) {
                                       recover,
                                       counters,
                                       in_process_world,
-                                      abort_instance};
+                                      abort_instance,
+                                      NULL /* shard_runs: the package asks DTensor */};
   return &table;
 }
