@@ -168,7 +168,8 @@ void runWorld(int32_t size, const Options &given, const std::function<void(Train
       char error[512] = "";
       int32_t status = library->create(&options, &instance, error, sizeof(error));
       if (status) {
-        ADD_FAILURE() << "create: " << status << ": " << error;
+        if (!given.createMayFail)
+          ADD_FAILURE() << "create: " << status << ": " << error;
         transports[rank].destroy(transports[rank].context);
         return;
       }

@@ -56,6 +56,8 @@ struct Options {
   double timeout = 20;
   stepc_parallel_for parallelFor = nullptr;
   void *parallelContext = nullptr;
+  /// A create that fails is no failure of the test; the body then does not run.
+  bool createMayFail = false;
   /// Fills in the transports; in-process ranks without it.
   std::function<void(std::vector<stepc_transport> &)> connect;
 };

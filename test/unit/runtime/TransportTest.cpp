@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -130,10 +131,11 @@ struct Mailboxes {
   std::map<std::tuple<int, int, int64_t>, std::deque<std::vector<char>>> boxes;
   std::string abortReason;
   int destroyed = 0, aborts = 0;
-  int failStart = -1;                    // rank whose starts fail without a word, from the step on
+  int failStart = -1;                    // rank whose starts fail without a word
+  int64_t failFrom = -1;                 // from its start of this number on; -1: from the step on
   bool throwStart = false;               // by an exception, that is
   std::vector<stepc_message> leftBehind; // receives of failed starts
-  int64_t starts = 0;
+  std::map<int, int64_t> starts;         // of each rank
 };
 struct Box {
   Mailboxes *shared;
@@ -144,8 +146,8 @@ int32_t boxStart(void *context, const stepc_message *messages, int64_t count, vo
                  char *error, int64_t size) {
   Box &box = *static_cast<Box *>(context);
   std::lock_guard<std::mutex> lock(box.shared->mutex);
-  ++box.shared->starts;
-  if (box.shared->failStart == box.rank && messages[0].tag >= 4096) {
+  int64_t start = box.shared->starts[box.rank]++, from = box.shared->failFrom;
+  if (box.shared->failStart == box.rank && (from < 0 ? messages[0].tag >= 4096 : start >= from)) {
     for (int64_t i = 0; i < count; ++i)
       if (!messages[i].is_send)
         box.shared->leftBehind.push_back(messages[i]);
@@ -279,6 +281,46 @@ TEST_F(External, AnExceptionOfItPoisons) {
   });
   for (const stepc_message &message : shared.leftBehind)
     std::memset(message.buffer, 1, message.bytes);
+}
+
+// Whichever start fails, in create, in the agreement on absent gradients or in a step: every rank
+// ends with an error, and memory that a receive may still write stays.
+TEST_F(External, AnyStartMayFail) {
+  for (bool throws : {false, true})
+    for (int64_t from = 0;; ++from) {
+      SCOPED_TRACE(std::to_string(from) + (throws ? " throws" : ""));
+      ASSERT_LT(from, 50);
+      boxes.clear();
+      shared.boxes.clear();
+      shared.leftBehind.clear();
+      shared.starts.clear();
+      shared.abortReason.clear();
+      shared.failStart = 1;
+      shared.failFrom = from;
+      shared.throwStart = throws;
+      std::atomic<int> stepped = 0;
+      Options given = options();
+      given.createMayFail = true;
+      given.fault = "skip";
+      runWorld(2, given, [&](Trainer &trainer, int) {
+        trainer.bindAll();
+        int32_t status = STEPC_OK;
+        for (int64_t step = 1; step <= 2 && !status; ++step) {
+          trainer.fillGradients(step);
+          status = trainer.step();
+        }
+        stepped += !status;
+        EXPECT_EQ(trainer.error().empty(), !status);
+      });
+      for (const stepc_message &message : shared.leftBehind)
+        std::memset(message.buffer, 1, message.bytes);
+      if (shared.starts[1] <= from) { // none was left to fail
+        EXPECT_EQ(stepped, 2);
+        EXPECT_GT(from, 4);
+        break;
+      }
+      EXPECT_LT(stepped, 2);
+    }
 }
 
 } // namespace
