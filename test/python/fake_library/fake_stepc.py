@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -100,6 +101,7 @@ def main():
     if os.environ.get("STEPC_FAKE_FAIL"):
         print("error: the fake was told to fail", file=sys.stderr)
         return 1
+    time.sleep(float(os.environ.get("STEPC_FAKE_SECONDS", "0")))
     output = Path(arguments.output)
     (output / "fake_plan.h").write_text(plan_header(spec, manifest))
     name = Path(arguments.spec).stem

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes as c
+import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,13 +14,16 @@ from torch.distributed.tensor import DTensor
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
-from stepc.torch.placements import is_partial
+from stepc.torch.placements import is_partial_sum, same_placements, same_spec
 from stepc.torch.states import STEP, check_state, local, refresh_master
-from stepc.torch.transport import redistribute
+from stepc.torch.transport import Move, redistribute
 
 
 class Resharded(Exception):
     """A parameter is no longer what the library was compiled for: prepare again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"parameter '{name}' has not the placement, shape or dtype that was bound")
 
 
 class Record:
@@ -27,7 +31,8 @@ class Record:
 
     __slots__ = (
         "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
-        "pointer", "shape", "spec", "state", "state_tensors", "step_view", "tensor", "versions",
+        "pointer", "shape", "spec", "state", "state_tensors", "step_pointer", "step_view", "tensor",
+        "versions",
     )  # fmt: skip
 
     def __init__(
@@ -41,7 +46,9 @@ class Record:
         shard = local(tensor)
         self.device, self.shape = shard.device, shard.shape
         self.pointer: int | None = None
-        self.state_tensors: list[tuple[torch.Tensor, int] | None] = [None] * len(info.states)
+        self.step_pointer = step.data_ptr()
+        # The tensor, its address, dtype and local shape and, of a DTensor, its spec.
+        self.state_tensors: list[tuple[Any, ...] | None] = [None] * len(info.states)
         self.masters = [state.name for state in info.states if state.master]
         # None: the masters have not been compared with the parameter yet.
         self.versions: tuple[int, int] | None = None
@@ -59,22 +66,40 @@ class Binding:
         self.partial = partial
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
-        self._touched = [record.tensor for record in self.records]
         self._warned = False
         instance.bind_steps(steps.data_ptr())
+        # Whether memory moved since it was last seen that no two tensors share any.
+        self._moved = True
         self.check()
-        self._refuse_shared_memory()
 
     def _refuse_shared_memory(self) -> None:
-        owners: dict[int, str] = {}
+        spans: list[tuple[int, int, str]] = []
         for record in self.records:
-            if record.pointer and record.pointer in owners:
+            tensors = [("", local(record.tensor))]
+            tensors += [(f"state '{info.name}' of ", local(record.state[info.name]))
+                        for info in record.info.states]  # fmt: skip
+            spans += [
+                (shard.data_ptr(), shard.numel() * shard.element_size(),
+                 f"{what}parameter '{record.name}'")
+                for what, shard in tensors if shard.numel()
+            ]  # fmt: skip
+        spans.sort(key=lambda span: span[0])
+        for (first, size, one), (second, _, other) in itertools.pairwise(spans):
+            if first + size > second:
                 raise StepcError(
-                    f"parameters '{owners[record.pointer]}' and '{record.name}' share their "
-                    "memory; tie them as one tensor"
+                    f"{one} and {other} share their memory: expected storage of their own; tie "
+                    "parameters as one tensor"
                 )
-            if record.pointer:
-                owners[record.pointer] = record.name
+
+    def difference(self, named: Iterable[tuple[str, torch.Tensor]]) -> str:
+        """How the parameters of the groups differ from those that are bound."""
+        bound = {record.name: record.tensor for record in self.records}
+        for name, tensor in named:
+            if tensor.requires_grad and bound.get(name) is not tensor:
+                return f"parameter '{name}' is another tensor, or was not bound"
+            if not tensor.requires_grad and name in bound:
+                return f"parameter '{name}' was frozen"
+        return "the parameter groups changed"
 
     def check(self) -> None:
         """Compares parameters and states with what is bound, and binds what moved."""
@@ -85,7 +110,7 @@ class Binding:
                     raise Resharded(record.name)
                 shard, spec = tensor._local_tensor, tensor._spec
                 if spec is not record.spec:
-                    if spec != record.spec:
+                    if not same_spec(spec, record.spec):
                         raise Resharded(record.name)
                     record.spec = spec
             else:
@@ -102,25 +127,42 @@ class Binding:
             for number, info in enumerate(record.info.states):
                 bound, found = record.state_tensors[number], state.get(info.name)
                 if bound is not None and found is bound[0]:
-                    shard_of = local(found)
-                    if shard_of.data_ptr() == bound[1] and shard_of.is_contiguous():
+                    # The same object may have got other memory, or its memory another meaning.
+                    held = found._local_tensor if record.is_dtensor else found
+                    if (
+                        held.data_ptr() == bound[1] and held.dtype is bound[2]
+                        and held.shape == bound[3] and held.is_contiguous()
+                        and (not record.is_dtensor or found._spec is bound[4])
+                    ):  # fmt: skip
                         continue
                 data = check_state(found, info, tensor, record.name)
-                if bound is not None and record.is_dtensor and found._spec != bound[0]._spec:
+                pointer, spec = data.data_ptr(), found._spec if record.is_dtensor else None
+                if bound is not None and spec is not None and not same_spec(spec, bound[4]):
                     raise StepcError(
                         f"parameter '{record.name}': state '{info.name}': expected the placements "
-                        f"{bound[0].placements}, found {found.placements}"
+                        f"{list(bound[4].placements)}, found {list(spec.placements)}"
                     )
-                size = data.numel() * data.element_size()
-                self.instance.bind_state(record.index, number, data.data_ptr(), size)
-                record.state_tensors[number] = (found, data.data_ptr())
+                if data.numel() and not pointer:
+                    raise StepcError(
+                        f"parameter '{record.name}': state '{info.name}': its storage was freed"
+                    )
+                self._moved = True
+                self.instance.bind_state(
+                    record.index, number, pointer, data.numel() * data.element_size()
+                )
+                record.state_tensors[number] = (found, pointer, data.dtype, data.shape, spec)
                 record.versions = None
-            if state.get(STEP) is not record.step_view:
+            if state.get(STEP) is not record.step_view or (
+                record.step_view.data_ptr() != record.step_pointer
+            ):
                 self._take_step(record)
             if record.masters and record.versions != (tensor._version, shard._version):
                 for name in record.masters:
                     refresh_master(state[name], tensor)
                 record.versions = (tensor._version, shard._version)
+        if self._moved:
+            self._refuse_shared_memory()
+            self._moved = False
 
     def _bind_parameter(self, record: Record, shard: torch.Tensor, pointer: int) -> None:
         where = f"parameter '{record.name}'"
@@ -139,6 +181,7 @@ class Binding:
                 f"{list(shard.shape)}"
             )
         size = shard.numel() * shard.element_size()
+        self._moved = True
         self.instance.bind_parameter(record.index, pointer if size else 0, size)
         record.pointer = pointer
         record.versions = None
@@ -147,12 +190,13 @@ class Binding:
         value = record.state.get(STEP)
         if value is None:
             raise StepcError(f"parameter '{record.name}': its state has no '{STEP}'")
+        record.step_view = record.state[STEP] = self.steps[record.index]
         record.step_view.fill_(int(value))
-        record.state[STEP] = record.step_view
 
     def bind_gradients(self) -> None:
         """Gives the library this step's gradients; an absent one is its decision."""
         pointers = self._gradients
+        pending: list[tuple[Record, Move]] = []
         for record in self.records:
             gradient = record.tensor.grad
             if gradient is None:
@@ -164,39 +208,57 @@ class Binding:
                 # Comparing meshes is slow, and they are nearly always one object.
                 spec, own = gradient._spec, record.spec
                 if spec is not own and (
-                    spec.placements != own.placements
+                    not same_placements(spec.placements, own.placements)
                     or (spec.mesh is not own.mesh and spec.mesh != own.mesh)
                 ):
-                    gradient = self._placed(record, gradient)
+                    self._refuse_misplaced(record, gradient)
+                    self._refuse_kind(record, gradient._local_tensor)
+                    what = f"parameter '{record.name}': gradient"
+                    pending.append((record, Move(what, gradient, own.placements)))
+                    continue
                 shard = gradient._local_tensor
             else:
                 if isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a plain tensor", "a DTensor"))
                 shard = gradient
-            if shard.dtype is not record.grad_dtype or shard.device != record.device:
-                raise GradientError(
-                    self._gradient_text(
-                        record, f"{record.grad_dtype} on {record.device}",
-                        f"{shard.dtype} on {shard.device}",
-                    )
-                )  # fmt: skip
-            if shard.layout is not torch.strided:
-                raise GradientError(self._gradient_text(record, "a dense tensor", shard.layout))
-            if shard.shape != record.shape:
-                raise GradientError(
-                    self._gradient_text(record, list(record.shape), list(shard.shape))
-                )
-            if not shard.is_contiguous():
-                shard = self._contiguous(record, shard)
-            pointers[record.index] = shard.data_ptr()
+            pointers[record.index] = self._gradient_pointer(record, shard)
+        if pending:
+            with torch.autograd.profiler.record_function("stepc.reduce_gradients"):
+                placed = redistribute([move for _, move in pending], self.instance.transport)
+            for (record, _), gradient in zip(pending, placed, strict=True):
+                self._kept.append(gradient)
+                pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
+
+    def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
+        self._refuse_kind(record, shard)
+        if shard.shape != record.shape:
+            raise GradientError(self._gradient_text(record, list(record.shape), list(shard.shape)))
+        if not shard.is_contiguous():
+            shard = self._contiguous(record, shard)
+        pointer = shard.data_ptr()
+        # Without an address it would pass for absent.
+        if not pointer and shard.numel():
+            raise GradientError(self._gradient_text(record, "memory", "a freed storage"))
+        return pointer
+
+    def _refuse_kind(self, record: Record, shard: torch.Tensor) -> None:
+        if shard.dtype is not record.grad_dtype or shard.device != record.device:
+            raise GradientError(
+                self._gradient_text(
+                    record, f"{record.grad_dtype} on {record.device}",
+                    f"{shard.dtype} on {shard.device}",
+                )
+            )  # fmt: skip
+        if shard.layout is not torch.strided:
+            raise GradientError(self._gradient_text(record, "a dense tensor", shard.layout))
 
     def _gradient_text(self, record: Record, expected: Any, found: Any) -> str:
         return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
 
-    def _placed(self, record: Record, gradient: DTensor) -> DTensor:
+    def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
         expected = list(record.spec.placements)
-        if gradient.device_mesh != record.spec.mesh or not is_partial(gradient.placements):
+        if gradient.device_mesh != record.spec.mesh or not is_partial_sum(gradient.placements):
             raise GradientError(
                 self._gradient_text(
                     record, f"placements {expected} on {record.spec.mesh}",
@@ -208,9 +270,6 @@ class Binding:
                 self._gradient_text(record, f"placements {expected}", list(gradient.placements))
                 + "; reduce it before the step, or pass partial_gradients='reduce'"
             )
-        gradient = redistribute(gradient, expected)
-        self._kept.append(gradient)
-        return gradient
 
     def _contiguous(self, record: Record, shard: torch.Tensor) -> torch.Tensor:
         if not self._warned:
@@ -230,7 +289,11 @@ class Binding:
             self.instance.step()
         finally:
             self._kept.clear()
-            torch.autograd.graph.increment_version(self._touched)
+            # Of DTensors the shards too: a graph may have saved what to_local() gave.
+            torch.autograd.graph.increment_version(
+                [record.tensor for record in self.records]
+                + [record.tensor._local_tensor for record in self.records if record.is_dtensor]
+            )
             for record in self.records:
                 if record.masters:
                     record.versions = (record.tensor._version, local(record.tensor)._version)

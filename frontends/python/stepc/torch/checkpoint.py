@@ -10,7 +10,7 @@ import torch
 from stepc.errors import StepcError
 from stepc.torch.groups import ROUTE
 from stepc.torch.names import canonical_name
-from stepc.torch.states import STEP, copy_state
+from stepc.torch.states import STEP, check_source, copy_state
 
 if TYPE_CHECKING:
     from stepc.torch.optimizer import Optimizer
@@ -74,19 +74,22 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
                     f"parameter '{name}': the state dict has a state '{state}' that the definition "
                     f"has not: expected {', '.join(own)}"
                 )
+            if state != STEP:
+                check_source(own[state], source[state], f"parameter '{name}': state '{state}'")
         plan.append((name, own, source))
-    for name, own, source in plan:
-        for state, target in own.items():
-            value = source[state]
-            if state == STEP:
-                target.fill_(int(value))
-            else:
-                copy_state(target, value, f"parameter '{name}': state '{state}'")
     for group, other in zip(optimizer.param_groups, saved, strict=True):
         if other.get(ROUTE, group[ROUTE]) != group[ROUTE]:
             raise StepcError(
                 f"expected a parameter group of route {group[ROUTE]}, found one of {other[ROUTE]}"
             )
+    # All of it fits: nothing is left half loaded.
+    for name, own, source in plan:
+        for state, target in own.items():
+            if state == STEP:
+                target.fill_(int(source[state]))
+            else:
+                where = f"parameter '{name}': state '{state}'"
+                copy_state(target, source[state], where, optimizer.transport)
     for group, other in zip(optimizer.param_groups, saved, strict=True):
         for key, value in other.items():
             if key not in ("params", "param_names"):

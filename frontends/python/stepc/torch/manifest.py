@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from stepc.torch.describe import Declarations, Entry, Mesh, Placed, describe, group_ranks, my_rank
-from stepc.torch.transport import gather_objects
+from stepc.torch.meeting import Meeting
 
 VERSION = 1
 
@@ -27,6 +27,7 @@ def export_manifest(
     replicated: Sequence[str] = (),
     placements: Mapping[str, Placed] | None = None,
     process_group: dist.ProcessGroup | None = None,
+    timeout: float = 600.0,
 ) -> dict[str, Any]:
     """The manifest of a live model, as a dict that serializes to JSON.
 
@@ -41,6 +42,7 @@ def export_manifest(
         replicated: patterns of plain tensors that every rank of the group holds whole.
         placements: pattern to :class:`Placed`, for plain tensors that are shards.
         process_group: the ranks that call this; the default group without it.
+        timeout: seconds after which a rank that did not call this is an error.
     """
     declarations = Declarations(batch, replicated, placements or {})
     world = group_ranks(process_group)
@@ -49,13 +51,13 @@ def export_manifest(
         mine = describe(named_parameters, world, declarations)
     except (TypeError, ValueError) as error:
         problem = error
-    manifest, _ = world_manifest([entry for entry, _ in mine.values()], process_group, problem)
-    return manifest
+    with Meeting(process_group, "export_manifest()", timeout) as meeting:
+        return world_manifest([entry for entry, _ in mine.values()], meeting, problem)[0]
 
 
 def world_manifest(
     entries: Sequence[Entry],
-    process_group: dist.ProcessGroup | None,
+    meeting: Meeting,
     problem: Exception | None = None,
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
     """The manifest of this rank's world, and the world's global ranks.
@@ -63,19 +65,14 @@ def world_manifest(
     ``problem`` is what kept this rank from describing its parameters: every rank then raises, so
     that none waits for a rank that gave up.
     """
-    ranks = group_ranks(process_group)
-    if len(ranks) == 1:
-        if problem is not None:
-            raise problem
-        return build({my_rank(): list(entries)}, my_rank())
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
-    gathered = gather_objects((list(entries), message), process_group)
+    gathered = dict(zip(meeting.ranks, meeting.gather((list(entries), message)), strict=True))
     if problem is not None:
         raise problem
-    for rank, (_, text) in zip(ranks, gathered, strict=True):
+    for rank, (_, text) in gathered.items():
         if text is not None:
             raise RuntimeError(f"rank {rank} could not export its manifest: {text}")
-    return build({rank: item[0] for rank, item in zip(ranks, gathered, strict=True)}, my_rank())
+    return build({rank: entries for rank, (entries, _) in gathered.items()}, my_rank())
 
 
 def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, Any], tuple[int, ...]]:

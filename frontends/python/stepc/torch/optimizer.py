@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import weakref
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,37 +12,17 @@ import torch.distributed as dist
 
 from stepc._compile import Spec, compile as compile_spec, store_received
 from stepc._library import Instance, Library
-from stepc.errors import PoisonedError, StepcError
+from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
 from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import Declarations, Placed, describe, group_ranks
+from stepc.torch.describe import Declarations, Placed, describe
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
-from stepc.torch.states import STEP, allocate, carry_over
-from stepc.torch.transport import TorchTransport, agree, share_library
+from stepc.torch.meeting import Meeting, agree, share_library
+from stepc.torch.states import STEP, LazyStates, allocate, carry_over
+from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
-
-
-class _States(defaultdict):
-    """``Optimizer.state``, filled when somebody first asks whether there is any.
-
-    torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
-    a real step, which would count and may write.
-    """
-
-    def __init__(self, owner: Optimizer) -> None:
-        super().__init__(dict)
-        self._owner = weakref.ref(owner)
-
-    def __bool__(self) -> bool:
-        owner = self._owner()
-        if not len(self) and owner is not None and owner.param_groups:
-            owner.prepare()
-        return len(self) > 0
-
-    def __reduce__(self) -> Any:
-        return (defaultdict, (dict,), None, None, iter(self.items()))
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -113,7 +91,7 @@ class Optimizer(torch.optim.Optimizer):
         made = [part for group in given
                 for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
         super().__init__(made, {})
-        self.state = _States(self)
+        self.state = LazyStates(self)
         # Schedulers look here for what they may change (OneCycleLR for "momentum").
         for route in self._routing.routes.values():
             for name, value in route.defaults.items():
@@ -177,46 +155,60 @@ class Optimizer(torch.optim.Optimizer):
 
     # --- prepare ---
 
-    @torch.no_grad()
     def prepare(self) -> None:
         """Compiles or loads the library for the parameters as they are now, and binds them.
 
         Collective over the process group. States of parameters that stay are kept, wherever
         their shards have moved to.
         """
-        self._close()
+        self._prepare("prepare() was called")
+
+    @torch.no_grad()
+    def _prepare(self, why: str) -> None:
+        left = self.transport
+        try:
+            with (
+                torch.autograd.profiler.record_function("stepc.prepare"),
+                Meeting(self._process_group, "prepare()", self._timeout, why, left) as meeting,
+            ):
+                self._close()
+                self._plan(meeting)
+        except (StepcTimeout, TransportError) as error:
+            self._close()
+            if left is not None:
+                error.args = (f"{error}\nparameters of this rank were not stepped, those of other "
+                              "ranks may be: load a checkpoint before going on",)  # fmt: skip
+                self._failure = error
+            raise
+
+    def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
         mine = {}
         try:
             self._adopt_unfrozen()
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
-            mine = describe(named, group_ranks(self._process_group), self._declarations)
+            mine = describe(named, meeting.ranks, self._declarations)
             if not mine:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
-        manifest, world = world_manifest(
-            [entry for entry, _ in mine.values()], self._process_group, problem
-        )
-        library = self._library(manifest, world)
-        instance = None
+        manifest, world = world_manifest([entry for entry, _ in mine.values()], meeting, problem)
+        library = self._library(manifest, world, meeting)
         try:
             if self._given_library is not None:
                 verify(library, manifest, world)
         except StepcError as error:
             problem = error
+        agree(problem, meeting)
         transport = None
-        if len(group_ranks(self._process_group)) > 1:
-            nonce = agree(problem, self._process_group, world)
-            if len(world) > 1:
-                transport = TorchTransport(world, self._timeout, nonce)
-        elif problem is not None:
-            raise problem
+        if len(world) > 1:
+            transport = TorchTransport(world, self._timeout, f"{meeting.nonce}/{world[0]}")
         try:
             threads = self._threads if self._threads is not None else torch.get_num_threads()
             instance = Instance(library, transport, threads=threads, timeout=self._timeout)
-        except StepcError:
+        except StepcError as error:
             if transport is not None:
+                transport.abort(str(error))
                 transport.close()
             raise
         try:
@@ -227,16 +219,18 @@ class Optimizer(torch.optim.Optimizer):
             instance.close()
             raise
 
-    def _library(self, manifest: dict[str, Any], world: tuple[int, ...]) -> Library:
+    def _library(
+        self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting
+    ) -> Library:
         if self._given_library is not None:
             return self._given_library
 
         def compile_now() -> Path:
             return compile_spec(self._spec, manifest, **self._compile_options).library
 
-        if len(group_ranks(self._process_group)) == 1:
+        if len(meeting.ranks) == 1:
             return Library(compile_now())
-        data = share_library(world, lambda: compile_now().read_bytes(), self._process_group)
+        data = share_library(world, lambda: compile_now().read_bytes(), meeting)
         return Library(store_received(data))
 
     def _bind(
@@ -254,7 +248,7 @@ class Optimizer(torch.optim.Optimizer):
                 continue
             state = allocate(info, tensor, mesh_of[info.name])
             state[STEP] = steps[info.index]
-            carry_over(state, self._kept_states.get(info.name, {}), info.name)
+            carry_over(state, self._kept_states.get(info.name, {}), info.name, instance.transport)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
@@ -269,8 +263,22 @@ class Optimizer(torch.optim.Optimizer):
 
     def _prepared(self) -> None:
         """Prepares unless what is bound is what the groups hold."""
-        if self._binding is None or self._bound != self._signature():
-            self.prepare()
+        why = self._changed()
+        if why is not None:
+            self._prepare(why)
+
+    def _changed(self) -> str | None:
+        """What makes another prepare() necessary, if anything does."""
+        if self._binding is None:
+            return "nothing is bound yet"
+        if self._bound == self._signature():
+            return None
+        return self._binding.difference(self._named())
+
+    @property
+    def transport(self) -> TorchTransport | None:
+        """The connections of the bound instance; None where it has none."""
+        return None if self._binding is None else self._binding.instance.transport
 
     def _signature(self) -> tuple[Any, ...]:
         return tuple(
@@ -306,13 +314,12 @@ class Optimizer(torch.optim.Optimizer):
 
     def _step(self) -> None:
         self._refuse_torn()
-        self._prepared()
         try:
+            self._prepared()
             try:
                 self._binding.check()
-            except Resharded:
-                self.prepare()
-                self._binding.check()
+            except Resharded as changed:
+                self._prepare(str(changed))
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
             self._binding.step()
@@ -333,10 +340,11 @@ class Optimizer(torch.optim.Optimizer):
         binding = self._binding
         if binding is None:
             return
-        alone = binding.instance.transport is None
-        if not alone:
+        transport = self.transport
+        if transport is not None:
             binding.instance.abort(str(error))
-        if getattr(error, "half_stepped", ()) or not alone:
+            transport.tell_failed(str(error))
+        if transport is not None or getattr(error, "half_stepped", ()):
             self._failure = error
             self._close()
 
@@ -357,7 +365,7 @@ class Optimizer(torch.optim.Optimizer):
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
         """What the last step did on this rank, and what the plan says that it does."""
         if self._binding is None:
-            raise StepcError("no step was taken yet")
+            raise StepcError("expected a step to count, found that none was taken yet")
         return self._binding.instance.counters()
 
     # --- checkpoints ---
@@ -371,7 +379,12 @@ class Optimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
         self._prepared()
-        load_into(self, state_dict)
+        try:
+            load_into(self, state_dict)
+        except StepcError as error:
+            if self.transport is not None and self.transport.aborted:
+                self._fail(error)
+            raise
         self._binding.expect_loaded()
         self._failure = None
 

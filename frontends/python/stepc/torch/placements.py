@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.tensor.placement_types import (
     Partial,
     Placement,
@@ -58,9 +59,32 @@ def placement_text(placement: Placement, tensor: str) -> str:
     )
 
 
-def is_partial(placements: Sequence[Placement]) -> bool:
-    """Whether a placement, of whatever class, is a pending reduction."""
-    return any(placement.is_partial() for placement in placements)
+def same_placements(one: Sequence[Placement], other: Sequence[Placement]) -> bool:
+    """Whether placements are equal, and of the same classes: a subclass of ``Shard`` equals it."""
+    if one is other:
+        return True
+    if len(one) != len(other):
+        return False
+    # A loop: this is asked for every gradient in every step.
+    for a, b in zip(one, other, strict=True):
+        if a is not b and (type(a) is not type(b) or a != b):
+            return False
+    return True
+
+
+def same_spec(one: DTensorSpec, other: DTensorSpec) -> bool:
+    """Whether DTensors lie alike: mesh, placements by exact class, global shape and dtype."""
+    return one is other or (one == other and same_placements(one.placements, other.placements))
+
+
+def is_partial_sum(placements: Sequence[Placement]) -> bool:
+    """Whether some placements are pending sums or means and the others are known, by exact class."""
+    pending = [one for one in placements if type(one) is Partial]
+    return (
+        bool(pending)
+        and all(one.reduce_op in ("sum", "avg") for one in pending)
+        and all(type(one) is Partial or type(one) in _forms for one in placements)
+    )
 
 
 _NUMBER = r"\s*(-?\d+)\s*"

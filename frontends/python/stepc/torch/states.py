@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -11,10 +13,34 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from stepc._library import Parameter, State
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
-from stepc.torch.placements import parse_placements
-from stepc.torch.transport import redistribute
+from stepc.torch.placements import parse_placements, same_placements, same_spec
+from stepc.torch.transport import Move, TorchTransport, redistribute
+
+if TYPE_CHECKING:
+    from stepc.torch.optimizer import Optimizer
 
 STEP = "step"
+
+
+class LazyStates(defaultdict):
+    """``Optimizer.state``, filled when somebody first asks whether there is any.
+
+    torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
+    a real step, which would count and may write.
+    """
+
+    def __init__(self, owner: Optimizer) -> None:
+        super().__init__(dict)
+        self._owner = weakref.ref(owner)
+
+    def __bool__(self) -> bool:
+        owner = self._owner()
+        if not len(self) and owner is not None and owner.param_groups:
+            owner.prepare()
+        return len(self) > 0
+
+    def __reduce__(self) -> Any:
+        return (defaultdict, (dict,), None, None, iter(self.items()))
 
 
 def local(tensor: torch.Tensor) -> torch.Tensor:
@@ -71,9 +97,7 @@ def allocate(
     return result
 
 
-def check_state(
-    tensor: Any, state: State, parameter: torch.Tensor, name: str
-) -> torch.Tensor:
+def check_state(tensor: Any, state: State, parameter: torch.Tensor, name: str) -> torch.Tensor:
     """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
     where = f"parameter '{name}': state '{state.name}'"
     if not isinstance(tensor, torch.Tensor):
@@ -91,13 +115,8 @@ def check_state(
     return shard
 
 
-@torch.no_grad()
-def copy_state(target: torch.Tensor, source: Any, where: str) -> None:
-    """Copies a loaded state's values into bound storage.
-
-    A whole tensor is cut into shards without communication. A DTensor with other placements on
-    the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
-    """
+def check_source(target: torch.Tensor, source: Any, where: str) -> None:
+    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
     if tuple(source.shape) != tuple(target.shape):
@@ -114,8 +133,21 @@ def copy_state(target: torch.Tensor, source: Any, where: str) -> None:
                 f"{where}: expected a state on {target.device_mesh}, found {source.device_mesh}; "
                 "load through torch.distributed.checkpoint, which reshards"
             )
-        if tuple(source.placements) != tuple(target.placements):
-            source = redistribute(source, target.placements)
+
+
+@torch.no_grad()
+def copy_state(
+    target: torch.Tensor, source: Any, where: str, transport: TorchTransport | None
+) -> None:
+    """Copies a loaded state's values into bound storage.
+
+    A whole tensor is cut into shards without communication. A DTensor with other placements on
+    the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
+    """
+    check_source(target, source, where)
+    if isinstance(source, DTensor):
+        if not same_placements(source.placements, target.placements):
+            (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
         source = distribute_tensor(
             source.to(target.device), target.device_mesh, target.placements, src_data_rank=None
@@ -125,7 +157,9 @@ def copy_state(target: torch.Tensor, source: Any, where: str) -> None:
         mine.copy_(theirs)
 
 
-def carry_over(state: dict[str, Any], old: dict[str, Any], name: str) -> None:
+def carry_over(
+    state: dict[str, Any], old: dict[str, Any], name: str, transport: TorchTransport | None
+) -> None:
     """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
     for key, value in old.items():
         if key not in state:
@@ -136,11 +170,11 @@ def carry_over(state: dict[str, Any], old: dict[str, Any], name: str) -> None:
         elif (
             type(value) is type(new) and value.dtype == new.dtype
             and local(value).shape == local(new).shape
-            and (not isinstance(new, DTensor) or value._spec == new._spec)
+            and (not isinstance(new, DTensor) or same_spec(value._spec, new._spec))
         ):  # fmt: skip
             state[key] = value
         else:
-            copy_state(new, value, f"parameter '{name}': state '{key}'")
+            copy_state(new, value, f"parameter '{name}': state '{key}'", transport)
 
 
 @torch.no_grad()

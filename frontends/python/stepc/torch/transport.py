@@ -1,86 +1,38 @@
-"""Everything that talks to other ranks: the library's transport, and planning's few exchanges.
-
-No other module of this package calls a collective. A step's bytes travel over a process group of
-the library's own (gloo, point to point), so that neither tags nor failures touch the trainer's.
-
-gloo completes a receive only inside ``wait``, and a wait that times out breaks the whole group.
-So every exchange has a waiting thread, ``test`` looks at its event, and ``abort`` is a wait that
-times out on purpose: pending waits here then return, and peers see their connection closed.
-"""
+"""The transport of the library's own messages: the functions of its table, over :class:`Links`."""
 
 from __future__ import annotations
 
-import atexit
 import ctypes as c
 import threading
-import uuid
-import weakref
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 
 from stepc import _abi
-from stepc.errors import CompileError, StepcError
+from stepc.errors import StepcError, StepcTimeout, TransportError
+from stepc.torch.links import Exchange, Links, read, short, within
 
 # How long `test` may wait for its event: without a pause the library's loop and the waiting
 # thread would fight for the interpreter lock.
 _TEST_SECONDS = 0.002
-_BREAK_TAG = 2**31 - 1
-_STORE_SECONDS = 1.0
-
-_open: weakref.WeakSet[TorchTransport] = weakref.WeakSet()
+# How often a rank inside torch's collective looks whether a peer gave up.
+_LOOK_SECONDS = 0.25
 
 
-class _Exchange:
-    """Messages in flight, and the thread that waits for them in order."""
+class TorchTransport(Links):
+    """The transport table over gloo connections of the world's ranks.
 
-    def __init__(self, works: list[tuple[int, bool, dist.Work]], timeout: timedelta) -> None:
-        self.works = works
-        self.timeout = timeout
-        self.done = threading.Event()
-        self.error: str | None = None
-        self.waiting_for = works[0][0] if works else -1
-        self.thread = threading.Thread(target=self._wait, name="stepc-exchange", daemon=True)
-        self.thread.start()
-
-    def _wait(self) -> None:
-        for peer, is_send, work in self.works:
-            self.waiting_for = peer
-            try:
-                work.wait(self.timeout)
-            except BaseException as error:  # noqa: BLE001 - it must reach the library as text
-                what = "sending to" if is_send else "receiving from"
-                self.error = f"{what} rank {peer} failed: {str(error).splitlines()[0]}"
-                break
-        self.works = []
-        self.done.set()
-
-
-class TorchTransport:
-    """The transport table over a gloo process group of the world's ranks.
-
-    Creating one is collective over ``ranks``; ``nonce`` is the same on all of them and new every
-    time (a group that meets the addresses of an earlier one in the store would call the dead).
-    ``timeout`` is the library's own deadline; waits of the process group last longer, so that the
-    library is the one that decides.
+    ``timeout`` is the library's own deadline: it decides how long it waits.
     """
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
-        self.rank = list(ranks).index(dist.get_rank())
-        self.size = len(ranks)
-        self._timeout = timedelta(seconds=2 * timeout + 60)
-        # Not new_group: that one is collective over the whole job, or names groups by their ranks.
-        default_store = dist.distributed_c10d._get_default_store()
-        self._store = dist.PrefixStore(f"stepc/{nonce}", default_store)
-        self._group = dist.ProcessGroupGloo(self._store, self.rank, self.size, self._timeout)
-        self._handles: dict[int, _Exchange] = {}
+        super().__init__(ranks, timeout, nonce)
+        self._handles: dict[int, Exchange] = {}
         self._next = 1
-        self._aborted: str | None = None
-        self._lock = threading.Lock()
         self.table = _abi.Transport(
             version=_abi.TRANSPORT_VERSION,
             rank=self.rank,
@@ -90,7 +42,6 @@ class TorchTransport:
             abort=_abi.AbortFunction(self._abort),
             destroy=_abi.DestroyFunction(self._destroy),
         )
-        _open.add(self)
 
     # The four functions of the table. An exception must not cross into the library.
 
@@ -99,23 +50,25 @@ class TorchTransport:
     ) -> int:
         del context
         try:
-            if self._aborted is not None:
-                raise StepcError(f"the transport was aborted: {self._aborted}")
+            if self.aborted is not None:
+                raise StepcError(f"the transport was aborted: {self.aborted}")
             works = []
             for index in range(count):
                 message = messages[index]
                 memory = (c.c_ubyte * message.bytes).from_address(message.buffer)
                 view = torch.frombuffer(memory, dtype=torch.uint8)
-                function = self._group.send if message.is_send else self._group.recv
+                function = self.group.send if message.is_send else self.group.recv
+                what = "sending to" if message.is_send else "receiving from"
                 work = function([view], message.peer, message.tag)
-                works.append((message.peer, bool(message.is_send), work))
+                works.append((f"{what} {self.name(message.peer)}", work))
             number = self._next
             self._next += 1
-            self._handles[number] = _Exchange(works, self._timeout)
+            self._handles[number] = self.run(works)
             handle[0] = number
             return _abi.OK
         except BaseException as problem:  # noqa: BLE001
-            _abi.write_text(error, size, f"rank {self.rank}: {problem}")
+            text = self.reason_of_peers() or f"{self.name(self.rank)}: {problem}"
+            _abi.write_text(error, size, text)
             return _abi.ERROR_TRANSPORT
 
     def _test(self, context: Any, handle: int, error: Any, size: int) -> int:
@@ -125,15 +78,15 @@ class TorchTransport:
             if exchange is None:
                 raise StepcError("an unknown handle, or one that is gone")
             if not exchange.done.wait(_TEST_SECONDS):
-                _abi.write_text(error, size, f"rank {exchange.waiting_for}")
+                _abi.write_text(error, size, exchange.waiting_for)
                 return 0
             del self._handles[handle]
             exchange.thread.join()
             if exchange.error is None:
                 return 1
-            _abi.write_text(error, size, self._reason_of_peers() or exchange.error)
+            _abi.write_text(error, size, self.reason_of_peers() or exchange.error)
         except BaseException as problem:  # noqa: BLE001
-            _abi.write_text(error, size, f"rank {self.rank}: {problem}")
+            _abi.write_text(error, size, f"{self.name(self.rank)}: {problem}")
         return -_abi.ERROR_TRANSPORT
 
     def _abort(self, context: Any, reason: bytes | None) -> None:
@@ -151,128 +104,98 @@ class TorchTransport:
             pass
 
     def abort(self, reason: str) -> None:
-        """Gives up everything in flight, here and on the peers that wait for this rank."""
-        with self._lock:
-            if self._aborted is not None:
-                return
-            self._aborted = reason or "no reason given"
-        _within(lambda: self._store.set("abort", f"rank {self.rank} gave up: {reason}"))
-        if self.size > 1:
-            work = self._group.recv([torch.empty(1, dtype=torch.uint8)],
-                                    (self.rank + 1) % self.size, _BREAK_TAG)  # fmt: skip
-            try:
-                work.wait(timedelta(milliseconds=1))
-            except RuntimeError:
-                pass
-        for exchange in list(self._handles.values()):
-            exchange.thread.join(5.0)
+        super().abort(reason)
         self._handles.clear()
 
-    def close(self) -> None:
-        """Ends the process group. Anything still in flight is given up."""
-        _open.discard(self)
-        if self._handles:
-            self.abort("the library instance was destroyed")
-        self._group = None
+    # What a rank that prepares alone wants to know of the others.
 
-    def _reason_of_peers(self) -> str | None:
-        """What the rank that gave up first left in the group's store."""
+    def tell_failed(self, reason: str) -> None:
+        """Tells ranks that wait for this one in ``prepare`` that it stepped, and failed."""
+        within(lambda: self.store.set("failed", f"{self.name(self.rank)}\n{reason}"))
 
-        def read() -> str | None:
-            store = self._store
-            return store.get("abort").decode() if store.check(["abort"]) else None
-
-        return _within(read)
+    def failed(self) -> tuple[str, str] | None:
+        """A rank whose step failed, and why."""
+        text = read(self.store, "failed")
+        return None if text is None else tuple(text.split("\n", 2)[:2])
 
 
-def _within(function: Callable[[], Any]) -> Any:
-    """Runs a call to the store, which may hang when the rank that serves it is the stopped one."""
-    result: list[Any] = [None]
+@dataclass(frozen=True)
+class Move:
+    """A DTensor that is to have other placements: a pending sum, a state that was resharded."""
 
-    def run() -> None:
-        try:
-            result[0] = function()
-        except BaseException:  # noqa: BLE001, S110 - a reason is a courtesy
-            pass
+    what: str
+    tensor: DTensor
+    placements: Sequence[Any]
 
-    thread = threading.Thread(target=run, name="stepc-store", daemon=True)
-    thread.start()
-    thread.join(_STORE_SECONDS)
-    return result[0]
+    def text(self) -> str:
+        return f"{self.what} from {list(self.tensor.placements)} to {list(self.placements)}"
 
 
-@atexit.register
-def _close_all() -> None:
-    # A thread that waits inside gloo while the interpreter ends would end the process by abort().
-    for transport in list(_open):
-        if transport._handles:
-            transport.abort("the process ended")
+def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> list[DTensor]:
+    """Moves DTensors to other placements, on all ranks of their meshes or on none.
 
-
-# --- planning, once per prepare() ---
-
-
-def gather_objects(item: Any, process_group: dist.ProcessGroup | None) -> list[Any]:
-    """Every rank's object, in the order of the group's ranks."""
-    group = process_group or dist.group.WORLD
-    result: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(result, item, group=group)
-    return result
-
-
-def share_library(
-    world: tuple[int, ...],
-    compile_library: Callable[[], bytes],
-    process_group: dist.ProcessGroup | None,
-) -> bytes:
-    """Compiles on the lowest rank of every world, and hands the bytes to that world's ranks.
-
-    A failure is raised on every rank of the group: a rank that went on alone would wait for the
-    others until its timeout.
+    torch's collectives would wait for a rank that does not take part until the timeout of the
+    trainer's process group, and break that. So ranks first tell one another what they move.
     """
-    group = process_group or dist.group.WORLD
-    me = dist.get_rank()
-    worlds = sorted(set(gather_objects(world, group)))
-    mine: tuple[bytes | None, str | None] = (None, None)
-    failure: Exception | None = None
-    if me == world[0]:
+    if transport is not None:
+        _agree(moves, transport)
+    results: list[DTensor] = []
+    problems: list[Exception] = []
+
+    def move() -> None:
         try:
-            mine = (compile_library(), None)
-        except Exception as error:  # noqa: BLE001 - it travels to the other ranks
-            failure, mine = error, (None, str(error))
-    result, problem = b"", None
-    for one in worlds:
-        box = [mine if me == one[0] else None]
-        dist.broadcast_object_list(box, src=one[0], group=group)
-        data, text = box[0]
-        if text is not None and problem is None:
-            problem = (one[0], text)
-        if one == world and data is not None:
-            result = data
-    if failure is not None:
-        raise failure
-    if problem is not None:
-        raise CompileError(f"{problem[1]}\n(compiled on rank {problem[0]})")
-    return result
+            with torch.no_grad():
+                for one in moves:
+                    results.append(one.tensor.redistribute(placements=list(one.placements)))
+        except Exception as error:  # noqa: BLE001 - raised below
+            problems.append(error)
+
+    if transport is None:
+        move()
+    else:
+        # A rank may still stop, or fail, inside torch's collective: that wait has to end too.
+        thread = threading.Thread(target=move, name="stepc-redistribute", daemon=True)
+        thread.start()
+        limit = time.monotonic() + transport.timeout
+        while thread.is_alive():
+            thread.join(_LOOK_SECONDS)
+            if not thread.is_alive():
+                break
+            reason = transport.reason_of_peers()
+            if reason is not None:
+                raise TransportError(f"{moves[0].text()}: {reason}")
+            if time.monotonic() > limit:
+                raise StepcTimeout(
+                    f"{moves[0].text()}: torch's redistribution did not end within "
+                    f"{transport.timeout:g} s on {transport.name(transport.rank)}"
+                )
+    if problems:
+        reason = None if transport is None else transport.reason_of_peers()
+        text = f"{moves[len(results)].text()}: {reason or short(problems[0])}"
+        raise TransportError(text) from problems[0]
+    return results
 
 
-def agree(
-    problem: Exception | None, process_group: dist.ProcessGroup | None, world: tuple[int, ...]
-) -> str:
-    """Raises on every rank of the group when one has a problem; otherwise a word that is new, and
-    the same on all ranks of a world."""
-    nonce = uuid.uuid4().hex
-    group = process_group or dist.group.WORLD
-    items = gather_objects((nonce, None if problem is None else str(problem)), group)
-    if problem is not None:
-        raise problem
-    ranks = dist.get_process_group_ranks(group)
-    for rank, (_, text) in zip(ranks, items, strict=True):
-        if text is not None:
-            raise StepcError(f"rank {rank} failed: {text}")
-    return items[ranks.index(world[0])][0]
-
-
-def redistribute(tensor: DTensor, placements: Sequence[Any]) -> DTensor:
-    """Moves a DTensor to other placements: pending gradient sums, states that were resharded."""
-    return tensor.redistribute(placements=list(placements))
+def _agree(moves: Sequence[Move], transport: TorchTransport) -> None:
+    """Compares what is moved with every rank that has to take part."""
+    mine: dict[int, list[str]] = {}
+    for move in moves:
+        for rank in move.tensor.device_mesh.mesh.flatten().tolist():
+            index = transport.ranks.index(rank)
+            if index != transport.rank:
+                mine.setdefault(index, []).append(move.text())
+    # Less than the peers' own deadline: the rank that knows the cause is to be the one that tells.
+    theirs = transport.exchange(
+        mine, f"{moves[0].text()}: expected every rank of its mesh to do the same",
+        0.9 * transport.timeout,
+    )  # fmt: skip
+    for peer, own in mine.items():
+        if theirs[peer] != own:
+            only = [text for text in own if text not in theirs[peer]]
+            others = [text for text in theirs[peer] if text not in own]
+            raise StepcError(
+                f"{(only or others or own)[0]}: expected every rank of its mesh to do the same, in "
+                f"one order, but {transport.name(transport.rank if only else peer)} does so and "
+                f"{transport.name(peer if only else transport.rank)} "
+                + ("does not" if only or others else "in another order")
+            )

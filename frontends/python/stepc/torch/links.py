@@ -1,0 +1,228 @@
+"""Connections of the library's own between some ranks, on which every wait ends.
+
+They are a gloo process group, point to point, so that neither tags nor failures touch the
+trainer's. gloo completes a receive only inside ``wait``, and a wait that times out breaks the whole
+group. So every exchange has a waiting thread, and ``abort`` is a wait that times out on purpose:
+pending waits here then return, and peers see their connection closed. The reason travels through
+the store when that answers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import re
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from stepc.errors import StepcTimeout, TransportError
+
+# Beside the tags of the library's messages, which count from zero.
+_BREAK_TAG, _SIZE_TAG, _DATA_TAG = 2**31 - 1, 2**31 - 2, 2**31 - 3
+_STORE_SECONDS = 1.0
+
+_open: weakref.WeakSet[Links] = weakref.WeakSet()
+
+
+class Exchange:
+    """Messages in flight, and the thread that waits for them in order.
+
+    Whoever waits for the thread decides how long; gloo's own limit is later, since what it ends
+    has no reason to give.
+    """
+
+    def __init__(self, works: list[tuple[str, dist.Work]], seconds: float) -> None:
+        self.works = works
+        self.limit = timedelta(seconds=2 * seconds + 60)
+        self.done = threading.Event()
+        self.error: str | None = None
+        self.waiting_for = works[0][0] if works else "nothing"
+        self.thread = threading.Thread(target=self._wait, name="stepc-exchange", daemon=True)
+        self.thread.start()
+
+    def _wait(self) -> None:
+        for what, work in self.works:
+            self.waiting_for = what
+            try:
+                work.wait(self.limit)
+            except BaseException as error:  # noqa: BLE001 - it must reach the library as text
+                self.error = f"{what} failed: {short(error)}"
+                break
+        self.works = []
+        self.done.set()
+
+
+class Links:
+    """Point-to-point connections of ``ranks``, global ranks in an order that all of them use.
+
+    Creating them is collective over ``ranks``; ``nonce`` is the same on all of them and new every
+    time (a group that meets the addresses of an earlier one in the store would call the dead).
+    """
+
+    def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
+        self.ranks = tuple(ranks)
+        self.rank = self.ranks.index(dist.get_rank())
+        self.size = len(self.ranks)
+        self.timeout = timeout
+        self.aborted: str | None = None
+        # Not new_group: that one is collective over the whole job, or names groups by their ranks.
+        self.store = dist.PrefixStore(f"stepc/{nonce}", default_store())
+        self._lock = threading.Lock()
+        self._running: weakref.WeakSet[Exchange] = weakref.WeakSet()
+        try:
+            self.group: dist.ProcessGroupGloo | None = dist.ProcessGroupGloo(
+                self.store, self.rank, self.size, timedelta(seconds=timeout)
+            )
+        except RuntimeError as error:
+            raise TransportError(
+                f"expected to connect the ranks {list(self.ranks)} within {timeout:g} s, but "
+                f"{short(error)}"
+            ) from error
+        _open.add(self)
+
+    def name(self, index: int) -> str:
+        """``rank 1``, with the global rank where that is another; the library writes the same."""
+        rank = self.ranks[index]
+        return f"rank {index}" if rank == index else f"rank {index} (global rank {rank})"
+
+    def run(self, works: list[tuple[str, dist.Work]]) -> Exchange:
+        """Waits for what was started, in a thread."""
+        exchange = Exchange(works, self.timeout)
+        self._running.add(exchange)
+        return exchange
+
+    def finish(self, exchange: Exchange, what: str, seconds: float) -> None:
+        """Waits for an exchange; when it fails, the peers are told and this raises."""
+        late = not exchange.done.wait(seconds)
+        if not late and exchange.error is None:
+            return
+        if late:
+            text = f"{what}: {exchange.waiting_for}: no answer within {seconds:g} s"
+        else:
+            text = f"{what}: {self.reason_of_peers() or exchange.error}"
+        self.abort(text)
+        raise (StepcTimeout if late else TransportError)(text)
+
+    def exchange(
+        self, items: Mapping[int, Any], what: str, seconds: float | None = None
+    ) -> dict[int, Any]:
+        """Sends each peer of ``items``, by its index, an object, and returns what the peers sent.
+
+        A peer that sends nothing within ``seconds`` is an error that names it and ``what``.
+        """
+        limit = self.timeout if seconds is None else seconds
+        sent = {peer: torch.frombuffer(bytearray(pickle.dumps(item)), dtype=torch.uint8)
+                for peer, item in items.items()}  # fmt: skip
+        sizes = {peer: torch.zeros(1, dtype=torch.int64) for peer in sent}
+        own = {peer: torch.tensor([data.numel()]) for peer, data in sent.items()}
+        self._swap(own, sizes, _SIZE_TAG, what, limit)
+        found = {peer: torch.empty(int(size), dtype=torch.uint8) for peer, size in sizes.items()}
+        self._swap(sent, found, _DATA_TAG, what, limit)
+        return {peer: pickle.loads(data.numpy().tobytes()) for peer, data in found.items()}
+
+    def _swap(
+        self, sent: Mapping[int, torch.Tensor], found: Mapping[int, torch.Tensor], tag: int,
+        what: str, seconds: float,
+    ) -> None:  # fmt: skip
+        if self.aborted is not None:
+            raise TransportError(f"{what}: {self.aborted}")
+        try:
+            works = [(f"receiving from {self.name(peer)}", self.group.recv([data], peer, tag))
+                     for peer, data in found.items()]  # fmt: skip
+            works += [(f"sending to {self.name(peer)}", self.group.send([data], peer, tag))
+                      for peer, data in sent.items()]  # fmt: skip
+        except RuntimeError as error:
+            text = f"{what}: {self.reason_of_peers() or short(error)}"
+            self.abort(text)
+            raise TransportError(text) from error
+        self.finish(self.run(works), what, seconds)
+
+    def broadcast(self, data: torch.Tensor, source: int, what: str) -> None:
+        """``data`` of the rank with index ``source``, on all."""
+        options = dist.BroadcastOptions()
+        options.rootRank = source
+        work = self.group.broadcast([data], options)
+        exchange = self.run([(f"receiving from {self.name(source)}", work)])
+        self.finish(exchange, what, self.timeout)
+
+    def abort(self, reason: str) -> None:
+        """Gives up everything in flight, here and on the peers that wait for this rank."""
+        with self._lock:
+            if self.aborted is not None:
+                return
+            self.aborted = reason or "no reason given"
+        # The first reason stays: what follows from it would only repeat it.
+        text = f"{self.name(self.rank)} gave up: {reason}"
+        within(lambda: self.store.compare_set("abort", "", text))
+        group = self.group
+        if self.size > 1 and group is not None:
+            try:
+                work = group.recv([torch.empty(1, dtype=torch.uint8)],
+                                  (self.rank + 1) % self.size, _BREAK_TAG)  # fmt: skip
+                work.wait(timedelta(milliseconds=1))
+            except RuntimeError:
+                pass
+        for exchange in list(self._running):
+            exchange.thread.join(5.0)
+
+    def reason_of_peers(self) -> str | None:
+        """What the rank that gave up first left in the store."""
+        return within(lambda: read(self.store, "abort"))
+
+    def busy(self) -> bool:
+        """Whether a thread still waits for a peer."""
+        return any(not exchange.done.is_set() for exchange in list(self._running))
+
+    def close(self) -> None:
+        """Ends the connections. Anything still in flight is given up."""
+        _open.discard(self)
+        if self.busy():
+            self.abort("its connections were closed")
+        self.group = None
+
+
+def short(error: BaseException) -> str:
+    """An error's first sentence, without the place in gloo's source."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return re.sub(r"^\[[^]]*\] ", "", lines[0]).split(". ")[0]
+
+
+def default_store() -> dist.Store:
+    """The store of the job, in which every key of this package begins with ``stepc/``."""
+    return dist.distributed_c10d._get_default_store()
+
+
+def read(store: dist.Store, key: str) -> str | None:
+    """A key's text; None where nobody has written it, or only nothing."""
+    return (store.get(key).decode() or None) if store.check([key]) else None
+
+
+def within(function: Callable[[], Any], seconds: float = _STORE_SECONDS) -> Any:
+    """A call to the store, which may hang when the rank that serves it is the stopped one: its
+    result, or None where that does not come."""
+    result: list[Any] = [None]
+
+    def run() -> None:
+        try:
+            result[0] = function()
+        except BaseException:  # noqa: BLE001, S110 - a reason is a courtesy
+            pass
+
+    thread = threading.Thread(target=run, name="stepc-store", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return result[0]
+
+
+@atexit.register
+def _close_all() -> None:
+    # A thread that waits inside gloo while the interpreter ends would end the process by abort().
+    for links in list(_open):
+        if links.busy():
+            links.abort("the process ended")

@@ -1,0 +1,35 @@
+"""A small model of one process, and an optimizer for it over the fake library."""
+
+import torch
+from torch import nn
+
+from stepc.torch import Optimizer
+
+SPEC = "rule {}"
+
+
+class Model(nn.Module):
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        generator = torch.Generator().manual_seed(1)
+        for name, shape in {"w": (4, 3), "v": (2, 5), "b": (4,), "s": ()}.items():
+            value = torch.randn(shape, generator=generator).to(dtype)
+            setattr(self, name, nn.Parameter(value))
+
+
+def set_gradients(model, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator).to(parameter.dtype)
+
+
+def make(model, spec=SPEC, **options):
+    return Optimizer(model.named_parameters(), spec, **({"Plain": {"lr": 0.5}} | options))
+
+
+def bits(model):
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
