@@ -14,6 +14,7 @@ from torch.distributed.tensor.placement_types import Placement, Replicate
 
 from stepc.torch.names import canonical_name, matches
 from stepc.torch.placements import PlacementError, placement_text
+from stepc.torch.strided import refuse_ambiguous
 
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 TORCH_DTYPES = {text: dtype for dtype, text in DTYPES.items()}
@@ -205,6 +206,8 @@ def describe(
         if name in result:
             raise ValueError(f"two parameters have the name '{name}'")
         shape, mesh, placements, root = _locate(tensor, names, world, declarations)
+        sizes = [size for _, size in mesh.axes]
+        refuse_ambiguous(shape, sizes, placements, f"parameter '{name}'")
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
