@@ -2,6 +2,7 @@
 
 #include "passes/kernels/PlanAttributes.h"
 #include "passes/kernels/TargetShape.h"
+#include "runtime/plan/Tables.h"
 
 using namespace mlir;
 
@@ -178,6 +179,10 @@ FailureOr<plan::Plan> planOfKernels(ModuleOp module) {
            << error << " in the program's tables, exchanges and launches";
   if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
     plan.chip = chip.str();
+  // Indices, kinds and layouts only: what the tables route is proven at level scheduled.
+  if (std::string wrong = plan::validate(plan); !wrong.empty())
+    return step->emitError("expected consistent tables, exchanges and launches, found that ")
+           << wrong;
   return std::move(plan);
 }
 

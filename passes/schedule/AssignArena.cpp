@@ -91,7 +91,10 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       auto [it, isNew] = extents.try_emplace(extent, 0);
       if (isNew) {
         const plan::Plan &plan = program.plan;
-        int64_t segment = program.segments.lookup(extent.getSegmentAttr().getAttr());
+        int64_t segment = ProgramPlan::find(program.segments, extent.getSegmentAttr());
+        if (segment < 0)
+          return extent.emitOpError("expected a segment, found no comm.segment named ")
+                 << extent.getSegmentAttr();
         const plan::Group &group = plan.groups[plan.segments[segment].group];
         for (int64_t rank = 0, e = plan.world().size(); rank < e; ++rank)
           it->second =

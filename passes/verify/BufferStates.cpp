@@ -36,6 +36,38 @@ comm::BufferOp BufferStates::bufferOf(Operation *user, Value value) {
   return {};
 }
 
+/// The size that a buffer says it has is that of what it holds. (Bytes are checked against tables.)
+bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer, const Meaning &meaning) {
+  if (meaning.kind == Meaning::Scalars)
+    return true; // its type is the size
+  auto type = cast<MemRefType>(buffer.getType());
+  auto refuse = [&](const Twine &found, Operation *other, const char *note) {
+    auto diag = buffer.emitOpError("expected the size of ")
+                << describe(meaning) << ", found " << found.str();
+    diag.attachNote(user->getLoc()) << "the buffer is used for it here";
+    if (other)
+      diag.attachNote(other->getLoc()) << note;
+    return false;
+  };
+  if (type.getNumDynamicDims() != 1 || !type.isDynamicDim(0))
+    return refuse("a type that fixes it", nullptr, "");
+  auto extent = buffer.getExtents()[0].getDefiningOp<comm::ExtentOp>();
+  if (!extent)
+    return refuse("a value that is no comm.extent", buffer.getExtents()[0].getDefiningOp(),
+                  "the value is here");
+  Meaning given{Meaning::Staged, segments.lookup(extent.getSegmentAttr().getAttr()),
+                plan::Layout(extent.getLayout()), plan::Direction(extent.getDirection()),
+                plan::ValueKind(extent.getValue())};
+  // How many blocks a rank computes depends on neither direction nor kind.
+  if (given.layout == plan::Layout::Blocks)
+    given = Meaning::blocks(given.index);
+  Meaning wanted = meaning;
+  wanted.kind = Meaning::Staged; // scratch is counted as batches are
+  if (given == wanted)
+    return true;
+  return refuse("that of " + describe(given), extent, "the extent is here");
+}
+
 /// Refuses to touch what is in flight.
 static void emitInFlight(Operation *user, comm::StartOp start, StringRef what) {
   auto diag = user->emitOpError("expected comm.wait before ") << what << ", found it in flight";
@@ -85,7 +117,8 @@ BufferState *BufferStates::write(Operation *user, Value value, const Meaning &me
     user->emitOpError("expected distinct buffers for all that it writes, found one twice");
     return nullptr;
   }
-  if (!checkWasRead(state))
+  // What is read was written: there the extent is seen.
+  if (!checkWasRead(state) || !checkExtent(user, buffer, meaning))
     return nullptr;
   state = BufferState();
   state.holds = meaning;

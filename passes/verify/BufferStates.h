@@ -34,7 +34,8 @@ struct BufferState {
 /// they are not allowed; a result is valid until the next read or write.
 class BufferStates {
 public:
-  BufferStates(const plan::Plan &plan, std::vector<Life> &lives) : plan(plan), lives(lives) {}
+  BufferStates(const ProgramPlan &program, std::vector<Life> &lives)
+      : plan(program.plan), segments(program.segments), lives(lives) {}
 
   /// The next operation begins.
   void advance() { ++now; }
@@ -49,10 +50,12 @@ public:
 
 private:
   comm::BufferOp bufferOf(mlir::Operation *user, mlir::Value value);
+  bool checkExtent(mlir::Operation *user, comm::BufferOp buffer, const Meaning &meaning);
   bool checkWasRead(const BufferState &state);
   void touch(const BufferState &state, mlir::Operation *user);
 
   const plan::Plan &plan;
+  const ProgramPlan::Index &segments;
   std::vector<Life> &lives;
   int64_t now = 0;
   llvm::MapVector<mlir::Value, BufferState> states;

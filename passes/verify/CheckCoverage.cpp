@@ -35,6 +35,8 @@ public:
       rules.push_back(rule);
     for (optim::GroupOp group : module.getOps<optim::GroupOp>())
       groups.push_back(group);
+    for (comm::SegmentOp segment : module.getOps<comm::SegmentOp>())
+      segments.push_back(segment);
     for (auto [i, group] : llvm::enumerate(plan.groups))
       written[i].resize(1 + plan.rules[group.rule].states.size());
   }
@@ -42,7 +44,7 @@ public:
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front())
       collect(&op);
-    bool fine = true;
+    bool fine = checkSegments();
     for (size_t group = 0; group < plan.groups.size(); ++group) {
       for (OperationClass &each : classes[group])
         fine &= checkClass(group, each);
@@ -135,6 +137,8 @@ private:
 
   void addWrite(Operation *op, FlatSymbolRefAttr segmentName, Value value) {
     auto shards = value.getDefiningOp<comm::ShardsOp>();
+    if (shards.getKind() == comm::ShardsKind::Gradient)
+      return; // refused elsewhere
     int64_t segment = ProgramPlan::find(program.segments, segmentName);
     int64_t group = plan.segments[segment].group;
     size_t target = 0;
@@ -182,6 +186,27 @@ private:
     return false;
   }
 
+  /// Also segments that no operation names: each block has one place among them.
+  bool checkSegments() {
+    std::vector<llvm::DenseMap<int64_t, int64_t>> segmentOf(plan.groups.size());
+    for (auto [index, segment] : llvm::enumerate(plan.segments)) {
+      std::vector<int64_t> blocks = segment.blocks;
+      for (int64_t block = 0, e = plan.groups[segment.group].blockCount(); segment.all && block < e;
+           ++block)
+        blocks.push_back(block);
+      for (int64_t block : blocks) {
+        auto [found, added] = segmentOf[segment.group].try_emplace(block, int64_t(index));
+        if (added)
+          continue;
+        auto diag = segments[index].emitOpError("expected each block in one segment, found ")
+                    << describeBlock(segment.group, block) << " in another";
+        diag.attachNote(segments[found->second].getLoc()) << "the other segment is here";
+        return false;
+      }
+    }
+    return true;
+  }
+
   /// Whether the rule gives a value back as it came.
   bool isUnchanged(int64_t group, size_t target) {
     optim::RuleOp rule = rules[plan.groups[group].rule];
@@ -218,6 +243,7 @@ private:
   std::map<std::pair<int64_t, Key>, SmallVector<size_t>> byKey;
   SmallVector<optim::RuleOp> rules;
   SmallVector<optim::GroupOp> groups;
+  SmallVector<comm::SegmentOp> segments;
 };
 
 } // namespace

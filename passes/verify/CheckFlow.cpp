@@ -13,13 +13,14 @@ namespace {
 class FlowCheck {
 public:
   explicit FlowCheck(const ProgramPlan &program)
-      : program(program), plan(program.plan), buffers(plan, facts.lives) {}
+      : program(program), plan(program.plan), buffers(program, facts.lives) {}
 
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front()) {
       buffers.advance();
       bool fine = llvm::TypeSwitch<Operation *, bool>(&op)
                       .Case([&](comm::ShardsOp op) { return checkType(op); })
+                      .Case([&](comm::ExtentOp op) { return checkSegment(op); })
                       .Case([&](comm::ScalarsOp op) { return scalars(op); })
                       .Case([&](comm::StageOp op) { return stage(op); })
                       .Case([&](comm::CopyOp op) { return copy(op); })
@@ -70,7 +71,10 @@ private:
       diag << ", found " << type;
       return false;
     }
-    need(Need::Blocks, user, value, segment, type.getDimSize(1) * type.getDimSize(2));
+    int64_t elements;
+    if (llvm::MulOverflow(type.getDimSize(1), type.getDimSize(2), elements))
+      elements = std::numeric_limits<int64_t>::max();
+    need(Need::Blocks, user, value, segment, elements);
     return true;
   }
 
@@ -97,6 +101,13 @@ private:
   }
 
   //===--- Operations -----------------------------------------------------===//
+
+  bool checkSegment(comm::ExtentOp op) {
+    if (segmentOf(op.getSegmentAttr()) >= 0)
+      return true;
+    op.emitOpError("expected a segment, found no comm.segment named ") << op.getSegmentAttr();
+    return false;
+  }
 
   bool checkType(comm::ShardsOp op) {
     int64_t index = ProgramPlan::find(program.groups, op.getGroupAttr());
@@ -151,6 +162,17 @@ private:
     return false;
   }
 
+  /// Gradients are the trainer's.
+  bool checkWritable(Operation *user, Value value) {
+    auto shards = value.getDefiningOp<comm::ShardsOp>();
+    if (shards.getKind() != comm::ShardsKind::Gradient)
+      return true;
+    auto diag = user->emitOpError("expected writes of parameters and states, because gradients "
+                                  "belong to the trainer, found one of the gradient");
+    diag.attachNote(shards.getLoc()) << "the shards are here";
+    return false;
+  }
+
   bool scalars(comm::ScalarsOp op) {
     int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
     auto type = cast<MemRefType>(op.getInit().getType());
@@ -161,6 +183,29 @@ private:
   bool readScalars(comm::StageOp op, int64_t segment) {
     return !op.getScalars() ||
            buffers.read(op, op.getScalars(), {Meaning::Scalars, plan.segments[segment].group});
+  }
+
+  /// Over blocks every operand is what the rows of the table walk, or constant along an axis; an
+  /// out that is constant would be written by many elements.
+  bool checkBroadcast(comm::StageOp op, int64_t index) {
+    const plan::Table &table = plan.tables[index];
+    geometry::View view = geometry::view(groupOf(table.segment), table.value);
+    for (Value value : op.getOperands()) {
+      auto type = dyn_cast<MemRefType>(value.getType());
+      if (!type || value == op.getScalars())
+        continue;
+      bool isOut = llvm::is_contained(op.getOuts(), value);
+      auto fits = [&](int64_t size, int64_t walked) {
+        return size == walked || (size == 1 && !isOut);
+      };
+      if (fits(type.getDimSize(1), view.rows) && fits(type.getDimSize(2), view.cols))
+        continue;
+      op.emitOpError("expected ") << (isOut ? "outs of " : "operands of ") << view.rows << " x "
+                                  << view.cols << (isOut ? "" : " or 1")
+                                  << ", because that is what the stage runs over, found " << type;
+      return false;
+    }
+    return true;
   }
 
   bool stage(comm::StageOp op) {
@@ -178,8 +223,13 @@ private:
          llvm::concat<Value>(SmallVector<Value>(op.getIns()), SmallVector<Value>(op.getWrites())))
       if (isShards(value) && !checkShards(op, value, segment, ValueKind::Full))
         return false;
+    for (Value value : op.getWrites())
+      if (!checkWritable(op, value))
+        return false;
     bool reads = llvm::any_of(op.getIns(), [&](Value value) { return !isShards(value); });
     int64_t table = useTable(op, reads, !op.getOuts().empty());
+    if (overBlocks && !checkBroadcast(op, table))
+      return false;
     auto needed = [&](Value value) {
       if (overBlocks)
         return needBlocks(op, value, segment);
@@ -230,7 +280,7 @@ private:
       complete(*state, table);
     }
     if (op.getTo() == comm::Layout::Shard)
-      return checkShards(op, op.getTarget(), segment, kind);
+      return checkShards(op, op.getTarget(), segment, kind) && checkWritable(op, op.getTarget());
     BufferState *state = buffers.write(op, op.getInit(), meaning(op.getTo()));
     if (!state || !needed(op.getInit(), op.getTo(), Need::To))
       return false;

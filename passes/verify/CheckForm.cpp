@@ -55,13 +55,14 @@ FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
   func::FuncOp step;
   bool fine = true;
   for (Operation &op : *module.getBody()) {
-    if (auto function = dyn_cast<func::FuncOp>(op)) {
-      if (step) {
-        auto diag = function.emitOpError("expected one function, found another");
-        diag.attachNote(step.getLoc()) << "the step is here";
+    if (isa<FunctionOpInterface>(op)) {
+      if (step || !isa<func::FuncOp>(op)) {
+        auto diag = op.emitOpError("expected one function, @step, found another");
+        if (step)
+          diag.attachNote(step.getLoc()) << "the step is here";
         return failure();
       }
-      step = function;
+      step = cast<func::FuncOp>(op);
     }
     // A rule's body is what the user wrote; its tensors were never memory.
     if (!isa<optim::RuleOp>(op))

@@ -2,6 +2,8 @@
 
 #include "passes/verify/Verify.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include <queue>
 
 using namespace mlir;
@@ -22,12 +24,20 @@ static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, fu
     }
   bool fine = true;
   for (comm::BufferOp buffer : step.getOps<comm::BufferOp>())
-    if (int64_t end = buffer.getOffset() + buffer.getBytes(); end > arena) {
+    if (llvm::SaturatingAdd(buffer.getOffset(), buffer.getBytes()) >
+        uint64_t(std::max<int64_t>(arena, 0))) {
       buffer.emitOpError("expected a buffer inside of the workspace of ")
-          << arena << " bytes, found one that ends at byte " << end;
+          << arena << " bytes, found one that ends at byte "
+          << llvm::SaturatingAdd(buffer.getOffset(), buffer.getBytes());
       fine = false;
     }
   return success(fine);
+}
+
+/// Types in an edited text may say anything: no product wraps around.
+static int64_t times(int64_t a, int64_t b) {
+  int64_t result;
+  return llvm::MulOverflow(a, b, result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
 static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &facts,
@@ -45,10 +55,10 @@ static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &fac
       auto [found, added] = mostBlocks.try_emplace(need.index);
       if (added)
         found->second = proof.mostComputed(need.index);
-      reach = {found->second.elements * need.elements, found->second.rank};
+      reach = {times(found->second.elements, need.elements), found->second.rank};
     }
     auto type = cast<MemRefType>(comm::BufferOp(need.buffer).getType());
-    int64_t bytes = reach.elements * (type.getElementTypeBitWidth() / 8);
+    int64_t bytes = times(reach.elements, type.getElementTypeBitWidth() / 8);
     if (bytes <= int64_t(comm::BufferOp(need.buffer).getBytes()) ||
         !refused.insert(need.buffer).second)
       continue;

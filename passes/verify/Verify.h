@@ -49,10 +49,15 @@ struct StepFacts {
 /// nothing in flight is touched.
 mlir::FailureOr<StepFacts> checkFlow(const ProgramPlan &program, mlir::func::FuncOp step);
 
-/// Shows that the operations of each kind handle every block of a group, equally often, stages
-/// over shards once, and that every parameter and state is written once.
+/// Shows that the segments of a group hold each block once, that the operations of each kind handle
+/// every block, equally often, stages over shards once, and that every parameter and state is
+/// written once.
 mlir::LogicalResult checkCoverage(const ProgramPlan &program, mlir::ModuleOp module,
                                   mlir::func::FuncOp step);
+
+/// Shows that the shards of every block end as what the group's rule makes of what they held.
+mlir::LogicalResult checkValues(const ProgramPlan &program, mlir::ModuleOp module,
+                                mlir::func::FuncOp step);
 
 /// Shows that buffers are large enough on every rank, stand inside of the workspace, apart while
 /// they live, and that the workspace obeys its limit.

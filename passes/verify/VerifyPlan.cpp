@@ -53,7 +53,8 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
   if (failed(program) || failed(checkPlan(*program, module)))
     return failure();
   FailureOr<StepFacts> facts = checkFlow(*program, *step);
-  if (failed(facts) || failed(checkCoverage(*program, module, *step)))
+  if (failed(facts) || failed(checkCoverage(*program, module, *step)) ||
+      failed(checkValues(*program, module, *step)))
     return failure();
   TableProof proof(program->plan,
                    makeExpand ? makeExpand(program->plan) : runtimeExpand(program->plan));

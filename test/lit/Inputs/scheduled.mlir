@@ -6,9 +6,13 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64,
        %step: f64, %rows: f64, %cols: f64, %numel: f64):
     %m1 = arith.addf %m, %grad : tensor<?x?xf32>
-    %n = optim.reduce norm %m1 : tensor<?x?xf32> to tensor<1x1xf32>
+    %u = arith.truncf %m1 : tensor<?x?xf32> to tensor<?x?xbf16>
+    %x = arith.extf %u : tensor<?x?xbf16> to tensor<?x?xf32>
+    %n = optim.reduce norm %x : tensor<?x?xf32> to tensor<1x1xf32>
     %f = optim.broadcast %n : tensor<1x1xf32> to tensor<?x?xf32>
-    %o = arith.divf %m1, %f : tensor<?x?xf32>
+    %y = arith.divf %x, %f : tensor<?x?xf32>
+    %r = arith.truncf %y : tensor<?x?xf32> to tensor<?x?xbf16>
+    %o = arith.extf %r : tensor<?x?xbf16> to tensor<?x?xf32>
     %l = optim.splat %lr : tensor<?x?xf32>
     %d = arith.mulf %l, %o : tensor<?x?xf32>
     %p = arith.subf %param, %d : tensor<?x?xf32>

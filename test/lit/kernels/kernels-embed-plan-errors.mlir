@@ -35,3 +35,23 @@ module {
     llvm.return
   }
 }
+
+// -----
+
+// An exchange that lists the rows of a stage.
+module {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %grad : tensor<?x?xf32>
+  }
+  optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
+  optim.group @g rule @R parameters [@a] strategy elementwise
+  comm.segment @s group @g all
+  // expected-error @+1 {{expected consistent tables, exchanges and launches, found that exchange 0}}
+  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 0 : i64, stepc.exchanges = [array<i64: 0>],
+      stepc.launches = [], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+    llvm.return
+  }
+}

@@ -46,3 +46,26 @@ func.func @size(%n: index) {
   }
   return
 }
+
+// -----
+
+// A size of a segment that is not there.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+func.func @missing() {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  %n = comm.extent @t to_matrix full blocks
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}

@@ -18,17 +18,17 @@
 // TWICE: error: 'comm.segment' op expected distinct blocks, found 1 twice
 
 // Unmatched receive: the first exchange sends what its owner in wave 1 computes, and receives wave 0.
-// RUN: sed -e '/to_matrix send/s/@g0_w\([01]\)/@g0_x\1/' -e '/to_matrix order/s/sends .@g0_w\([01]\)/sends [@g0_x\1/' -e 's/g0_x0/g0_w1/' -e 's/g0_x1/g0_w0/' %{from} | %{check} UNMATCHED
+// RUN: sed -e '/to_matrix \(full \)*send/s/@g0_w\([01]\)/@g0_x\1/' -e '/to_matrix order/s/sends .@g0_w\([01]\)/sends [@g0_x\1/' -e 's/g0_x0/g0_w1/' -e 's/g0_x1/g0_w0/' %{from} | %{check} UNMATCHED
 // UNMATCHED: error: 'comm.start' op expected rank 0 to send the 32 bytes that rank 0 receives of it, found none
 // UNMATCHED: error: 'comm.start' op expected rank 0 to receive the 32 bytes that rank 0 sends it, found 0 bytes
 
 // The same bytes, but of the other parameter: both have one owner here.
-// RUN: sed -e '/to_matrix send/s/@g0_w\([01]\)/@g0_x\1/' -e '/to_matrix order/s/sends .@g0_w\([01]\)/sends [@g0_x\1/' -e 's/g0_x0/g0_w1/' -e 's/g0_x1/g0_w0/' -e 's/owners \[0, 1\]/owners [0, 0]/' %{from} | %{check} CROSSED
+// RUN: sed -e '/to_matrix \(full \)*send/s/@g0_w\([01]\)/@g0_x\1/' -e '/to_matrix order/s/sends .@g0_w\([01]\)/sends [@g0_x\1/' -e 's/g0_x0/g0_w1/' -e 's/g0_x1/g0_w0/' -e 's/owners \[0, 1\]/owners [0, 0]/' %{from} | %{check} CROSSED
 // CROSSED: error: 'comm.start' op expected element (0, 0) of parameter 'a' as element 0 of the message from rank 0 to rank 0, found element (0, 0) of parameter 'b'
 // CROSSED: note: for this operation
 
 // What arrives is another wave's.
-// RUN: sed -e '/order 0/s/receives .@g0_w0/receives [@g0_w1/' %{from} | %{check} OTHER
+// RUN: sed -e '/order 0/s/receives .@g0_w0/receives [@g0_w1/' -e 's/rn0 = comm.extent @g0_w0/rn0 = comm.extent @g0_w1/' %{from} | %{check} OTHER
 // OTHER: error: 'comm.copy' op expected the full value of segment @g0_w0 in layout receive to_matrix in a buffer that it reads, found the full value of segment @g0_w1 in layout receive to_matrix
 // OTHER: note: written here
 
@@ -71,6 +71,29 @@
 // SMALLBATCH: error: 'comm.buffer' op expected at least 64 bytes, which rank 1 needs, found 63 bytes
 // RUN: sed -e 's/t0 = comm.buffer offset 0 bytes 8/t0 = comm.buffer offset 0 bytes 4/' %{from} | %{check} SMALLSCALARS
 // SMALLSCALARS: error: 'comm.buffer' op expected at least 8 bytes, which rank 0 needs, found 4 bytes
+
+// Beyond all numbers.
+// RUN: sed -e 's/t0 = comm.buffer offset 0 bytes 8/t0 = comm.buffer offset 9223372036854775744 bytes 128/' %{from} | %{check} WRAPPED
+// WRAPPED: error: 'comm.buffer' op expected a buffer inside of the workspace of 640 bytes, found one that ends at byte 9223372036854775872
+
+// A size taken from another segment, direction, layout or kind; from none that exists; from nothing.
+// RUN: sed -e 's/sn0 = comm.extent @g0_w0/sn0 = comm.extent @g0_w1/' %{from} | %{check} EXTENT
+// EXTENT: error: 'comm.buffer' op expected the size of the full value of segment @g0_w0 in layout send to_matrix, found that of the full value of segment @g0_w1 in layout send to_matrix
+// EXTENT: note: the buffer is used for it here
+// EXTENT: note: the extent is here
+// RUN: sed -e 's/kn1 = comm.extent @g0_w1 to_shards/kn1 = comm.extent @g0_w1 to_matrix/' %{from} | %{check} EXTENTWAY
+// EXTENTWAY: error: 'comm.buffer' op expected the size of the full value of segment @g0_w1 in layout send to_shards, found that of the full value of segment @g0_w1 in layout send to_matrix
+// RUN: sed -e 's/bn0 = comm.extent @g0_w0 to_matrix full blocks/bn0 = comm.extent @g0_w0 to_matrix full receive/' %{from} | %{check} EXTENTLAYOUT
+// EXTENTLAYOUT: error: 'comm.buffer' op expected the size of the computed blocks of segment @g0_w0, found that of the full value of segment @g0_w0 in layout receive to_matrix
+// RUN: sed -e 's/rn1 = comm.extent @g0_w1 to_matrix full/rn1 = comm.extent @g0_w1 to_matrix rows/' %{from} | %{check} EXTENTKIND
+// EXTENTKIND: error: 'comm.buffer' op expected the size of the full value of segment @g0_w1 in layout receive to_matrix, found that of the rows value of segment @g0_w1 in layout receive to_matrix
+// RUN: sed -e 's/sn0 = comm.extent @g0_w0/sn0 = comm.extent @g0_w9/' %{from} | %{check} NOSEGMENT
+// NOSEGMENT: error: 'comm.extent' op expected a segment, found no comm.segment named @g0_w9
+// RUN: sed -e 's/sn0 = comm.extent @g0_w0 .*/sn0 = arith.constant 16 : index/' %{from} | %{check} NOEXTENT
+// NOEXTENT: error: 'comm.buffer' op expected the size of the full value of segment @g0_w0 in layout send to_matrix, found a value that is no comm.extent
+// NOEXTENT: note: the value is here
+// RUN: sed -e 's/bytes 32 (.sn0) : memref<?xbf16>/bytes 32 : memref<16xbf16>/' -e 's/\(.s0 : memref<\)?/\116/' %{from} | %{check} FIXED
+// FIXED: error: 'comm.buffer' op expected the size of the full value of segment @g0_w0 in layout send to_matrix, found a type that fixes it
 
 // Read before the wait.
 // RUN: sed -e '/comm.wait .in0/d' -e '/comm.copy @g0_w0 to_matrix/a comm.wait %%in0' %{from} | %{check} EARLY
@@ -163,7 +186,7 @@ module @two {
   func.func @step() {
     return
   }
-  // expected-error @+1 {{'func.func' op expected one function, found another}}
+  // expected-error @+1 {{'func.func' op expected one function, @step, found another}}
   func.func @stop() {
     return
   }

@@ -69,7 +69,8 @@ module @gather attributes {stepc.level = "scheduled"} {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %w: tensor<?x?xf32>,
        %step: f64, %rows: f64, %cols: f64, %numel: f64):
     %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
-    optim.yield %o, %m, %w : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+    %n = arith.subf %param, %o : tensor<?x?xf32>
+    optim.yield %n, %m, %w : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
   }
   optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
@@ -94,11 +95,20 @@ module @gather attributes {stepc.level = "scheduled"} {
     %nb = comm.extent @s to_matrix full blocks
     %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32>
     comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xf32>) outs(%x : memref<?x3x4xf32>)
+    %e = comm.buffer offset 64 bytes 8 (%nb) : memref<?x1x1xf32>
+    optim.block_reduce norm @s %x outs(%e : memref<?x1x1xf32>) : memref<?x3x4xf32>
+    comm.stage @s over blocks to_matrix blocks ins(%x, %e : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(%x : memref<?x3x4xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %floor = arith.constant 1.0e-07 : f32
+      %m = arith.maximumf %b, %floor : f32
+      %0 = arith.divf %a, %m : f32
+      comm.yield %0 : f32
+    }
     %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32>
     %q = comm.buffer offset 64 bytes 64 (%nb) : memref<?x2x4xf32>
-    optim.product @s %x, %x outs(%y, %q : memref<?x3x3xf32>, memref<?x2x4xf32>) {alpha = 1.0, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32>, memref<?x3x4xf32>
+    optim.product @s %x, %x outs(%y, %q : memref<?x3x3xf32>, memref<?x2x4xf32>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32>, memref<?x3x4xf32>
     %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32>
-    optim.product @s %y, %x plus %x outs(%z : memref<?x3x4xf32>) {alpha = -0.5, beta = 1.5} : memref<?x3x3xf32>, memref<?x3x4xf32>, memref<?x3x4xf32>
+    optim.product @s %y, %x plus %x outs(%z : memref<?x3x4xf32>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32>, memref<?x3x4xf32>, memref<?x3x4xf32>
     comm.stage @s over shards to_shards blocks ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
     ^bb0(%a: f32, %o: f32):
       %0 = arith.subf %a, %o : f32

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <regex>
 
 namespace stepc::test {
 namespace {
@@ -25,6 +26,29 @@ struct Function {
   std::string name, parameter = "f32", gradient = "f32", body;
 };
 
+/// The same on tensors: what the step is proven to compute.
+std::string ruleOf(const Function &f) {
+  auto cast = [](const char *op, const std::string &result, const std::string &source,
+                 const std::string &from, const std::string &to) {
+    return from == to
+               ? std::string()
+               : result + " = arith." + op + " " + source + " : " + from + " to " + to + "\n";
+  };
+  std::string body = cast("truncf", "%x", "%param", "f32", f.parameter) +
+                     cast("truncf", "%y", "%grad", "f32", f.gradient) + f.body + "\n" +
+                     cast("extf", "%w", "%r", f.parameter, "f32") + "optim.yield " +
+                     (f.parameter == "f32" ? "%r" : "%w") + " : f32";
+  if (f.parameter == "f32")
+    body = std::regex_replace(body, std::regex("%x\\b"), "%param");
+  if (f.gradient == "f32")
+    body = std::regex_replace(body, std::regex("%y\\b"), "%grad");
+  body = std::regex_replace(body, std::regex("arith.constant (\\S+) : f32"),
+                            "arith.constant $1 : f64\n%t = optim.splat %c : f32");
+  body = std::regex_replace(body, std::regex("(powf \\S+) %c"), "$1 %t");
+  body = std::regex_replace(body, std::regex("(select [^:]*): f32"), "$1: i1, f32");
+  return std::regex_replace(body, std::regex("\\b(f32|bf16|f16|i1)\\b"), "tensor<?x?x$1>");
+}
+
 /// A module whose step replaces each of two parameters by f of it and its gradient. `body` computes
 /// %r from %x and %y.
 std::string moduleOf(const Function &f) {
@@ -33,7 +57,7 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @R hyperparameters [] states [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-    optim.yield %param : tensor<?x?xf32>
+    RULE
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [COUNT] batch 0 type PARAMETER gradient GRADIENT mesh @world placements [#optim.replicate] aliases [] route @route
@@ -54,6 +78,7 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
 })";
   for (auto [from, to] : {std::pair<std::string, std::string>{"NAME", f.name},
                           {"COUNT", std::to_string(kCount)},
+                          {"RULE", ruleOf(f)},
                           {"PARAMETER", f.parameter},
                           {"GRADIENT", f.gradient},
                           {"BODY", f.body}})

@@ -38,8 +38,7 @@ public:
 
   std::string run() {
     drawMeshes();
-    int64_t groupCount = test::draw(random, 1, 3);
-    for (int64_t i = 0; i < groupCount; ++i)
+    for (int64_t left = test::draw(random, 1, 3); left > 0; --left)
       drawGroup();
     writeSymbols();
     writeStep();
@@ -166,10 +165,14 @@ private:
             << "] {\n  ^bb0(%p: " << full << ", %g: " << full << (matrix ? ", %m: " : "")
             << (matrix ? full : "") << (hasExtra ? ", %v: " + extra : "")
             << ", %step: f64, %rows: f64, %cols: f64, %numel: f64):\n"
-            << "    %n = arith.addf %p, %g : " << full << "\n"
-            << (hasExtra ? "    %w = arith.addf %v, %v : " + extra + "\n" : "")
-            << "    optim.yield %n" << (matrix ? ", %n" : "") << (hasExtra ? ", %w" : "") << " : "
-            << full << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
+            << (matrix ? "    %l = arith.subf %g, %m : tensor<?x?xf32>\n"
+                         "    %o = arith.negf %l : tensor<?x?xf32>\n"
+                         "    %q = arith.subf %p, %o : tensor<?x?xf32>\n"
+                         "    %n = arith.mulf %q, %l : tensor<?x?xf32>\n"
+                       : "    %n = arith.subf %p, %g : tensor<?x?xf32>\n")
+            << (hasExtra ? "    %w = arith.negf %v : " + extra + "\n" : "") << "    optim.yield %n"
+            << (matrix ? ", %l" : "") << (hasExtra ? ", %w" : "") << " : " << full
+            << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
     std::vector<std::string> names, placements;
@@ -198,10 +201,7 @@ private:
         if (g.waveOf[block] == wave)
           blocks.push_back(int64_t(block));
       std::shuffle(blocks.begin(), blocks.end(), random);
-      if (g.waves == 1)
-        symbols << " all\n";
-      else
-        symbols << " blocks [" << join(blocks) << "]\n";
+      symbols << (g.waves == 1 ? " all\n" : " blocks [" + join(blocks) + "]\n");
     }
   }
 
@@ -210,14 +210,15 @@ private:
   std::string name(const char *what) { return "%" + std::string(what) + std::to_string(next++); }
 
   /// A buffer with room for a whole group on one rank, in a place of its own.
-  std::string buffer(size_t i, const std::string &type) {
+  std::string buffer(size_t i, int64_t wave, const std::string &use,
+                     const std::string &type = "memref<?xf32>") {
     const plan::Group &group = groups[i].group;
     int64_t elements = group.blockCount() * std::max<int64_t>(1, group.rows()) *
                        std::max<int64_t>(1, group.cols());
     // To the shards, an owner sends an element to every replica.
     int64_t bytes = elements * 4 * int64_t(meshes[groups[i].meshIndex].ranks.size());
     std::string extent = name("n"), value = name("b");
-    body << "    " << extent << " = comm.extent @g" << i << "_w0 to_matrix full blocks\n    "
+    body << "    " << extent << " = comm.extent " << segment(i, wave) << " " << use << "\n    "
          << value << " = comm.buffer offset " << arena << " bytes " << bytes << " (" << extent
          << ") : " << type << "\n";
     arena += (bytes + 63) / 64 * 64;
@@ -226,14 +227,15 @@ private:
 
   /// Values that travel together.
   struct Pairs {
-    std::vector<std::string> sends, receives, segments, types;
+    std::vector<std::string> sends, receives, segments;
     std::vector<int64_t> kinds;
   };
   void exchange(const Pairs &pairs, const char *direction) {
     if (pairs.sends.empty())
       return;
     std::string token = name("t");
-    std::string types = " : " + join(pairs.types) + ")";
+    std::string types =
+        " : " + join(std::vector<std::string>(pairs.sends.size(), "memref<?xf32>")) + ")";
     body << "    " << token << " = comm.start %world " << direction << " order " << order++
          << " sends [" << join(pairs.segments) << "] (" << join(pairs.sends) << types
          << " receives [" << join(pairs.segments) << "] (" << join(pairs.receives) << types
@@ -251,7 +253,7 @@ private:
   void writeStep() {
     body << "    %world = comm.world\n";
     for (size_t i = 0; i < groups.size(); ++i) {
-      std::string g = std::to_string(i), type = "!comm.shards<@g" + g + ", f32>";
+      std::string type = shards(i);
       body << "    %p" << i << " = comm.shards parameter @g" << i << " : " << type << "\n    %d"
            << i << " = comm.shards gradient @g" << i << " : " << type << "\n";
       if (groups[i].strategy != "elementwise")
@@ -287,7 +289,6 @@ private:
     pairs.sends.push_back(send);
     pairs.receives.push_back(receive);
     pairs.segments.push_back(segment(i, wave));
-    pairs.types.push_back("memref<?xf32>");
     pairs.kinds.push_back(kindOf(kind));
   }
   std::string segment(size_t i, int64_t wave) {
@@ -302,40 +303,45 @@ private:
     if (g.strategy == "elementwise") {
       body << "    comm.stage " << s << " over shards to_matrix none ins(%p" << id << ", %d" << id
            << " : " << type << ", " << type << ") writes(%p" << id << " : " << type
-           << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.addf %a, %b : f32\n"
+           << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
            << "      comm.yield %c : f32\n    }\n";
       return;
     }
     bool local = g.strategy == "local";
     std::string outType = local ? batch(i, "full") : "memref<?xf32>";
-    std::string out = buffer(i, outType);
+    std::string out =
+        buffer(i, wave, local ? "to_matrix full blocks" : "to_matrix full send", outType);
     body << "    comm.stage " << s << " over shards to_matrix " << (local ? "blocks" : "send")
          << " ins(%d" << id << ", %m" << id << " : " << type << ", " << type << ") writes(%m" << id
          << " : " << type << ") outs(" << out << " : " << outType
-         << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.addf %a, %b : f32\n"
+         << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
          << "      comm.yield %c, %c : f32, f32\n    }\n";
     if (local)
       batches["full"] = out;
     else
-      pair(pairs, i, wave, out, arrived["full"] = buffer(i, "memref<?xf32>"), "full");
+      pair(pairs, i, wave, out, arrived["full"] = buffer(i, wave, "to_matrix full receive"),
+           "full");
     if (g.stateKind.empty())
       return;
     std::string stateType = local ? batch(i, g.stateKind) : "memref<?xf32>";
-    std::string state = buffer(i, stateType);
+    std::string state = buffer(
+        i, wave, local ? "to_matrix full blocks" : "to_matrix " + g.stateKind + " send", stateType);
     body << "    comm.copy " << s << " to_matrix " << g.stateKind << " from shard to "
          << (local ? "blocks" : "send") << " ins(%v" << id << " : " << type << ") outs(" << state
          << " : " << stateType << ")\n";
     if (local)
       batches[g.stateKind] = state;
     else
-      pair(pairs, i, wave, state, arrived[g.stateKind] = buffer(i, "memref<?xf32>"), g.stateKind);
+      pair(pairs, i, wave, state,
+           arrived[g.stateKind] = buffer(i, wave, "to_matrix " + g.stateKind + " receive"),
+           g.stateKind);
   }
 
   /// Matrix space: a batch of each kind is changed in place, then goes back.
   void compute(size_t i, int64_t wave, Pairs &pairs, Values &arrived, Values &batches) {
     std::string s = segment(i, wave);
     for (auto &[kind, value] : arrived) {
-      batches[kind] = buffer(i, batch(i, kind));
+      batches[kind] = buffer(i, wave, "to_matrix full blocks", batch(i, kind));
       body << "    comm.copy " << s << " to_matrix " << kind << " from receive to blocks ins("
            << value << " : memref<?xf32>) outs(" << batches[kind] << " : " << batch(i, kind)
            << ")\n";
@@ -349,10 +355,11 @@ private:
     if (groups[i].strategy != "owner")
       return;
     for (auto &[kind, value] : batches) {
-      std::string send = buffer(i, "memref<?xf32>");
+      std::string send = buffer(i, wave, "to_shards " + kind + " send");
       body << "    comm.copy " << s << " to_shards " << kind << " from blocks to send ins(" << value
            << " : " << batch(i, kind) << ") outs(" << send << " : memref<?xf32>)\n";
-      pair(pairs, i, wave, send, arrived[kind] = buffer(i, "memref<?xf32>"), kind);
+      pair(pairs, i, wave, send, arrived[kind] = buffer(i, wave, "to_shards " + kind + " receive"),
+           kind);
     }
   }
 
@@ -370,9 +377,10 @@ private:
              << type << ")\n";
       else
         body << "    comm.stage " << s << " over shards to_shards " << from << " ins(%p" << id
-             << ", " << value << " : " << type << ", " << valueType << ") writes(%p" << id << " : "
-             << type << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.addf %a, %b : f32\n"
-             << "      comm.yield %c : f32\n    }\n";
+             << ", %m" << id << ", " << value << " : " << type << ", " << type << ", " << valueType
+             << ") writes(%p" << id << " : " << type
+             << ") {\n    ^bb0(%a: f32, %m: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
+             << "      %d = arith.mulf %c, %m : f32\n      comm.yield %d : f32\n    }\n";
     }
   }
 

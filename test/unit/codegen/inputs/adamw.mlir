@@ -5,7 +5,38 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %v: tensor<?x?xf32>,
        %lr: f64, %beta1: f64, %beta2: f64, %eps: f64, %wd: f64,
        %step: f64, %rows: f64, %cols: f64, %numel: f64):
-    optim.yield %param, %m, %v : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+    %one = arith.constant 1.0 : f64
+    %c1 = arith.subf %one, %beta1 : f64
+    %c2 = arith.subf %one, %beta2 : f64
+    %p1 = math.powf %beta1, %step : f64
+    %p2 = math.powf %beta2, %step : f64
+    %d1 = arith.subf %one, %p1 : f64
+    %d2 = arith.subf %one, %p2 : f64
+    %lw = arith.mulf %lr, %wd : f64
+    %k = arith.subf %one, %lw : f64
+    %tc1 = optim.splat %c1 : tensor<?x?xf32>
+    %tc2 = optim.splat %c2 : tensor<?x?xf32>
+    %td1 = optim.splat %d1 : tensor<?x?xf32>
+    %td2 = optim.splat %d2 : tensor<?x?xf32>
+    %te = optim.splat %eps : tensor<?x?xf32>
+    %tk = optim.splat %k : tensor<?x?xf32>
+    %tl = optim.splat %lr : tensor<?x?xf32>
+    %dm = arith.subf %grad, %m : tensor<?x?xf32>
+    %wm = arith.mulf %tc1, %dm : tensor<?x?xf32>
+    %m1 = arith.addf %m, %wm : tensor<?x?xf32>
+    %gg = arith.mulf %grad, %grad : tensor<?x?xf32>
+    %dv = arith.subf %gg, %v : tensor<?x?xf32>
+    %wv = arith.mulf %tc2, %dv : tensor<?x?xf32>
+    %v1 = arith.addf %v, %wv : tensor<?x?xf32>
+    %mh = arith.divf %m1, %td1 : tensor<?x?xf32>
+    %vh = arith.divf %v1, %td2 : tensor<?x?xf32>
+    %s = math.sqrt %vh : tensor<?x?xf32>
+    %e = arith.addf %s, %te : tensor<?x?xf32>
+    %u = arith.divf %mh, %e : tensor<?x?xf32>
+    %ka = arith.mulf %tk, %param : tensor<?x?xf32>
+    %lu = arith.mulf %tl, %u : tensor<?x?xf32>
+    %n = arith.subf %ka, %lu : tensor<?x?xf32>
+    optim.yield %n, %m1, %v1 : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x?xf32>
   }
   optim.route @AdamW_route rule @AdamW rest patterns [] except [] defaults [3.0e-4, 0.9, 0.95, 1.0e-8, 0.1] missing_grad error
   optim.parameter @"a.bias" shape [37] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @AdamW_route

@@ -1,0 +1,135 @@
+//===- RuleTerms.cpp - What a rule makes of its parameters -----------------===//
+//
+// Reads the rule alone. Spaces and writes were decided; they are not looked at.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/verify/Terms.h"
+#include "runtime/geometry/Geometry.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+
+Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
+  unsigned named = rule.getNumHyperparameters();
+  constexpr StringLiteral kGiven[] = {"step", "rows", "cols", "numel"};
+  StringRef name = index < named ? cast<StringAttr>(rule.getHyperparameters()[index]).getValue()
+                                 : StringRef(kGiven[index - named]);
+  // The prefix tells a hyperparameter from what every rule is given.
+  return terms.leaf(((index < named ? "hyperparameter '" : "the scalar '") + name + "'").str(),
+                    Float64Type::get(rule.getContext()));
+}
+
+Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents) {
+  Type f32 = Float32Type::get(context), element = elementOf(source);
+  auto [rows, cols] = extents;
+  Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1});
+  SmallVector<Term> limits = {
+      norm, constant(FloatAttr::get(f32, double(float(op.getEps().convertToDouble()))))};
+  llvm::sort(limits);
+  Term divisor = add(arith::MaximumFOp::getOperationName(), {}, f32, limits);
+  Term x = convert(add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor}),
+                   element);
+  // Of a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
+  bool tall = rows > cols;
+  int64_t small = std::min(rows, cols), large = std::max(rows, cols);
+  for (auto [a, b, c] : op.getSteps()) {
+    Term gram =
+        product({x, x, {}, c == 0.0 ? b : 1.0, 0.0, tall, !tall, small, small, large}, element);
+    Term poly = gram;
+    if (c != 0.0)
+      poly = product({gram, gram, gram, c, b, false, false, small, small, small}, element);
+    x = product({tall ? x : poly, tall ? poly : x, x, 1.0, a, false, false, rows, cols, small},
+                element);
+  }
+  return x;
+}
+
+namespace {
+
+/// The terms of one rule's body.
+class Reader {
+public:
+  Reader(Terms &terms, optim::RuleOp rule, const plan::Group &group)
+      : terms(terms), rule(rule), group(group) {}
+
+  void read(Operation *op) {
+    if (op->getNumResults() != 1)
+      return;
+    SmallVector<Term> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(of.lookup(operand));
+    Value result = op->getResult(0);
+    of[result] = llvm::TypeSwitch<Operation *, Term>(op)
+                     .Case([&](optim::SplatOp op) {
+                       return terms.convert(operands[0], op.getResult().getType().getElementType());
+                     })
+                     .Case([&](optim::BroadcastOp) { return operands[0]; })
+                     .Case([&](optim::ReduceOp op) {
+                       return terms.reduce(op.getKind(), operands[0], extents(op.getSource()),
+                                           extents(op.getResult()));
+                     })
+                     .Case([&](optim::OrthogonalizeOp op) {
+                       return terms.orthogonalize(op, operands[0], extents(op.getSource()));
+                     })
+                     .Default([&](Operation *op) { return terms.elementwise(op, operands); });
+  }
+
+  llvm::DenseMap<Value, Term> of;
+
+private:
+  Extents extents(Value value) {
+    auto kind = optim::kindOf(value.getType()).value_or(optim::ValueKind::Full);
+    geometry::View view = geometry::view(group, plan::ValueKind(kind));
+    return {view.rows, view.cols};
+  }
+
+  Terms &terms;
+  optim::RuleOp rule;
+  const plan::Group &group;
+};
+
+} // namespace
+
+RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
+                            const plan::Rule &planned) {
+  MLIRContext *context = rule.getContext();
+  Type f32 = Float32Type::get(context);
+  RuleTerms result;
+  result.gradient = terms.leaf("the gradient", optim::toType(context, group.gradientType));
+  result.before.push_back(
+      terms.leaf("the old parameter", optim::toType(context, group.parameterType)));
+  Reader reader(terms, rule, group);
+  reader.of[rule.getParameterArgument()] = terms.convert(result.before[0], f32);
+  reader.of[rule.getGradientArgument()] = terms.convert(result.gradient, f32);
+  int64_t master = -1;
+  for (auto [i, state] : llvm::enumerate(planned.states)) {
+    Term old =
+        terms.leaf("the old state \"" + state.name + "\"", optim::toType(context, state.dtype));
+    result.before.push_back(old);
+    reader.of[rule.getStateArgument(i)] = terms.convert(old, f32);
+    if (state.master && plan::stateExists(group, state)) {
+      master = int64_t(i);
+      reader.of[rule.getParameterArgument()] = old;
+    }
+  }
+  for (unsigned i = 0, e = rule.getNumHyperparameters() + 4; i < e; ++i)
+    reader.of[rule.getBody().getArgument(rule.getFirstScalarArgument() + i)] =
+        scalarArgument(terms, rule, i);
+  Block &body = rule.getBody().front();
+  for (Operation &op : body.without_terminator())
+    reader.read(&op);
+  for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
+    // The master is the parameter, before it is rounded.
+    bool isMaster = master >= 0 && int64_t(i) == master + 1;
+    Value given = isMaster ? body.getTerminator()->getOperand(0) : value;
+    result.after.push_back(
+        terms.convert(reader.of.lookup(given), terms.elementOf(result.before[i])));
+  }
+  return result;
+}

@@ -1,0 +1,159 @@
+//===- Terms.cpp - What a value is computed from ---------------------------===//
+
+#include "passes/verify/Terms.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+
+Term Terms::add(StringRef what, Attribute detail, Type element, ArrayRef<Term> operands,
+                bool symmetric) {
+  what = StringAttr::get(context, what).getValue();
+  size_t hash = llvm::hash_combine(what.data(), detail, element,
+                                   llvm::hash_combine_range(operands.begin(), operands.end()));
+  SmallVector<Term, 1> &same = byHash[hash];
+  for (Term term : same) {
+    const Node &node = nodes[term];
+    if (node.what.data() == what.data() && node.detail == detail && node.element == element &&
+        ArrayRef<Term>(node.operands) == operands)
+      return term;
+  }
+  same.push_back(Term(nodes.size()));
+  nodes.push_back({what, detail, element, SmallVector<Term, 3>(operands), symmetric});
+  return same.back();
+}
+
+Term Terms::leaf(StringRef name, Type element) {
+  return add("leaf", StringAttr::get(context, name), element, {});
+}
+
+Term Terms::unknown(Type element) {
+  return add("unknown", Builder(context).getI64IntegerAttr(int64_t(nodes.size())), element, {});
+}
+
+Term Terms::constant(TypedAttr value) { return add("constant", value, value.getType(), {}); }
+
+Term Terms::convert(Term value, Type element) {
+  Type from = elementOf(value);
+  if (from == element)
+    return value;
+  const Node &node = nodes[value];
+  if (auto number = dyn_cast_or_null<FloatAttr>(node.detail); number && node.what == "constant") {
+    APFloat rounded = number.getValue();
+    bool losesInfo;
+    rounded.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                    &losesInfo);
+    return constant(FloatAttr::get(element, rounded));
+  }
+  unsigned width = from.getIntOrFloatBitWidth(), wanted = element.getIntOrFloatBitWidth();
+  if (width < wanted)
+    return add("arith.extf", {}, element, value);
+  if (width == wanted) // bf16 and f16: f32 holds both
+    return convert(convert(value, Float32Type::get(context)), element);
+  if (node.what == "arith.extf" && elementOf(node.operands[0]) == element)
+    return node.operands[0];
+  return add("arith.truncf", {}, element, value);
+}
+
+/// What an operation says beside its operands, but for where it runs.
+static DictionaryAttr detailOf(Operation *op) {
+  SmallVector<NamedAttribute> kept;
+  for (NamedAttribute each : op->getAttrDictionary()) {
+    auto flags = dyn_cast<arith::FastMathFlagsAttr>(each.getValue());
+    if (each.getName() != optim::kSpaceAttr &&
+        !(flags && flags.getValue() == arith::FastMathFlags::none))
+      kept.push_back(each);
+  }
+  return kept.empty() ? DictionaryAttr() : DictionaryAttr::get(op->getContext(), kept);
+}
+
+Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (auto value = dyn_cast<arith::ConstantOp>(op)) {
+    if (auto dense = dyn_cast<SplatElementsAttr>(value.getValue()))
+      return constant(cast<TypedAttr>(dense.getSplatValue<Attribute>()));
+    return constant(value.getValue());
+  }
+  if (op->getNumRegions() || op->getNumResults() != 1)
+    return unknown(element);
+  DictionaryAttr detail = detailOf(op);
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op) && !detail)
+    return convert(operands[0], element);
+  SmallVector<Term> sorted(operands);
+  if (op->hasTrait<OpTrait::IsCommutative>())
+    llvm::sort(sorted);
+  return add(op->getName().getStringRef(), detail, element, sorted);
+}
+
+Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to) {
+  Type f32 = Float32Type::get(context);
+  Attribute detail =
+      DenseI64ArrayAttr::get(context, {int64_t(kind), from.rows, from.cols, to.rows, to.cols});
+  return add("reduce", detail, f32, convert(source, f32));
+}
+
+Term Terms::product(const Product &p, Type element) {
+  SmallVector<Term, 3> operands = {p.lhs, p.rhs};
+  if (p.addend)
+    operands.push_back(*p.addend);
+  Builder builder(context);
+  auto factor = [&](double value) { return builder.getF32FloatAttr(float(value)); };
+  Attribute detail = builder.getArrayAttr(
+      {factor(p.alpha), factor(p.addend ? p.beta : 0.0), builder.getBoolAttr(p.transposeLhs),
+       builder.getBoolAttr(p.transposeRhs),
+       builder.getDenseI64ArrayAttr({p.rows, p.cols, p.inner})});
+  // Element (j, i) adds the factors of (i, j) in the same order.
+  bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
+                   (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
+                   (!p.addend || isSymmetric(*p.addend));
+  return add("product", detail, element, operands, symmetric);
+}
+
+std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
+  while (true) {
+    const Node &x = nodes[a], &y = nodes[b];
+    if (x.what.data() != y.what.data() || x.detail != y.detail || x.element != y.element ||
+        x.operands.size() != y.operands.size())
+      return {a, b};
+    // Commutative operands are in the order of their numbers: what both have says nothing.
+    auto surplus = [](ArrayRef<Term> of, ArrayRef<Term> over) {
+      auto more = [&](Term each) { return llvm::count(of, each) > llvm::count(over, each); };
+      auto found = llvm::find_if(of, more);
+      return found == of.end() ? std::nullopt : std::optional(*found);
+    };
+    std::optional<Term> left = surplus(x.operands, y.operands),
+                        right = surplus(y.operands, x.operands);
+    if (left && right) {
+      a = *left;
+      b = *right;
+      continue;
+    }
+    size_t at = 0; // the same ones in another order
+    while (x.operands[at] == y.operands[at])
+      ++at;
+    a = x.operands[at];
+    b = y.operands[at];
+  }
+}
+
+std::string Terms::describe(Term term) const {
+  const Node &node = nodes[term];
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (node.what == "leaf")
+    os << cast<StringAttr>(node.detail).getValue();
+  else if (node.what == "constant")
+    os << "the constant " << node.detail;
+  else if (node.what == "unknown")
+    os << "what is no elementwise operation";
+  else if (node.what == "product")
+    os << "the result of a product";
+  else if (node.what == "reduce")
+    os << "the result of a "
+       << optim::stringifyReduction(optim::Reduction(cast<DenseI64ArrayAttr>(node.detail)[0]));
+  else
+    os << "the result of " << node.what;
+  return text;
+}

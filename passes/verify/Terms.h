@@ -1,0 +1,92 @@
+//===- Terms.h - What a value is computed from ------------------*- C++ -*-===//
+//
+// A term is an expression over what a step begins with: the shards as they were,
+// and the scalars of a parameter. Equal expressions are one number. Where a value
+// stands is not part of it: that is what the tables are proven for.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_VERIFY_TERMS_H
+#define STEPC_PASSES_VERIFY_TERMS_H
+
+#include "dialects/optim/Optim.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <vector>
+
+namespace stepc::verify {
+
+/// Equal exactly for equal expressions.
+using Term = int64_t;
+
+/// Rows and columns of a matrix.
+struct Extents {
+  int64_t rows, cols;
+};
+
+class Terms {
+public:
+  explicit Terms(mlir::MLIRContext *context) : context(context) {}
+
+  /// Something that a step begins with.
+  Term leaf(llvm::StringRef name, mlir::Type element);
+  /// A value like no other.
+  Term unknown(mlir::Type element);
+  /// Rounded or widened to another type; free where it is of that type.
+  Term convert(Term value, mlir::Type element);
+  /// An elementwise operation on these operands. A broadcast is none: its element is its source's.
+  Term elementwise(mlir::Operation *op, llvm::ArrayRef<Term> operands);
+  /// The reduction of a matrix, in f32.
+  Term reduce(optim::Reduction kind, Term source, Extents from, Extents to);
+
+  struct Product {
+    Term lhs, rhs;
+    std::optional<Term> addend;
+    double alpha, beta;
+    bool transposeLhs, transposeRhs;
+    int64_t rows, cols, inner;
+  };
+  Term product(const Product &product, mlir::Type element);
+  /// What optim.orthogonalize is documented to be.
+  Term orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents);
+
+  /// Known to be equal to its transpose, in bits.
+  bool isSymmetric(Term term) const { return nodes[term].symmetric; }
+  mlir::Type elementOf(Term term) const { return nodes[term].element; }
+  /// Where two different terms first differ.
+  std::pair<Term, Term> findDifference(Term a, Term b) const;
+  std::string describe(Term term) const;
+
+private:
+  struct Node {
+    llvm::StringRef what; // interned
+    mlir::Attribute detail;
+    mlir::Type element;
+    llvm::SmallVector<Term, 3> operands;
+    bool symmetric = false;
+  };
+  Term add(llvm::StringRef what, mlir::Attribute detail, mlir::Type element,
+           llvm::ArrayRef<Term> operands, bool symmetric = false);
+  Term constant(mlir::TypedAttr value);
+
+  mlir::MLIRContext *context;
+  std::vector<Node> nodes;
+  llvm::DenseMap<size_t, llvm::SmallVector<Term, 1>> byHash;
+};
+
+/// What a rule makes of a group of parameters.
+struct RuleTerms {
+  Term gradient;
+  std::vector<Term> before; ///< the parameter, then the states, as their shards hold them
+  std::vector<Term> after;
+};
+/// `states` tells which states the group has; its master, where it has one, is the parameter.
+RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
+                    const plan::Rule &planned);
+
+/// The i-th scalar argument of a rule, as its comm.scalars sees it, too.
+Term scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index);
+
+} // namespace stepc::verify
+
+#endif

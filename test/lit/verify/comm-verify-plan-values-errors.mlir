@@ -1,0 +1,68 @@
+// Faults in what the step computes, planted in the text of valid programs (Inputs/versions.mlir,
+// Inputs/scheduled.mlir): a version of the shards too early or too late, a stage that is missing or
+// comes twice, a value of another size or computed otherwise.
+// DEFINE: %{from} = %S/../Inputs/versions.mlir
+// DEFINE: %{check} = not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix
+// RUN: stepc-opt --comm-verify-plan %{from} -o /dev/null
+
+// The way out reads `m`, and stands before the stage that writes it (of this wave, the other is fine).
+// RUN: sed -e '/\/\/ new m 0/,/end of new m 0/{H;d}' -e '/end of out 0/G' %{from} | %{check} LATE
+// LATE: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.addf, found the old state "m" in its place
+// LATE: note: the rule yields it here
+
+// The way in reads `w` after the way out has overwritten it.
+// RUN: sed -e '/\/\/ into 0/,/end of into 0/{H;d}' -e '/end of new w 0/G' %{from} | %{check} OVERWRITTEN
+// OVERWRITTEN: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the old state "w", found the result of arith.addf in its place
+
+// The order of stages that share nothing is free.
+// RUN: sed -e '/\/\/ new w 0/,/end of new w 0/{H;d}' -e '/end of out 0/G' %{from} | stepc-opt --comm-verify-plan -o /dev/null
+
+// A stage is missing in one wave, in all of them, or comes twice; two stages write one state.
+// RUN: sed -e '/\/\/ new m 0/,/end of new m 0/d' %{from} | %{check} MISSING
+// MISSING: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 0 times
+// RUN: sed -e '/over shards to_matrix none/,/^    }/d' %{from} | %{check} NEVER
+// NEVER: error: 'optim.group' op expected state "m" of every block to be written once, found parameter 'a' written 0 times
+// RUN: sed -e '/\/\/ new m 0/,/end of new m 0/H' -e '/end of new m 0/G' %{from} | %{check} TWICE
+// TWICE: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 2 times
+// TWICE: note: segment @s0 has it here
+// RUN: sed -e '/to_shards blocks/s/writes(.p : !comm.shards<@g, f32>)/writes(%%p, %%m : !comm.shards<@g, f32>, !comm.shards<@g, f32>)/' -e 's/yield %f : f32/yield %%f, %%e : f32, f32/' %{from} | %{check} BOTH
+// BOTH: error: 'optim.group' op expected state "m" of every block to be written once, found parameter 'a' written 2 times
+
+// A state gets the value of another one; gradients are not written.
+// RUN: sed -e 's/ins(.w, .d : \(.*\)) writes(.w/ins(%%m, %%d : \1) writes(%%w/' %{from} | %{check} OTHER
+// OTHER: error: 'comm.stage' op expected what rule @R makes of state "w" of parameter 'a', with the old state "w", found the result of arith.addf in its place
+// RUN: sed -e 's/writes(.w/writes(%%d/' %{from} | %{check} GRADIENT
+// GRADIENT: error: 'comm.stage' op expected writes of parameters and states, because gradients belong to the trainer, found one of the gradient
+// GRADIENT: note: the shards are here
+
+// What no stage writes must be what the rule gives back.
+// RUN: sed -e 's/yield .p1, .m1, .w1/yield %%p1, %%m1, %%m1/' %{from} | %{check} RULE
+// RULE: error: 'comm.stage' op expected what rule @R makes of state "w" of parameter 'a', with the old state "m", found the old state "w" in its place
+
+// Another operation, another order of operands, another reduction, another constant.
+// RUN: sed -e 's/c = arith.divf .a, .b : f32/c = arith.mulf %%a, %%b : f32/' %{from} | %{check} OPERATION
+// OPERATION: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.divf, found the result of arith.mulf in its place
+// RUN: sed -e 's/c = arith.divf .a, .b : f32/c = arith.divf %%b, %%a : f32/' %{from} | %{check} OPERANDS
+// OPERANDS: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.subf, found the result of a norm in its place
+// RUN: sed -e 's/block_reduce norm/block_reduce rms/' %{from} | %{check} REDUCTION
+// REDUCTION: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of a norm, found the result of a rms in its place
+// RUN: sed -e 's/floor = arith.constant 1.0e-07/floor = arith.constant 1.0e-08/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix CONSTANT
+// CONSTANT: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the constant 1.000000e-07 : f32, found the constant 9.99999993E-9 : f32 in its place
+// Operands of a sum may change places.
+// RUN: sed -e 's/c = arith.addf .a, .b : f32/c = arith.addf %%b, %%a : f32/' %{from} | stepc-opt --comm-verify-plan -o /dev/null
+
+// A product that is mirrored, but not symmetric; mirroring is a matter of speed where it is.
+// RUN: sed -e 's/beta = 0.0, transpose_rhs, symmetric/beta = 0.0, transpose_rhs/' %S/comm-verify-plan.mlir | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
+// RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 576 bytes 96 (%%nb) : memref<?x3x4xf32>\n    comm.stage @s over blocks to_matrix blocks ins(%%x : memref<?x3x4xf32>) outs(%%r2 : memref<?x3x4xf32>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 544/bytes = 704/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
+// MIRRORED: error: 'optim.product' op expected a product that equals its transpose, because half of it is mirrored, found one of other matrices
+
+// Stages over blocks: an out that many elements would write, an operand of other extents.
+// RUN: sed -e '/over blocks/s/ins(.x0, .n0 : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(.x0 : memref<?x3x4xf32>)/ins(%%n0, %%x0 : memref<?x1x1xf32>, memref<?x3x4xf32>) outs(%%n0 : memref<?x1x1xf32>)/' %{from} | %{check} NARROW
+// NARROW: error: 'comm.stage' op expected outs of 3 x 4, because that is what the stage runs over, found 'memref<?x1x1xf32>'
+// RUN: sed -e 's/^    .z = comm.buffer.*/&\n    comm.stage @s over blocks to_matrix blocks ins(%%y : memref<?x3x3xf32>) outs(%%z : memref<?x3x4xf32>) {\n    ^bb0(%%a: f32):\n      comm.yield %%a : f32\n    }/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix EXTENTS
+// EXTENTS: error: 'comm.stage' op expected operands of 3 x 4 or 1, because that is what the stage runs over, found 'memref<?x3x3xf32>'
+
+// Segments that share a block, also where no operation names one.
+// RUN: sed -e 's/^  comm.segment @s1 .*/&\n  comm.segment @s2 group @g all/' %{from} | %{check} SHARED
+// SHARED: error: 'comm.segment' op expected each block in one segment, found parameter 'a' in another
+// SHARED: note: the other segment is here
