@@ -352,8 +352,11 @@ private:
         return false;
     for (auto [i, value] : llvm::enumerate(outs)) {
       Meaning meaning = Meaning::blocks(segment);
-      if (i > 0)
+      if (i > 0) {
         meaning.kind = Meaning::Scratch;
+        if (!checkApart(op, value, ins))
+          return false;
+      }
       if (!buffers.write(op, value, meaning) || !needBlocks(op, value, segment))
         return false;
     }

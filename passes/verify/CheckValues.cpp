@@ -171,8 +171,6 @@ private:
     Terms::Product product{buffers.lookup(op.getLhs()),
                            buffers.lookup(op.getRhs()),
                            std::nullopt,
-                           op.getAlpha().convertToDouble(),
-                           op.getBeta().convertToDouble(),
                            op.getTransposeLhs(),
                            op.getTransposeRhs(),
                            m,

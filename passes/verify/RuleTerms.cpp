@@ -29,8 +29,7 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   Type f32 = Float32Type::get(context), element = elementOf(source);
   auto [rows, cols] = extents;
   Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1});
-  SmallVector<Term> limits = {
-      norm, constant(FloatAttr::get(f32, double(float(op.getEps().convertToDouble()))))};
+  SmallVector<Term> limits = {norm, constant(f32)};
   llvm::sort(limits);
   Term divisor = add(arith::MaximumFOp::getOperationName(), {}, f32, limits);
   Term x = convert(add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor}),
@@ -39,13 +38,12 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   bool tall = rows > cols;
   int64_t small = std::min(rows, cols), large = std::max(rows, cols);
   for (auto [a, b, c] : op.getSteps()) {
-    Term gram =
-        product({x, x, {}, c == 0.0 ? b : 1.0, 0.0, tall, !tall, small, small, large}, element);
+    Term gram = product({x, x, {}, tall, !tall, small, small, large}, element);
+    // Without a square of the Gram matrix its factor is the product's own.
     Term poly = gram;
     if (c != 0.0)
-      poly = product({gram, gram, gram, c, b, false, false, small, small, small}, element);
-    x = product({tall ? x : poly, tall ? poly : x, x, 1.0, a, false, false, rows, cols, small},
-                element);
+      poly = product({gram, gram, gram, false, false, small, small, small}, element);
+    x = product({tall ? x : poly, tall ? poly : x, x, false, false, rows, cols, small}, element);
   }
   return x;
 }

@@ -33,20 +33,15 @@ Term Terms::unknown(Type element) {
   return add("unknown", Builder(context).getI64IntegerAttr(int64_t(nodes.size())), element, {});
 }
 
-Term Terms::constant(TypedAttr value) { return add("constant", value, value.getType(), {}); }
+Term Terms::constant(Type element) { return add("constant", {}, element, {}); }
 
 Term Terms::convert(Term value, Type element) {
   Type from = elementOf(value);
   if (from == element)
     return value;
   const Node &node = nodes[value];
-  if (auto number = dyn_cast_or_null<FloatAttr>(node.detail); number && node.what == "constant") {
-    APFloat rounded = number.getValue();
-    bool losesInfo;
-    rounded.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                    &losesInfo);
-    return constant(FloatAttr::get(element, rounded));
-  }
+  if (node.what == "constant")
+    return constant(element);
   unsigned width = from.getIntOrFloatBitWidth(), wanted = element.getIntOrFloatBitWidth();
   if (width < wanted)
     return add("arith.extf", {}, element, value);
@@ -71,11 +66,8 @@ static DictionaryAttr detailOf(Operation *op) {
 
 Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
-  if (auto value = dyn_cast<arith::ConstantOp>(op)) {
-    if (auto dense = dyn_cast<SplatElementsAttr>(value.getValue()))
-      return constant(cast<TypedAttr>(dense.getSplatValue<Attribute>()));
-    return constant(value.getValue());
-  }
+  if (isa<arith::ConstantOp>(op))
+    return constant(element);
   if (op->getNumRegions() || op->getNumResults() != 1)
     return unknown(element);
   DictionaryAttr detail = detailOf(op);
@@ -98,12 +90,8 @@ Term Terms::product(const Product &p, Type element) {
   SmallVector<Term, 3> operands = {p.lhs, p.rhs};
   if (p.addend)
     operands.push_back(*p.addend);
-  Builder builder(context);
-  auto factor = [&](double value) { return builder.getF32FloatAttr(float(value)); };
-  Attribute detail = builder.getArrayAttr(
-      {factor(p.alpha), factor(p.addend ? p.beta : 0.0), builder.getBoolAttr(p.transposeLhs),
-       builder.getBoolAttr(p.transposeRhs),
-       builder.getDenseI64ArrayAttr({p.rows, p.cols, p.inner})});
+  Attribute detail =
+      DenseI64ArrayAttr::get(context, {p.transposeLhs, p.transposeRhs, p.rows, p.cols, p.inner});
   // Element (j, i) adds the factors of (i, j) in the same order.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
@@ -145,7 +133,7 @@ std::string Terms::describe(Term term) const {
   if (node.what == "leaf")
     os << cast<StringAttr>(node.detail).getValue();
   else if (node.what == "constant")
-    os << "the constant " << node.detail;
+    os << "a number";
   else if (node.what == "unknown")
     os << "what is no elementwise operation";
   else if (node.what == "product")

@@ -2,7 +2,8 @@
 //
 // A term is an expression over what a step begins with: the shards as they were,
 // and the scalars of a parameter. Equal expressions are one number. Where a value
-// stands is not part of it: that is what the tables are proven for.
+// stands is not part of it: that is what the tables are proven for. Neither are literal
+// numbers: those are the text's to change on each level of the ladder.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_TERMS_H
@@ -42,7 +43,6 @@ public:
   struct Product {
     Term lhs, rhs;
     std::optional<Term> addend;
-    double alpha, beta;
     bool transposeLhs, transposeRhs;
     int64_t rows, cols, inner;
   };
@@ -67,7 +67,7 @@ private:
   };
   Term add(llvm::StringRef what, mlir::Attribute detail, mlir::Type element,
            llvm::ArrayRef<Term> operands, bool symmetric = false);
-  Term constant(mlir::TypedAttr value);
+  Term constant(mlir::Type element);
 
   mlir::MLIRContext *context;
   std::vector<Node> nodes;

@@ -165,6 +165,10 @@
 // RUN: sed -e 's/outs(.y, .q : memref<?x3x3xf32>, memref<?x2x4xf32>)/outs(%%y, %%y : memref<?x3x3xf32>, memref<?x3x3xf32>)/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix SAME
 // SAME: error: 'optim.product' op expected distinct buffers for all that it writes, found one twice
 
+// Scratch where the operation reads.
+// RUN: sed -e 's/outs(.n0 : memref<?x1x1xf32>) : memref<?x3x4xf32>/outs(%%n0, %%x0 : memref<?x1x1xf32>, memref<?x3x4xf32>) : memref<?x3x4xf32>/' %S/../Inputs/versions.mlir | %{check} SCRATCH
+// SCRATCH: error: 'optim.block_reduce' op expected an out that is not read by the operation, found it among the inputs
+
 // RUN: stepc-opt --comm-verify-plan --split-input-file --verify-diagnostics %s
 
 // Another level.
