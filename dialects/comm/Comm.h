@@ -34,6 +34,12 @@ inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
+/// Set on allocations by comm-assign-arena: their place in the workspace.
+inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
+/// Set on optim.orthogonalize in a step: the blocks that it works on.
+inline constexpr llvm::StringLiteral kSegmentAttr = "comm.segment";
+/// Offsets into the workspace are multiples of it.
+inline constexpr int64_t kAlignment = 64;
 
 } // namespace stepc::comm
 

@@ -19,9 +19,15 @@ def Comm_Dialect : Dialect {
     - Staging is `tensor<?xT>`; computed blocks are `tensor<?xRxCxT>`. Both become memrefs, then
       places in one static workspace (`comm.buffer`).
     - Layouts (`send`, `receive`, `blocks`, `shard`) are those of runtime/plan/Plan.h.
+
+    Discardable attributes: `comm.workspace_limit` (on the module) and `comm.arena_bytes` (on the step) are bytes per
+    rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are the place that `comm-assign-arena` decided;
+    `comm.segment` on an `optim.orthogonalize` names the blocks that it works on.
+    Constraints: no others; numbers are i64 and not negative, `comm.offset` is a multiple of 64.
   }];
   let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;

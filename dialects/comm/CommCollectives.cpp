@@ -16,10 +16,6 @@ LogicalResult comm::detail::verifyCollective(Operation *op) {
     return op->emitOpError("expected as many sends, receives, segments and kinds, found ")
            << count << ", " << receives.size() << ", " << from.size() << " and " << to.size()
            << ", " << collective.getKinds().size();
-  for (ArrayAttr segments : {from, to})
-    for (Attribute segment : segments)
-      if (!SymbolTable::lookupNearestSymbolFrom<SegmentOp>(op, cast<SymbolRefAttr>(segment)))
-        return op->emitOpError("expected a segment, found no comm.segment named ") << segment;
   for (int64_t kind : collective.getKinds())
     if (!optim::symbolizeValueKind(kind))
       return op->emitOpError("expected kinds between 0 and 3, found ") << kind;

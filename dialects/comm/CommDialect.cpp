@@ -32,3 +32,23 @@ void CommDialect::initialize() {
 #include "dialects/comm/CommOps.cpp.inc"
       >();
 }
+
+LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  StringRef name = attribute.getName();
+  if (name == kSegmentAttr) {
+    if (isa<FlatSymbolRefAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("expected ")
+           << name << " to name a segment, found " << attribute.getValue();
+  }
+  if (!llvm::is_contained({kArenaAttr, kLimitAttr, kOffsetAttr, kBytesAttr}, name))
+    return op->emitOpError("expected an attribute of the dialect comm, found ") << name;
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  bool aligned = name == kOffsetAttr;
+  if (!number || !number.getType().isInteger(64) || number.getInt() < 0 ||
+      (aligned && number.getInt() % kAlignment))
+    return op->emitOpError("expected ")
+           << name << " to be an i64 that is not negative"
+           << (aligned ? " and a multiple of 64" : "") << ", found " << attribute.getValue();
+  return success();
+}

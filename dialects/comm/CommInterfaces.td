@@ -9,8 +9,8 @@ def Comm_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
     An operation in which ranks meet. It moves pieces of segments between buffers: send i holds the `send`
     layout of send_segments[i], receive i the `receive` layout of receive_segments[i].
-    Constraints (checked here for all of them): as many sends as receives, segments and kinds; segments exist; each
-    pair has equal element types; buffers are one-dimensional.
+    Constraints (checked here for all of them): as many sends as receives, segments and kinds; each
+    pair has equal element types; buffers are one-dimensional. Segments exist (SymbolUserOpInterface).
   }];
   let methods = [
     InterfaceMethod<"What is sent.", "::mlir::OperandRange", "getSends">,

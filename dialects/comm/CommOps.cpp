@@ -11,12 +11,66 @@ using namespace stepc::comm;
 #define GET_OP_CLASSES
 #include "dialects/comm/CommOps.cpp.inc"
 
-LogicalResult SegmentOp::verify() {
-  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
+//===----------------------------------------------------------------------===//
+// Symbols: looked up when the module is verified, in one table for all operations. A search
+// from each operation would make every verification quadratic in the groups.
+//===----------------------------------------------------------------------===//
+
+static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
+                                SymbolTableCollection &symbols) {
+  auto group = symbols.lookupNearestSymbolFrom<optim::GroupOp>(op, name);
   if (!group)
-    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
+    op->emitOpError("expected a group, found no optim.group named ") << name;
+  return group;
+}
+
+static LogicalResult checkSegment(Operation *op, SymbolRefAttr name,
+                                  SymbolTableCollection &symbols) {
+  if (symbols.lookupNearestSymbolFrom<SegmentOp>(op, name))
+    return success();
+  return op->emitOpError("expected a segment, found no comm.segment named ") << name;
+}
+
+LogicalResult ExtentOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegment(*this, getSegmentAttr(), symbols);
+}
+LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegment(*this, getSegmentAttr(), symbols);
+}
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegment(*this, getSegmentAttr(), symbols);
+}
+
+static LogicalResult checkSegments(CollectiveOpInterface op, SymbolTableCollection &symbols) {
+  for (ArrayAttr segments : {op.getSendSegments(), op.getReceiveSegments()})
+    for (Attribute segment : segments)
+      if (failed(checkSegment(op, cast<SymbolRefAttr>(segment), symbols)))
+        return failure();
+  return success();
+}
+LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegments(*this, symbols);
+}
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegments(*this, symbols);
+}
+LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return checkSegments(*this, symbols);
+}
+
+LogicalResult SegmentOp::verify() {
   if (getAll() == getBlocks().has_value())
     return emitOpError("expected either all or blocks");
+  if (int64_t wave = getWave().value_or(0); wave < 0 || wave >= optim::kMostWaves)
+    return emitOpError("expected a wave between 0 and ")
+           << optim::kMostWaves - 1 << ", found " << wave;
+  return success();
+}
+
+LogicalResult SegmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  optim::GroupOp group = findGroup(*this, getGroupAttr(), symbols);
+  if (!group)
+    return failure();
   if (!getBlocks())
     return success();
   int64_t count = group.getBlocksPerParameter() * int64_t(group.getParameters().size());
@@ -28,15 +82,20 @@ LogicalResult SegmentOp::verify() {
 }
 
 LogicalResult ShardsOp::verify() {
-  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
-  if (!group)
-    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
   if (getType().getGroup() != getGroupAttr())
     return emitOpError("expected shards of group ") << getGroupAttr() << ", found " << getType();
   if (getState().has_value() != (getKind() == ShardsKind::State))
     return emitOpError("expected a state name for states only");
-  auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(*this, group.getRuleAttr());
-  if (getState() &&
+  return success();
+}
+
+LogicalResult ShardsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  optim::GroupOp group = findGroup(*this, getGroupAttr(), symbols);
+  if (!group)
+    return failure();
+  auto rule = symbols.lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+  // A group without its rule is an error of its own.
+  if (rule && getState() &&
       llvm::none_of(rule.getStates().getAsRange<optim::StateAttr>(),
                     [&](optim::StateAttr state) { return state.getName() == getStateAttr(); }))
     return emitOpError("expected a state of group ")
@@ -46,7 +105,7 @@ LogicalResult ShardsOp::verify() {
 
 LogicalResult BufferOp::verify() {
   int64_t offset = getOffset(), bytes = getBytes();
-  if (offset < 0 || offset % 64 || bytes < 0)
+  if (offset < 0 || offset % kAlignment || bytes < 0)
     return emitOpError("expected an offset that is a multiple of 64, and bytes that are not "
                        "negative, found ")
            << offset << " and " << bytes;
@@ -57,11 +116,13 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-LogicalResult ScalarsOp::verifyRegions() {
-  auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr());
+LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  optim::GroupOp group = findGroup(*this, getGroupAttr(), symbols);
   if (!group)
-    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
-  auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(*this, group.getRuleAttr());
+    return failure();
+  auto rule = symbols.lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+  if (!rule)
+    return success(); // an error of the group's own
   auto table = cast<ShapedType>(getInit().getType());
   if (table.getRank() != 2 || table.getDimSize(0) != int64_t(group.getParameters().size()))
     return emitOpError("expected a table with one row per parameter, ")
@@ -87,8 +148,6 @@ static Type elementOf(Value operand) {
 }
 
 LogicalResult StageOp::verify() {
-  if (!SymbolTable::lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr()))
-    return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
   bool blocks = getIteration() == Iteration::Blocks;
   for (Value value : getOperands()) {
     bool shards = isa<ShardsType>(value.getType());
@@ -133,8 +192,6 @@ LogicalResult StageOp::verifyRegions() {
 }
 
 LogicalResult CopyOp::verify() {
-  if (!SymbolTable::lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr()))
-    return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
   if (getFrom() == getTo() || getFrom() == Layout::None || getTo() == Layout::None)
     return emitOpError("expected two different layouts, found ")
            << stringifyLayout(getFrom()) << " and " << stringifyLayout(getTo());

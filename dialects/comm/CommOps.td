@@ -19,19 +19,23 @@ def BufferTensor : RankedTensorOf<[F32, BF16, F16]>;
 // Symbols and values
 //===----------------------------------------------------------------------===//
 
-def Comm_SegmentOp : Comm_Op<"segment", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Comm_SegmentOp : Comm_Op<"segment", [Symbol, HasParent<"::mlir::ModuleOp">,
+                                           DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "blocks of a group that are handled together";
   let description = [{
     ```mlir
-    comm.segment @g0_w1 group @g0 blocks [2, 3]
+    comm.segment @g0_w1 group @g0 wave 1 blocks [2, 3]
     comm.segment @g1 group @g1 all
     ```
-    Block b of a group is block b mod n of its parameter b div n, n blocks per parameter.
-    Constraints: the group exists; `all` or `blocks`, not both; blocks in range.
+    Block b of a group is block b mod n of its parameter b div n, n blocks per parameter. Segments of one `wave` (0 when
+    none is given) are exchanged together.
+    Constraints: the group exists; `all` or `blocks`, not both; blocks in range; the wave between 0 and 2^20 − 1.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$group, UnitAttr:$all,
-                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
-  let assemblyFormat = "$sym_name `group` $group (`all` $all^)? (`blocks` $blocks^)? attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$group, OptionalAttr<I64Attr>:$wave,
+                       UnitAttr:$all, OptionalAttr<DenseI64ArrayAttr>:$blocks);
+  let assemblyFormat = [{
+    $sym_name `group` $group (`wave` $wave^)? (`all` $all^)? (`blocks` $blocks^)? attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -41,7 +45,7 @@ def Comm_WorldOp : Comm_Op<"world", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
-def Comm_ShardsOp : Comm_Op<"shards", [Pure]> {
+def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the bound shards of a group's parameters, gradients or one of their states";
   let description = [{
     ```mlir
@@ -55,13 +59,14 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Comm_ExtentOp : Comm_Op<"extent", [Pure]> {
+def Comm_ExtentOp : Comm_Op<"extent", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "this rank's number of elements (or computed blocks) of a segment in a layout";
   let description = [{
     For layout `blocks` it counts blocks, otherwise elements. Rank-dependent data.
     ```mlir
     %n = comm.extent @g0 to_matrix full send
     ```
+    Constraints: the segment exists.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Direction:$direction, Optim_ValueKind:$value,
                        Comm_Layout:$layout);
@@ -101,7 +106,7 @@ def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
+def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                              SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
   let description = [{
@@ -122,10 +127,10 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
   }];
-  let hasRegionVerifier = 1;
 }
 
 def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegments,
+                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                         SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
@@ -166,7 +171,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   let hasRegionVerifier = 1;
 }
 
-def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
+def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "moves a segment's value between layouts on one rank";
   let description = [{
     ```mlir
@@ -196,7 +201,8 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
 //===----------------------------------------------------------------------===//
 
 class Comm_CollectiveOp<string mnemonic> : Comm_DpsOp<mnemonic,
-    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Comm_CollectiveInterface>]> {
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Comm_CollectiveInterface>,
+     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction,
                        Variadic<Buffer>:$sends, Variadic<Buffer>:$receives,
                        SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
@@ -236,7 +242,8 @@ def Comm_AllGatherOp : Comm_CollectiveOp<"all_gather"> {
 
 def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments,
       DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-      DeclareOpInterfaceMethods<Comm_CollectiveInterface>]> {
+      DeclareOpInterfaceMethods<Comm_CollectiveInterface>,
+      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "begins a collective and gives its token (level 4)";
   let description = [{
     `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not

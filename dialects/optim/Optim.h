@@ -58,6 +58,10 @@ MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
+/// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
+/// for.
+inline constexpr int64_t kMostWaves = int64_t(1) << 20;
+
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 /// Set on the yield of a decided rule: one space per yielded value, where it is written.

@@ -95,7 +95,8 @@ def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">]> {
+def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
+                                       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "which parameters take which rule, with defaults";
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
@@ -153,23 +154,27 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
   let hasVerifier = 1;
 }
 
-def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
+                                       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided of them";
   let description = [{
     Level 2. `strategy` and `owners` (one position in the mesh per block, parameters in order, for strategy owner) are set
-    by `optim-assign-strategies` and `optim-balance-owners`; `reason` says why.
+    by `optim-assign-strategies` and `optim-balance-owners`, `waves` (one per block: when it is computed) by
+    `optim-assign-waves`; `reason` says why the strategy.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] reason "sharded rows"
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] waves [0, 0] reason "sharded rows"
     ```
-    Constraints: the rule and the parameters exist and agree; as many owners as blocks for strategy owner, none otherwise.
+    Constraints: the rule and the parameters exist and agree; as many owners as blocks for strategy owner, none otherwise;
+    as many waves as blocks, each between 0 and 2^20 − 1, and none for strategy elementwise.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<Optim_Strategy>:$strategy,
-                       OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<StrAttr>:$reason);
+                       OptionalAttr<DenseI64ArrayAttr>:$owners,
+                       OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
     $sym_name `rule` $rule `parameters` $parameters (`strategy` $strategy^)? (`owners` $owners^)?
-    (`reason` $reason^)? attr-dict
+    (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.

@@ -92,7 +92,13 @@ LogicalResult RuleOp::verifyRegions() {
 }
 
 LogicalResult RouteOp::verify() {
-  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
+  if (getRest() && !getPatterns().empty())
+    return emitOpError("expected no patterns beside rest");
+  return success();
+}
+
+LogicalResult RouteOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto rule = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
   if (!rule)
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
   if (getDefaults().size() != rule.getNumHyperparameters()) {
@@ -101,8 +107,6 @@ LogicalResult RouteOp::verify() {
     diag.attachNote(rule.getLoc()) << "the rule is here";
     return diag;
   }
-  if (getRest() && !getPatterns().empty())
-    return emitOpError("expected no patterns beside rest");
   return success();
 }
 
@@ -153,20 +157,28 @@ int64_t GroupOp::getCols() {
   return geometry::view(p.getShape().vec(), p.getBatch()).cols;
 }
 
-LogicalResult GroupOp::verify() {
-  // One symbol table for all look-ups: a linear search per parameter would be quadratic.
-  auto module = (*this)->getParentOfType<ModuleOp>();
-  if (!SymbolTable::lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr()))
+LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr()))
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
+  return success();
+}
+
+LogicalResult GroupOp::verify() {
+  auto module = (*this)->getParentOfType<ModuleOp>();
   if (getParameters().empty())
     return emitOpError("expected at least one parameter");
+  // Of a few parameters each is searched for; of many, a search each would be quadratic.
+  bool few = getParameters().size() < 8;
   llvm::DenseMap<StringAttr, ParameterOp> parameters;
-  for (auto parameter : module.getOps<ParameterOp>())
-    parameters[parameter.getSymNameAttr()] = parameter;
+  if (!few)
+    for (auto parameter : module.getOps<ParameterOp>())
+      parameters[parameter.getSymNameAttr()] = parameter;
   ParameterOp first;
   for (Attribute attr : getParameters()) {
     auto ref = dyn_cast<FlatSymbolRefAttr>(attr);
-    ParameterOp p = ref ? parameters.lookup(ref.getAttr()) : ParameterOp();
+    ParameterOp p;
+    if (ref)
+      p = few ? lookupParameter(*this, ref) : parameters.lookup(ref.getAttr());
     if (!p)
       return emitOpError("expected a parameter, found no optim.parameter named ") << attr;
     if (!first)
@@ -197,5 +209,15 @@ LogicalResult GroupOp::verify() {
         return emitOpError("expected owners that are mesh positions below ")
                << mesh.getRanks().size() << ", found " << owner;
   }
+  if (!getWaves())
+    return success();
+  ArrayRef<int64_t> waves = *getWaves();
+  if (getStrategy() == Strategy::Elementwise)
+    return emitOpError("expected no waves with strategy elementwise, found ") << waves.size();
+  if (int64_t(waves.size()) != blocks)
+    return emitOpError("expected one wave per block, ") << blocks << ", found " << waves.size();
+  for (int64_t wave : waves)
+    if (wave < 0 || wave >= kMostWaves)
+      return emitOpError("expected waves between 0 and ") << kMostWaves - 1 << ", found " << wave;
   return success();
 }

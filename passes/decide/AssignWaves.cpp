@@ -38,7 +38,7 @@ private:
   void collect() {
     for (auto group : getOperation().getOps<GroupOp>()) {
       std::optional<Strategy> strategy = group.getStrategy();
-      if (!strategy || *strategy == Strategy::Elementwise || group->hasAttr("waves"))
+      if (!strategy || *strategy == Strategy::Elementwise || group.getWaves())
         continue;
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
       GroupGeometry geometry(group);
@@ -113,7 +113,7 @@ private:
     for (auto [item, wave] : llvm::zip(items, assigned))
       lists[item.group].push_back(wave);
     for (auto [group, list] : llvm::zip(groups, lists))
-      group->setAttr("waves", DenseI64ArrayAttr::get(&getContext(), list));
+      group.setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
   }
 };
 

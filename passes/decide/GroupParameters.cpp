@@ -63,7 +63,7 @@ private:
       GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
                       cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
                       builder.getArrayAttr(entry.second), StrategyAttr(), DenseI64ArrayAttr(),
-                      StringAttr());
+                      DenseI64ArrayAttr(), StringAttr());
   }
 };
 

@@ -118,7 +118,7 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     ```mlir
     optim.group @g0 … owners [0, 1, 0, 1] …
     // becomes
-    optim.group @g0 … owners [0, 1, 0, 1] … {waves = array<i64: 0, 0, 1, 1>}
+    optim.group @g0 … owners [0, 1, 0, 1] waves [0, 0, 1, 1] …
     ```
   }];
   let options = [

@@ -28,9 +28,6 @@ struct RuleInfo {
   ScalarColumns columns;
 };
 
-/// Far more than blocks to divide; bounds what an edited text can ask for.
-constexpr int64_t kMostWaves = int64_t(1) << 20;
-
 /// The cut is whole and in order: a space on every tensor operation, none before its operands', and
 /// a place for every yielded value.
 LogicalResult checkDecided(optim::RuleOp rule) {
@@ -79,21 +76,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
             << (group.getStrategy() ? "owners" : "strategy");
         return signalPassFailure();
       }
-      if (auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves")) {
-        int64_t blocks = group.getBlocksPerParameter() * int64_t(group.getParameters().size());
-        if (list.size() != blocks) {
-          group.emitOpError("expected one wave per block, ") << blocks << ", found " << list.size();
-          return signalPassFailure();
-        }
-        for (int64_t wave : list.asArrayRef()) {
-          if (wave < 0 || wave >= kMostWaves) {
-            group.emitOpError("expected waves between 0 and ")
-                << kMostWaves - 1 << ", found " << wave;
-            return signalPassFailure();
-          }
-          waves = std::max(waves, wave + 1);
-        }
-      }
+      for (int64_t wave : group.getWaves().value_or(ArrayRef<int64_t>()))
+        waves = std::max(waves, wave + 1);
     }
     for (auto rule : module.getOps<optim::RuleOp>())
       if (failed(checkDecided(rule)))
@@ -130,13 +114,13 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
   /// The group's segment of a wave; null when it has no blocks there.
   FlatSymbolRefAttr createSegment(OpBuilder &builder, optim::GroupOp group, int64_t wave,
                                   int64_t waves) {
-    auto list = group->getAttrOfType<DenseI64ArrayAttr>("waves");
+    std::optional<ArrayRef<int64_t>> list = group.getWaves();
     bool all = !list || waves == 1;
     if (all && wave > 0)
       return {};
     SmallVector<int64_t> blocks;
     if (!all)
-      for (auto [block, assigned] : llvm::enumerate(list.asArrayRef()))
+      for (auto [block, assigned] : llvm::enumerate(*list))
         if (assigned == wave)
           blocks.push_back(block);
     if (!all && blocks.empty())
@@ -144,11 +128,11 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     std::string name = (group.getSymName() + ".w" + Twine(wave)).str();
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastSymbol ? lastSymbol : lastGroup());
-    auto segment = SegmentOp::create(
-        builder, group.getLoc(), builder.getStringAttr(name),
-        FlatSymbolRefAttr::get(group.getSymNameAttr()), all ? builder.getUnitAttr() : UnitAttr(),
-        all ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(blocks));
-    segment->setAttr("wave", builder.getI64IntegerAttr(wave));
+    auto segment =
+        SegmentOp::create(builder, group.getLoc(), builder.getStringAttr(name),
+                          FlatSymbolRefAttr::get(group.getSymNameAttr()),
+                          builder.getI64IntegerAttr(wave), all ? builder.getUnitAttr() : UnitAttr(),
+                          all ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(blocks));
     lastSymbol = segment;
     return FlatSymbolRefAttr::get(segment.getSymNameAttr());
   }

@@ -40,7 +40,7 @@ void GroupChain::buildMatrix() {
       auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), source.getType(), source,
                                                     orthogonalize.getCoefficientsAttr(),
                                                     orthogonalize.getEpsAttr());
-      created->setAttr("comm.segment", segment);
+      created->setAttr(kSegmentAttr, segment);
       matrix[orthogonalize.getResult()] = created.getResult();
     } else if (auto reduce = dyn_cast<optim::ReduceOp>(op)) {
       Value source = materialize(reduce.getSource(), builder.getF32Type());

@@ -156,7 +156,7 @@ private:
     for (auto step : getOperation().getOps<func::FuncOp>())
       step.walk([&](optim::OrthogonalizeOp op) { ops.push_back(op); });
     for (optim::OrthogonalizeOp op : ops) {
-      auto segment = op->getAttrOfType<FlatSymbolRefAttr>("comm.segment");
+      auto segment = op->getAttrOfType<FlatSymbolRefAttr>(comm::kSegmentAttr);
       auto type = cast<RankedTensorType>(op.getSource().getType());
       if (!segment || type.getRank() != 3) {
         op.emitOpError("expected a batch of blocks with comm.segment, found ") << type;

@@ -11,9 +11,9 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
     nothing: spaces, strategies, owners and waves are read from attributes.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a] strategy owner owners [0] … {waves = array<i64: 0>}
+    optim.group @g0 rule @Muon parameters [@a] strategy owner owners [0] waves [0] …
     // becomes
-    comm.segment @g0_w0 group @g0 blocks [0] {wave = 0 : i64}
+    comm.segment @g0_w0 group @g0 wave 0 blocks [0]
     func.func @step() {
       …
       %s = comm.stage @g0_w0 over shards to_matrix send …

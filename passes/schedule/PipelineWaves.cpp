@@ -26,9 +26,6 @@ namespace stepc::schedule {
 
 namespace {
 
-/// Far more than blocks to divide; bounds what an edited text can ask for.
-constexpr int64_t kMostWaves = int64_t(1) << 20;
-
 /// What one wave does, in order.
 struct Wave {
   SmallVector<Operation *> in, matrix, out;       // of chains that exchange
@@ -56,14 +53,8 @@ private:
   LogicalResult collect() {
     auto module = step->getParentOfType<ModuleOp>();
     llvm::StringMap<int64_t> waveOf;
-    for (auto segment : module.getOps<SegmentOp>()) {
-      auto wave = segment->getAttrOfType<IntegerAttr>("wave");
-      int64_t number = wave ? wave.getInt() : 0;
-      if (number < 0 || number >= kMostWaves)
-        return segment.emitOpError("expected a wave between 0 and ")
-               << kMostWaves - 1 << ", found " << number;
-      waveOf[segment.getSymName()] = number;
-    }
+    for (auto segment : module.getOps<SegmentOp>())
+      waveOf[segment.getSymName()] = segment.getWave().value_or(0);
     // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way
     // back.
     llvm::StringMap<int> progress;

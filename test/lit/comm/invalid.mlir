@@ -937,3 +937,84 @@ func.func @f() {
   %n = comm.extent @s sideways full send
   return
 }
+
+// -----
+
+// An extent's segment exists.
+func.func @f() {
+  // expected-error @below {{expected a segment, found no comm.segment named @s}}
+  %n = comm.extent @s to_matrix full send
+  return
+}
+
+// -----
+
+// A place is a multiple of 64 bytes.
+func.func @f() {
+  // expected-error @below {{expected comm.offset to be an i64 that is not negative and a multiple of 64, found 32 : i64}}
+  %a = memref.alloc() {comm.offset = 32 : i64} : memref<4xf32>
+  return
+}
+
+// -----
+
+// A size is not negative.
+func.func @f() {
+  // expected-error @below {{expected comm.bytes to be an i64 that is not negative, found -1 : i64}}
+  %a = memref.alloc() {comm.bytes = -1 : i64} : memref<4xf32>
+  return
+}
+
+// -----
+
+// A size is a number of 64 bits.
+func.func @f() {
+  // expected-error @below {{expected comm.bytes to be an i64 that is not negative, found 1 : i32}}
+  %a = memref.alloc() {comm.bytes = 1 : i32} : memref<4xf32>
+  return
+}
+
+// -----
+
+// A misspelt attribute is none of the dialect's.
+func.func @f() {
+  // expected-error @below {{expected an attribute of the dialect comm, found comm.byte}}
+  %a = memref.alloc() {comm.byte = 1 : i64} : memref<4xf32>
+  return
+}
+
+// -----
+
+// The workspace of a step is counted in bytes.
+// expected-error @below {{expected comm.arena_bytes to be an i64 that is not negative, found "4KiB"}}
+func.func @f() attributes {comm.arena_bytes = "4KiB"} {
+  return
+}
+
+// -----
+
+// A limit is a number, too.
+// expected-error @below {{expected comm.workspace_limit to be an i64 that is not negative, found -1 : i64}}
+module attributes {comm.workspace_limit = -1 : i64} {
+}
+
+// -----
+
+// A segment is named by a symbol.
+func.func @f() {
+  // expected-error @below {{expected comm.segment to name a segment, found "s"}}
+  %a = memref.alloc() {comm.segment = "s"} : memref<4xf32>
+  return
+}
+
+// -----
+
+// A segment's wave has a number from 0.
+// expected-error @below {{expected a wave between 0 and 1048575, found -1}}
+comm.segment @s group @g wave -1 all
+
+// -----
+
+// Waves are not as many as a program could never hold.
+// expected-error @below {{expected a wave between 0 and 1048575, found 1048576}}
+comm.segment @s group @g wave 1048576 all

@@ -16,12 +16,12 @@ optim.group @g0 rule @R parameters [@a, @b] strategy owner owners [0, 1]
 
 // Segments: all blocks of a group, some, and none.
 // CHECK: comm.segment @g0_all group @g0 all
-// CHECK: comm.segment @g0_w1 group @g0 blocks [1] {wave = 1 : i64}
+// CHECK: comm.segment @g0_w1 group @g0 wave 1 blocks [1]
 // CHECK: comm.segment @g0_w2 group @g0 blocks []
 // GENERIC: "comm.segment"() <{all, group = @g0, sym_name = "g0_all"}>
-// GENERIC: "comm.segment"() <{blocks = array<i64: 1>, group = @g0, sym_name = "g0_w1"}> {wave = 1 : i64}
+// GENERIC: "comm.segment"() <{blocks = array<i64: 1>, group = @g0, sym_name = "g0_w1", wave = 1 : i64}>
 comm.segment @g0_all group @g0 all
-comm.segment @g0_w1 group @g0 blocks [1] {wave = 1 : i64}
+comm.segment @g0_w1 group @g0 wave 1 blocks [1]
 comm.segment @g0_w2 group @g0 blocks []
 
 // Symbols and values: the world, the shards of each kind, extents, places in the workspace.

@@ -6,11 +6,11 @@
 // as blocks can be told apart; the text is at the next level.
 // CHECK-LABEL: @fits
 // CHECK-SAME: stepc.level = "decided"
-// CHECK: optim.group @g {{.*}} {waves = array<i64: 0, 0, 0, 0>}
+// CHECK: optim.group @g {{.*}} waves [0, 0, 0, 0]
 // TWO-LABEL: @fits
-// TWO: optim.group @g {{.*}} {waves = array<i64: 0, 0, 1, 1>}
+// TWO: optim.group @g {{.*}} waves [0, 0, 1, 1]
 // SMALL-LABEL: @fits
-// SMALL: optim.group @g {{.*}} {waves = array<i64: 1, 1, 3, 3>}
+// SMALL: optim.group @g {{.*}} waves [1, 1, 3, 3]
 module @fits {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -34,9 +34,9 @@ optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owner
 
 // The module's limit holds, not the option.
 // CHECK-LABEL: @limit
-// CHECK: optim.group @g {{.*}} {waves = array<i64: 1, 1, 3, 3>}
+// CHECK: optim.group @g {{.*}} waves [1, 1, 3, 3]
 // SMALL-LABEL: @limit
-// SMALL: optim.group @g {{.*}} {waves = array<i64: 1, 1, 3, 3>}
+// SMALL: optim.group @g {{.*}} waves [1, 1, 3, 3]
 module @limit attributes {comm.workspace_limit = 1000 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -62,10 +62,10 @@ optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owner
 // that are set stay.
 // CHECK-LABEL: @strategies
 // TWO-LABEL: @strategies
-// TWO: optim.group @local {{.*}} {waves = array<i64: 0, 1, 0, 1>}
-// TWO: optim.group @gather {{.*}} {waves = array<i64: 0, 1>}
+// TWO: optim.group @local {{.*}} waves [0, 1, 0, 1]
+// TWO: optim.group @gather {{.*}} waves [0, 1]
 // TWO: optim.group @plain {{.*}} reason "r"{{$}}
-// TWO: optim.group @set {{.*}} {waves = array<i64: 7>}
+// TWO: optim.group @set {{.*}} waves [7]
 module @strategies {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -86,5 +86,5 @@ optim.parameter @s shape [6, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @local rule @Matrix parameters [@x] strategy local
 optim.group @gather rule @Matrix parameters [@y0, @y1] strategy gather
 optim.group @plain rule @Plain parameters [@z] strategy elementwise reason "r"
-optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] {waves = array<i64: 7>}
+optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7]
 }

@@ -38,34 +38,6 @@ optim.group @g rule @Muon parameters [@a] strategy owner
 
 // -----
 
-// Waves are one per block.
-module @short_waves {
-optim.rule @Plain hyperparameters [] states [] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %grad : tensor<?x?xf32> {optim.writes = array<i64: 0>}
-}
-optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @+1 {{expected one wave per block, 1, found 2}}
-optim.group @g rule @Plain parameters [@a] strategy local {waves = array<i64: 0, 1>}
-}
-
-// -----
-
-// Waves count from 0.
-module @negative_wave {
-optim.rule @Plain hyperparameters [] states [] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %grad : tensor<?x?xf32> {optim.writes = array<i64: 0>}
-}
-optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @+1 {{expected waves between 0 and 1048575, found -1}}
-optim.group @g rule @Plain parameters [@a] strategy local {waves = array<i64: -1>}
-}
-
-// -----
-
 // A decided rule says where its values are stored.
 module @no_writes {
 optim.rule @Plain hyperparameters [] states [] {

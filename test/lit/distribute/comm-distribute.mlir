@@ -4,7 +4,7 @@
 // bring it back, and a stage stores the parameter. The scalars of a step are a table. Extents are asked once.
 // CHECK-LABEL: module @owner
 // CHECK-SAME: stepc.level = "comm"
-// CHECK: comm.segment @g.w0 group @g all {wave = 0 : i64}
+// CHECK: comm.segment @g.w0 group @g wave 0 all
 // CHECK: func.func @step() {
 // CHECK-NEXT: %[[WORLD:.*]] = comm.world
 // CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32>
@@ -223,9 +223,9 @@ optim.group @g rule @NorMuon parameters [@a] strategy owner owners [1]
 // Two waves are two segments and two chains, in order; they share the table of scalars and the shards. A group without a
 // block in a wave has no segment there.
 // CHECK-LABEL: module @waves
-// CHECK: comm.segment @g.w0 group @g blocks [0] {wave = 0 : i64}
-// CHECK-NEXT: comm.segment @g.w1 group @g blocks [1] {wave = 1 : i64}
-// CHECK-NEXT: comm.segment @h.w1 group @h blocks [0] {wave = 1 : i64}
+// CHECK: comm.segment @g.w0 group @g wave 0 blocks [0]
+// CHECK-NEXT: comm.segment @g.w1 group @g wave 1 blocks [1]
+// CHECK-NEXT: comm.segment @h.w1 group @h wave 1 blocks [0]
 // CHECK-NOT: comm.segment
 // CHECK: %[[TABLE:.*]] = comm.scalars @g
 // CHECK: comm.shards parameter @g
@@ -251,6 +251,6 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c shape [6, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1] {waves = array<i64: 0, 1>}
-optim.group @h rule @Muon parameters [@c] strategy owner owners [0] {waves = array<i64: 1>}
+optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1] waves [0, 1]
+optim.group @h rule @Muon parameters [@c] strategy owner owners [0] waves [1]
 }

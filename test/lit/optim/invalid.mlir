@@ -260,8 +260,10 @@ optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 // -----
 
 // A group's rule exists.
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected a rule, found no optim.rule named @R}}
-optim.group @g rule @R parameters []
+optim.group @g rule @R parameters [@a]
 
 // -----
 
@@ -557,3 +559,51 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
 // An unknown strategy is no strategy.
 // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'strategy' [elementwise, local, owner, gather]}}
 optim.group @g rule @R parameters [] strategy nowhere
+
+// -----
+
+// Waves are one per block.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected one wave per block, 1, found 2}}
+optim.group @g rule @R parameters [@a] strategy local waves [0, 1]
+
+// -----
+
+// Waves count from 0.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected waves between 0 and 1048575, found -1}}
+optim.group @g rule @R parameters [@a] strategy local waves [-1]
+
+// -----
+
+// Waves are not as many as a program could never hold.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected waves between 0 and 1048575, found 1048576}}
+optim.group @g rule @R parameters [@a] strategy gather waves [1048576]
+
+// -----
+
+// What needs no blocks is in no wave.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected no waves with strategy elementwise, found 1}}
+optim.group @g rule @R parameters [@a] strategy elementwise waves [0]

@@ -37,8 +37,8 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 optim.parameter @z shape [3] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @e rule @R parameters [@z] strategy elementwise
-comm.segment @g_w0 group @g blocks [0] {wave = 0 : i64}
-comm.segment @g_w1 group @g blocks [1] {wave = 1 : i64}
+comm.segment @g_w0 group @g wave 0 blocks [0]
+comm.segment @g_w1 group @g wave 1 blocks [1]
 comm.segment @e_all group @e all
 func.func @two_waves() {
   %w = comm.world
