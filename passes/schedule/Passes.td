@@ -44,18 +44,38 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
 }
 
 def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
-  let summary = "Give every buffer its place in one static workspace";
+  let summary = "Decide every buffer's place in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
     Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The workspace
-    must obey the module's `comm.workspace_limit`.
+    must obey the module's `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the
+    workspace's bytes one of the step.
+
+    Remark (passed) `workspace-assigned`: the workspace's bytes, and those of all buffers side by side.
 
     ```mlir
-    %b = memref.alloc(%n) : memref<?xbf16>
+    func.func @step() {
+      %b = memref.alloc(%n) : memref<?xbf16>
+    // becomes
+    func.func @step() attributes {comm.arena_bytes = 4096 : i64} {
+      %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>
+    ```
+  }];
+}
+
+def PlaceBuffers : Pass<"comm-place-buffers", "::mlir::ModuleOp"> {
+  let summary = "Replace allocations by their places in the workspace";
+  let description = [{
+    Follows the attributes that `comm-assign-arena` decided. It is an error when the step has no `comm.arena_bytes`, when an
+    allocation has no place, or one that does not end inside of the workspace. The program is at level scheduled then.
+
+    ```mlir
+    %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>
     // becomes
     %b = comm.buffer offset 0 bytes 4096 (%n) : memref<?xbf16>
     ```
   }];
+  let dependentDialects = ["::stepc::comm::CommDialect"];
 }
 
 #endif

@@ -11,9 +11,12 @@ using namespace mlir;
 void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
   // Once, on the way out of tensors; a copy is an error.
   manager.addPass(createBufferizeProgram());
-  // Before places are given: the order decides what lives when.
+  // Before places are decided: the order says what lives when.
   manager.addPass(createPipelineWaves());
+  // Over all buffers together.
   manager.addPass(createAssignArena());
+  // Follows the decision; past it there is no allocation.
+  manager.addPass(createPlaceBuffers());
   // Nothing is emitted that is not proven.
   manager.addPass(verify::createVerifyPlan());
 }

@@ -281,6 +281,11 @@ int64_t Expander::layoutElements(int64_t segment, Direction direction, ValueKind
   return 0;
 }
 
+int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
+  int64_t position = routes->position(segment, rank);
+  return position < 0 ? 0 : static_cast<int64_t>(routes->computed(segment, position).size());
+}
+
 int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
                        Layout layout, int64_t rank) {
   return Expander(plan).layoutElements(segment, direction, value, layout, rank);

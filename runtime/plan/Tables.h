@@ -101,6 +101,8 @@ public:
   RankTable table(const Table &table, int64_t rank);
   int64_t layoutElements(int64_t segment, Direction direction, ValueKind value, Layout layout,
                          int64_t rank);
+  /// How many of a segment's blocks a rank computes.
+  int64_t computedBlocks(int64_t segment, int64_t rank);
 
 private:
   std::unique_ptr<Routes> routes;

@@ -1,13 +1,12 @@
 // RUN: stepc-opt %s -split-input-file --comm-assign-arena | FileCheck %s
 
 // One block of 96 bytes per rank: what is no longer used gives its place away, and places are multiples of 64.
-// CHECK-LABEL: stepc.level = "scheduled"
-// CHECK: func.func @reuse() attributes {comm.arena_bytes = 256 : i64}
+// CHECK-LABEL: func.func @reuse() attributes {comm.arena_bytes = 256 : i64}
 // CHECK: %[[N:.*]] = comm.extent @s to_matrix full blocks
-// CHECK-NEXT: comm.buffer offset 0 bytes 96(%[[N]]) : memref<?x4x6xf32>
-// CHECK-NEXT: comm.buffer offset 128 bytes 96(%[[N]]) : memref<?x4x6xf32>
-// CHECK-NEXT: comm.buffer offset 0 bytes 96(%[[N]]) : memref<?x4x6xf32>
-// CHECK-NOT: memref.alloc
+// CHECK-NEXT: memref.alloc(%[[N]]) {comm.bytes = 96 : i64, comm.offset = 0 : i64} : memref<?x4x6xf32>
+// CHECK-NEXT: memref.alloc(%[[N]]) {comm.bytes = 96 : i64, comm.offset = 128 : i64} : memref<?x4x6xf32>
+// CHECK-NEXT: memref.alloc(%[[N]]) {comm.bytes = 96 : i64, comm.offset = 0 : i64} : memref<?x4x6xf32>
+// CHECK-NOT: comm.buffer
 module {
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -44,9 +43,9 @@ func.func @reuse() {
 
 // The size is that of the rank that needs most: both blocks are rank 1's. The largest buffer is placed first, wherever it stands.
 // CHECK-LABEL: func.func @largest() attributes {comm.arena_bytes = 448 : i64}
-// CHECK: comm.buffer offset 192 bytes 192({{.*}}) : memref<?x4x6xf32>
-// CHECK: comm.buffer offset 0 bytes 192({{.*}}) : memref<?x4x6xf32>
-// CHECK: comm.buffer offset 384 bytes 8 : memref<2x1xf32>
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 192 : i64, comm.offset = 192 : i64} : memref<?x4x6xf32>
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 192 : i64, comm.offset = 0 : i64} : memref<?x4x6xf32>
+// CHECK: memref.alloc() {comm.bytes = 8 : i64, comm.offset = 384 : i64} : memref<2x1xf32>
 module {
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -87,10 +86,10 @@ func.func @largest() {
 
 // What is sent and received lives until the wait, so the buffer that is used between has a place of its own.
 // CHECK-LABEL: func.func @in_flight() attributes {comm.arena_bytes = 384 : i64}
-// CHECK: %[[SEND:.*]] = comm.buffer offset [[S:[0-9]+]] bytes 96({{.*}}) : memref<?xf32>
-// CHECK: %[[RECEIVE:.*]] = comm.buffer offset [[R:[0-9]+]] bytes 96({{.*}}) : memref<?xf32>
-// CHECK-NOT: comm.buffer offset [[S]] bytes 96
-// CHECK-NOT: comm.buffer offset [[R]] bytes 96
+// CHECK: %[[SEND:.*]] = memref.alloc({{.*}}) {comm.bytes = 96 : i64, comm.offset = [[S:[0-9]+]] : i64} : memref<?xf32>
+// CHECK: %[[RECEIVE:.*]] = memref.alloc({{.*}}) {comm.bytes = 96 : i64, comm.offset = [[R:[0-9]+]] : i64} : memref<?xf32>
+// CHECK-NOT: comm.offset = [[S]] : i64
+// CHECK-NOT: comm.offset = [[R]] : i64
 // CHECK: comm.start %{{.*}} to_matrix order 0 sends [@s](%[[SEND]] : memref<?xf32>) receives [@s](%[[RECEIVE]] : memref<?xf32>)
 module {
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
@@ -145,6 +144,53 @@ func.func @limit() {
   %n = comm.extent @s to_matrix full blocks
   %a = memref.alloc(%n) : memref<?x4x6xf32>
   comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+}
+
+// -----
+
+// Blocks are counted, whatever the value: one block per rank has 4 rows, 6 columns, 1 norm. Of empty matrices there are as
+// many: the norm of each has its place.
+// CHECK-LABEL: func.func @kinds()
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 16 : i64, {{.*}}} : memref<?x4x1xf32>
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 24 : i64, {{.*}}} : memref<?x1x6xf32>
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 4 : i64, {{.*}}} : memref<?x1x1xf32>
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 4 : i64, {{.*}}} : memref<?x1x1xf32>
+// An unused buffer has its place, too.
+// CHECK: memref.alloc({{.*}}) {comm.bytes = 96 : i64, {{.*}}} : memref<?x4x6xf32>
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+comm.segment @s group @g all
+optim.parameter @c shape [0, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @empty rule @R parameters [@c] strategy owner owners [1]
+comm.segment @e group @empty all
+func.func @kinds() {
+  %nr = comm.extent @s to_matrix rows blocks
+  %nc = comm.extent @s to_matrix cols blocks
+  %no = comm.extent @s to_shards one blocks
+  %ne = comm.extent @e to_matrix full blocks
+  %r = memref.alloc(%nr) : memref<?x4x1xf32>
+  %c = memref.alloc(%nc) : memref<?x1x6xf32>
+  %o = memref.alloc(%no) : memref<?x1x1xf32>
+  %e = memref.alloc(%ne) : memref<?x1x1xf32>
+  %unused = memref.alloc(%no) : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%r, %c, %o : memref<?x4x1xf32>, memref<?x1x6xf32>, memref<?x1x1xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z, %z, %z : f32, f32, f32
+  }
+  comm.stage @e over blocks to_matrix blocks outs(%e : memref<?x1x1xf32>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }

@@ -1,0 +1,43 @@
+//===- PackArena.cpp - First fit in decreasing order of size ---------------===//
+
+#include "passes/schedule/PackArena.h"
+
+#include "dialects/comm/Comm.h"
+
+using namespace stepc;
+using namespace stepc::schedule;
+
+static int64_t align(int64_t bytes) {
+  return (bytes + comm::kAlignment - 1) / comm::kAlignment * comm::kAlignment;
+}
+
+int64_t schedule::packArena(std::vector<ArenaBuffer> &buffers) {
+  std::vector<ArenaBuffer *> order;
+  for (ArenaBuffer &buffer : buffers)
+    order.push_back(&buffer);
+  llvm::sort(order, [](ArenaBuffer *a, ArenaBuffer *b) {
+    return std::tuple(-a->bytes, a->first, a) < std::tuple(-b->bytes, b->first, b);
+  });
+  // By offset, and side by side in memory: every buffer walks over all that are placed.
+  std::vector<ArenaBuffer> placed;
+  placed.reserve(buffers.size());
+  int64_t arena = 0;
+  for (ArenaBuffer *buffer : order) {
+    int64_t offset = 0;
+    for (const ArenaBuffer &other : placed) {
+      if (other.last < buffer->first || buffer->last < other.first)
+        continue; // never alive together
+      if (offset + buffer->bytes <= other.offset)
+        break; // the gap in front of it is large enough
+      offset = std::max(offset, align(other.offset + other.bytes));
+    }
+    buffer->offset = offset;
+    arena = std::max(arena, align(offset + buffer->bytes));
+    placed.insert(llvm::upper_bound(placed, *buffer,
+                                    [](const ArenaBuffer &a, const ArenaBuffer &b) {
+                                      return a.offset < b.offset;
+                                    }),
+                  *buffer);
+  }
+  return arena;
+}

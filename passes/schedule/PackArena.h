@@ -1,0 +1,22 @@
+//===- PackArena.h - Places for buffers that live at times ------*- C++ -*-===//
+#ifndef STEPC_PASSES_SCHEDULE_PACKARENA_H
+#define STEPC_PASSES_SCHEDULE_PACKARENA_H
+
+#include <cstdint>
+#include <vector>
+
+namespace stepc::schedule {
+
+/// A buffer, when it lives (positions of its first and last use, both included) and its place.
+struct ArenaBuffer {
+  int64_t bytes = 0, first = 0, last = 0;
+  int64_t offset = 0; ///< set by packArena, a multiple of comm::kAlignment
+};
+
+/// First fit in decreasing order of size: each buffer at the lowest offset that is free while it
+/// lives. Returns the workspace's bytes. Deterministic: ties go to the earlier buffer.
+int64_t packArena(std::vector<ArenaBuffer> &buffers);
+
+} // namespace stepc::schedule
+
+#endif

@@ -1,0 +1,77 @@
+//===- PlaceBuffers.cpp - Allocations become places in the workspace -------===//
+
+#include "passes/schedule/Passes.h"
+
+#include "dialects/comm/Comm.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+
+namespace stepc::schedule {
+#define GEN_PASS_DEF_PLACEBUFFERS
+#include "passes/schedule/Passes.h.inc"
+} // namespace stepc::schedule
+
+namespace {
+
+struct PlaceAlloc : OpRewritePattern<memref::AllocOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(memref::AllocOp op, PatternRewriter &rewriter) const override {
+    auto offset = op->getAttrOfType<IntegerAttr>(kOffsetAttr);
+    auto bytes = op->getAttrOfType<IntegerAttr>(kBytesAttr);
+    if (!offset || !bytes)
+      return rewriter.notifyMatchFailure(op, "no place was decided");
+    rewriter.replaceOpWithNewOp<BufferOp>(op, op.getType(), offset.getInt(), bytes.getInt(),
+                                          op.getDynamicSizes());
+    return success();
+  }
+};
+
+/// Every allocation has a place, and the workspace reaches as far.
+LogicalResult checkPlaces(func::FuncOp step) {
+  auto arena = step->getAttrOfType<IntegerAttr>(kArenaAttr);
+  if (!arena)
+    return step.emitOpError("expected ")
+           << kArenaAttr << ", which comm-assign-arena sets, found none";
+  WalkResult result = step.walk([&](memref::AllocOp alloc) {
+    for (StringRef name : {StringRef(kOffsetAttr), StringRef(kBytesAttr)})
+      if (!alloc->hasAttr(name)) {
+        alloc.emitOpError("expected ") << name << ", which comm-assign-arena sets, found none";
+        return WalkResult::interrupt();
+      }
+    int64_t offset = alloc->getAttrOfType<IntegerAttr>(kOffsetAttr).getInt();
+    int64_t bytes = alloc->getAttrOfType<IntegerAttr>(kBytesAttr).getInt();
+    if (bytes <= arena.getInt() && offset <= arena.getInt() - bytes)
+      return WalkResult::advance();
+    auto diag = alloc.emitOpError("expected a place inside of the workspace of ")
+                << arena.getInt() << " bytes, found " << bytes << " bytes from byte " << offset;
+    diag.attachNote(step.getLoc()) << "the workspace is set here";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+class PlaceBuffers : public schedule::impl::PlaceBuffersBase<PlaceBuffers> {
+  FrozenRewritePatternSet patterns;
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet set(context);
+    set.add<PlaceAlloc>(context);
+    patterns = std::move(set);
+    return success();
+  }
+  void runOnOperation() override {
+    getOperation()->setAttr(kLevelAttr, StringAttr::get(&getContext(), "scheduled"));
+    for (auto step : getOperation().getOps<func::FuncOp>()) {
+      if (failed(checkPlaces(step)))
+        return signalPassFailure();
+      walkAndApplyPatterns(step, patterns);
+    }
+  }
+};
+
+} // namespace

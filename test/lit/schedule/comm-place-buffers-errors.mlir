@@ -1,0 +1,116 @@
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics --comm-place-buffers
+
+// The decision comes first.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+// expected-error @below {{expected comm.arena_bytes, which comm-assign-arena sets, found none}}
+func.func @step() {
+  %n = comm.extent @s to_matrix full blocks
+  %a = memref.alloc(%n) : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+// An allocation without a place has none in the workspace.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %n = comm.extent @s to_matrix full blocks
+  // expected-error @below {{expected comm.offset, which comm-assign-arena sets, found none}}
+  %a = memref.alloc(%n) {comm.bytes = 96 : i64} : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+// Nor has one without a size.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %n = comm.extent @s to_matrix full blocks
+  // expected-error @below {{expected comm.bytes, which comm-assign-arena sets, found none}}
+  %a = memref.alloc(%n) {comm.offset = 0 : i64} : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+// A place ends inside of the workspace.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+// expected-note @below {{the workspace is set here}}
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %n = comm.extent @s to_matrix full blocks
+  // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 96 bytes from byte 64}}
+  %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 64 : i64} : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
+
+// -----
+
+// It starts there, too.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+// expected-note @below {{the workspace is set here}}
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %n = comm.extent @s to_matrix full blocks
+  // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 0 bytes from byte 192}}
+  %a = memref.alloc(%n) {comm.bytes = 0 : i64, comm.offset = 192 : i64} : memref<?x4x6xf32>
+  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  return
+}
