@@ -6,6 +6,8 @@
 #include "passes/decide/Forces.h"
 #include "passes/decide/GroupGeometry.h"
 
+#include "mlir/IR/Remarks.h"
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
@@ -46,35 +48,82 @@ private:
     return chosen;
   }
 
+  static remark::RemarkOpts remarkOf(StringRef name) {
+    return remark::RemarkOpts::name(name).category("optim-assign-strategies");
+  }
+
+  LogicalResult set(GroupOp group, Strategy strategy, const Twine &reason) {
+    group.setStrategyAttr(StrategyAttr::get(&getContext(), strategy));
+    group.setReasonAttr(StringAttr::get(&getContext(), reason));
+    remark::passed(group.getLoc(), remarkOf("strategy-chosen"))
+        << remark::metric("group", group.getSymName())
+        << remark::metric("first-parameter",
+                          cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue())
+        << remark::metric("strategy", stringifyStrategy(strategy))
+        << remark::reason("{0}", reason.str());
+    return success();
+  }
+
+  /// Says why each of the others was not chosen.
+  static void refuseOthers(GroupOp group, const GroupGeometry *geometry, bool whole) {
+    for (Strategy strategy :
+         {Strategy::Elementwise, Strategy::Local, Strategy::Owner, Strategy::Gather}) {
+      if (strategy == group.getStrategy())
+        continue;
+      std::string why;
+      if (!geometry)
+        why = "no operation needs a whole matrix: nothing has to travel";
+      else if (strategy == Strategy::Elementwise)
+        why = "the rule has operations that need whole matrices";
+      else if (strategy == Strategy::Local && !whole)
+        why = "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
+      else if (group.getStrategy() == Strategy::Local && whole)
+        why = "each block is whole on its rank: nothing has to travel";
+      else if (strategy == Strategy::Gather && group.getStrategy() == Strategy::Owner)
+        why = "all " + std::to_string(geometry->mesh.ranks.size()) +
+              " ranks would receive and compute every block";
+      else
+        why = "another one is forced";
+      remark::missed(group.getLoc(), remarkOf("strategy-refused"))
+          << remark::metric("group", group.getSymName())
+          << remark::metric("strategy", stringifyStrategy(strategy)) << remark::reason("{0}", why);
+    }
+  }
+
   LogicalResult assign(GroupOp group, std::vector<Force> &forces) {
     auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
     FailureOr<Force *> forced = forceOf(group, forces);
     if (failed(forced))
       return failure();
-    auto set = [&](Strategy strategy, const Twine &reason) {
-      group.setStrategyAttr(StrategyAttr::get(&getContext(), strategy));
-      group.setReasonAttr(StringAttr::get(&getContext(), reason));
-      return success();
-    };
     // A wide pattern may name parameters that need no communication: it means the others.
-    if (!hasMatrixSpace(rule))
-      return set(Strategy::Elementwise, "no operation needs a whole matrix");
+    if (!hasMatrixSpace(rule)) {
+      (void)set(group, Strategy::Elementwise, "no operation needs a whole matrix");
+      refuseOthers(group, nullptr, false);
+      return success();
+    }
     GroupGeometry geometry(group);
     bool whole = geometry::blocksAreWhole(geometry.group, geometry.mesh);
-    if (*forced) {
-      Strategy strategy = (*forced)->strategy;
-      (*forced)->applied = true;
+    if (failed(choose(group, *forced, whole)))
+      return failure();
+    refuseOthers(group, &geometry, whole);
+    return success();
+  }
+
+  LogicalResult choose(GroupOp group, Force *forced, bool whole) {
+    if (forced) {
+      Strategy strategy = forced->strategy;
+      forced->applied = true;
       if (strategy == Strategy::Local && !whole)
         return group.emitError("expected whole blocks on every rank to force local on '")
                << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
                << "', found placements " << describe(group.getExemplar().getPlacements())
                << " that cut them";
-      return set(strategy, "forced by '" + Twine((*forced)->pattern) + "=" +
-                               stringifyStrategy(strategy) + "'");
+      return set(group, strategy,
+                 "forced by '" + Twine(forced->pattern) + "=" + stringifyStrategy(strategy) + "'");
     }
     if (whole)
-      return set(Strategy::Local, "each block is whole on its rank");
-    return set(Strategy::Owner, "blocks span ranks: exact routes to a balanced owner");
+      return set(group, Strategy::Local, "each block is whole on its rank");
+    return set(group, Strategy::Owner, "blocks span ranks: exact routes to a balanced owner");
   }
 
   void runOnOperation() override {

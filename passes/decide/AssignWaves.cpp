@@ -6,6 +6,8 @@
 #include "dialects/optim/Optim.h"
 #include "passes/decide/GroupGeometry.h"
 
+#include "mlir/IR/Remarks.h"
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
@@ -91,6 +93,35 @@ private:
     return most;
   }
 
+  /// Says what was decided, and what could not be had.
+  void report(int64_t count, int64_t needed, int64_t target, bool isLimit) {
+    Location loc = getOperation().getLoc();
+    auto named = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("optim-assign-waves");
+    };
+    StringRef bound = isLimit ? "the limit" : "target-bytes";
+    int64_t most = items.size();
+    if (waves > most)
+      remark::missed(loc, named("fewer-waves"))
+          << remark::metric("asked", int64_t(waves)) << remark::metric("waves", count)
+          << remark::reason("there are {0} blocks to divide", most);
+    if (needed > target)
+      remark::missed(loc, named("workspace-above-target"))
+          << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", target)
+          << remark::metric("waves", count)
+          << (waves > 0 ? remark::reason("the number of waves is forced")
+                        : remark::reason("more waves than blocks do not exist, and {0} is below "
+                                         "what three waves in flight need",
+                                         bound));
+    remark::passed(loc, named("waves-assigned"))
+        << remark::metric("blocks", most) << remark::metric("modelled-bytes", needed)
+        << remark::metric("target-bytes", target) << remark::metric("waves", count)
+        << (waves > 0      ? remark::reason("forced by option waves")
+            : count == 1   ? remark::reason("all blocks at once stay within {0}", bound)
+            : count < most ? remark::reason("the least power of two that stays within {0}", bound)
+                           : remark::reason("as many as there are blocks"));
+  }
+
   void runOnOperation() override {
     getOperation()->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), "decided"));
     groups.clear();
@@ -104,11 +135,14 @@ private:
     int64_t most = items.size();
     int64_t count = waves > 0 ? std::min<int64_t>(waves, most) : 1;
     std::vector<int64_t> assigned = assign(count);
+    int64_t needed = workspace(assigned, count);
     // Doubling, then the arena says exactly whether the limit holds.
-    while (waves <= 0 && workspace(assigned, count) > target && count < most) {
+    while (waves <= 0 && needed > target && count < most) {
       count = std::min(2 * count, most);
       assigned = assign(count);
+      needed = workspace(assigned, count);
     }
+    report(count, needed, target, bool(limit));
     std::vector<std::vector<int64_t>> lists(groups.size());
     for (auto [item, wave] : llvm::zip(items, assigned))
       lists[item.group].push_back(wave);

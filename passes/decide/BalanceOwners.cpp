@@ -5,6 +5,10 @@
 #include "dialects/optim/Optim.h"
 #include "passes/decide/GroupGeometry.h"
 
+#include "mlir/IR/Remarks.h"
+
+#include <set>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
@@ -52,6 +56,27 @@ void addFixedLoad(GroupOp group, std::map<int64_t, int64_t> &load) {
   }
 }
 
+/// Says how even the loads are: the mean in per cent of the most.
+void reportBalance(Location loc, const std::vector<Job> &jobs, const std::set<int64_t> &ranks,
+                   std::map<int64_t, int64_t> &load) {
+  auto named = [](StringRef name) {
+    return remark::RemarkOpts::name(name).category("optim-balance-owners");
+  };
+  double most = 0, sum = 0;
+  for (int64_t rank : ranks) {
+    most = std::max(most, double(load[rank]));
+    sum += double(load[rank]);
+  }
+  remark::passed(loc, named("owners-balanced"))
+      << remark::metric("blocks", jobs.size()) << remark::metric("ranks", ranks.size())
+      << remark::metric("balance-percent",
+                        most > 0 ? int64_t(100 * sum / double(ranks.size()) / most) : 100);
+  if (jobs.size() < ranks.size())
+    remark::missed(loc, named("ranks-without-blocks"))
+        << remark::metric("blocks", jobs.size()) << remark::metric("ranks", ranks.size())
+        << remark::reason("a block is computed by one rank, and there are fewer than ranks");
+}
+
 class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
   void runOnOperation() override {
     SmallVector<GroupOp> groups;
@@ -93,6 +118,12 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     }
     for (auto [group, list] : llvm::zip(groups, owners))
       group.setOwnersAttr(DenseI64ArrayAttr::get(&getContext(), list));
+    if (jobs.empty())
+      return;
+    std::set<int64_t> ranks;
+    for (const GroupGeometry &geometry : geometries)
+      ranks.insert(geometry.mesh.ranks.begin(), geometry.mesh.ranks.end());
+    reportBalance(getOperation().getLoc(), jobs, ranks, load);
   }
 };
 

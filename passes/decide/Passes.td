@@ -79,6 +79,8 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
     `owner` otherwise. `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it.
 
+    Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the reason.
+
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b]
     // becomes
@@ -100,6 +102,8 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     their ranks included); ties go to the
     rank that holds most of the block, then to the lowest. Deterministic.
 
+    Remarks: `owners-balanced` (passed) with the mean load in per cent of the most; `ranks-without-blocks` (missed).
+
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy owner reason "…"
     // becomes
@@ -114,6 +118,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     The number of waves is the least whose modelled workspace, three waves in flight, stays below the module's
     `comm.workspace_limit`, or below `target-bytes` where there is none. Blocks of one owner are dealt to
     the waves in turn, so waves are balanced.
+
+    Remarks: `waves-assigned` (passed) with the number and why; `workspace-above-target` (missed) when no number of waves
+    is enough; `fewer-waves` (missed) when more are forced than there are blocks.
 
     ```mlir
     optim.group @g0 … owners [0, 1, 0, 1] …

@@ -29,6 +29,9 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
     starts.
 
+    Remarks: `waves-pipelined` (passed) with waves and exchanges; `exchange-exposed` (missed) for each exchange that is
+    waited for at once, because nothing is left to run while it travels.
+
     ```mlir
     comm.stage @g0_w0 …
     comm.exchange %w to_matrix sends [@g0_w0] …

@@ -13,6 +13,7 @@
 #include "dialects/optim/Optim.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -46,6 +47,7 @@ public:
     if (failed(collect()))
       return failure();
     layOut();
+    report();
     return success();
   }
 
@@ -195,6 +197,33 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (&op != terminator && !placed.contains(&op) && op.use_empty())
         op.erase();
+  }
+
+  /// Says which exchanges nothing hides.
+  void report() {
+    auto named = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("comm-pipeline-waves");
+    };
+    for (auto started : step.getOps<StartOp>()) {
+      Operation *next = started->getNextNode();
+      while (!isa<WaitOp>(next) &&
+             (isa<StartOp, memref::AllocOp>(next) || isMemoryEffectFree(next)))
+        next = next->getNextNode();
+      auto waited = dyn_cast<WaitOp>(next);
+      if (!waited || waited.getToken() != started.getToken())
+        continue;
+      bool there = started.getDirection() == Direction::ToMatrix;
+      remark::missed(started.getLoc(), named("exchange-exposed"))
+          << remark::metric("order", int64_t(started.getOrder()))
+          << remark::metric("direction", stringifyDirection(started.getDirection()))
+          << remark::metric("segments", Attribute(started.getSendSegments()))
+          << (there ? remark::reason("no elementwise or local group and no other wave is left to "
+                                     "run while it travels")
+                    : remark::reason("it is the last wave's: no later matrix operations run while "
+                                     "it travels"));
+    }
+    remark::passed(step.getLoc(), named("waves-pipelined"))
+        << remark::metric("waves", waves.size()) << remark::metric("exchanges", order);
   }
 
   func::FuncOp step;

@@ -1,5 +1,24 @@
 // RUN: stepc-opt %s -split-input-file --optim-assign-strategies | FileCheck %s
 // RUN: stepc-opt %s -split-input-file --optim-assign-strategies='force=b*=owner,b2=gather,r=local' | FileCheck %s --check-prefixes FORCED
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies --remark-policy=all --remarks-filter=optim-assign-strategies -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies='force=b*=owner,b2=gather,r=local' --remark-policy=all --remarks-filter=optim-assign-strategies -o /dev/null 2>&1 | FileCheck %s --check-prefix FORCE-REMARK
+
+// Every group says what was chosen, and why each other strategy was not.
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="no operation needs a whole matrix", first-parameter=p, group=plain, strategy=elementwise
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="each block is whole on its rank", first-parameter=r, group=replicated, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="the rule has operations that need whole matrices", group=replicated, strategy=elementwise
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="each block is whole on its rank: nothing has to travel", group=replicated, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="each block is whole on its rank: nothing has to travel", group=replicated, strategy=gather
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(0)] cut the blocks", group=sharded, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="all 2 ranks would receive and compute every block", group=sharded, strategy=gather
+// FORCE-REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="forced by 'b2=gather'", first-parameter=b2, group=columns, strategy=gather
+// FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(1)] cut the blocks", group=columns, strategy=local
+// FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="another one is forced", group=columns, strategy=owner
+
 
 // Each strategy, with its reason: none for a rule without matrix operations; local where blocks are whole, as on
 // replicas or with one expert per rank; owner where ranks share a block. Forced ones say what forced them, the last

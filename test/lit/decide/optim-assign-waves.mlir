@@ -1,6 +1,16 @@
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves | FileCheck %s
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves=waves=2 | FileCheck %s --check-prefix TWO
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves=target-bytes=1 | FileCheck %s --check-prefix SMALL
+// RUN: stepc-opt %s -split-input-file --optim-assign-waves --remark-policy=all --remarks-filter=optim-assign-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+// RUN: stepc-opt %s -split-input-file --optim-assign-waves=waves=9 --remark-policy=all --remarks-filter=optim-assign-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix NINE-REMARK
+
+// How many waves and why; what could not be had.
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="all blocks at once stay within target-bytes", blocks=4, modelled-bytes=327680, target-bytes=1073741824, waves=1
+// REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="more waves than blocks do not exist, and the limit is below what three waves in flight need", modelled-bytes=327680, target-bytes=1000, waves=4
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="as many as there are blocks", blocks=4, modelled-bytes=327680, target-bytes=1000, waves=4
+// NINE-REMARK: remark: [Missed] fewer-waves | Category:optim-assign-waves | Reason="there are 4 blocks to divide", asked=9, waves=4
+// NINE-REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="forced by option waves", blocks=4, {{.*}}, waves=4
+// NINE-REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="the number of waves is forced", modelled-bytes=327680, target-bytes=1000, waves=4
 
 // All fits: one wave. Forced to two, each owner's blocks are divided evenly, in order. With no room the waves are as many
 // as blocks can be told apart; the text is at the next level.
@@ -87,4 +97,59 @@ optim.group @local rule @Matrix parameters [@x] strategy local
 optim.group @gather rule @Matrix parameters [@y0, @y1] strategy gather
 optim.group @plain rule @Plain parameters [@z] strategy elementwise reason "r"
 optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7]
+}
+
+// -----
+
+// Several groups of several strategies under a limit that one wave just meets.
+// CHECK-LABEL: @just_fits
+// CHECK: optim.group @a {{.*}} waves [0, 0, 0, 0]
+// CHECK: optim.group @b {{.*}} waves [0, 0]
+// CHECK: optim.group @c {{.*}} waves [0]
+// REMARK: waves-assigned {{.*}} Reason="all blocks at once stay within the limit", blocks=7, modelled-bytes=753664, target-bytes=753664, waves=1
+module @just_fits attributes {comm.workspace_limit = 753664 : i64} {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a1 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a2 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a3 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b0 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b1 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1]
+optim.group @b rule @Matrix parameters [@b0, @b1] strategy owner owners [1, 0]
+optim.group @c rule @Matrix parameters [@c] strategy gather
+}
+
+// -----
+
+// With one byte less there are as many waves as the next lower need asks for; blocks of each owner are dealt to them in
+// order, those of all ranks by themselves.
+// CHECK-LABEL: @one_byte_less
+// CHECK: optim.group @a {{.*}} waves [0, 0, 1, 1]
+// CHECK: optim.group @b {{.*}} waves [3, 3]
+// CHECK: optim.group @c {{.*}} waves [2]
+// REMARK: waves-assigned {{.*}} Reason="the least power of two that stays within the limit", blocks=7, modelled-bytes=589824, target-bytes=753663, waves=4
+module @one_byte_less attributes {comm.workspace_limit = 753663 : i64} {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a1 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a2 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @a3 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b0 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b1 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1]
+optim.group @b rule @Matrix parameters [@b0, @b1] strategy owner owners [1, 0]
+optim.group @c rule @Matrix parameters [@c] strategy gather
 }

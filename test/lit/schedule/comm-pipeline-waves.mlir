@@ -1,4 +1,11 @@
 // RUN: stepc-opt %s -split-input-file --comm-pipeline-waves | FileCheck %s
+// RUN: stepc-opt %s -split-input-file --comm-pipeline-waves --remark-policy=all --remarks-filter=comm-pipeline-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+
+// Of two waves and elementwise work every exchange is hidden but the last; of one wave alone none is.
+// REMARK: remark: [Passed] waves-pipelined | Category:comm-pipeline-waves | exchanges=4, waves=2
+// REMARK: remark: [Missed] exchange-exposed | Category:comm-pipeline-waves | Reason="no elementwise or local group and no other wave is left to run while it travels", direction=to_matrix, order=0, segments="[@g_all, @h_all]"
+// REMARK: remark: [Missed] exchange-exposed | Category:comm-pipeline-waves | Reason="it is the last wave's: no later matrix operations run while it travels", direction=to_shards, order=1, segments="[@g_all, @h_all]"
+// REMARK: remark: [Passed] waves-pipelined | Category:comm-pipeline-waves | exchanges=2, waves=1
 
 // Two waves overlap: wave 1 is packed and started before wave 0 is waited for, wave 0 is finished after wave 1 is
 // computed; elementwise work fills the first exchange; starts are numbered.
