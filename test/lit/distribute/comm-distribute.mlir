@@ -254,3 +254,75 @@ optim.parameter @c shape [6, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1] waves [0, 1]
 optim.group @h rule @Muon parameters [@c] strategy owner owners [0] waves [1]
 }
+
+// -----
+
+// f16 is widened where it is read and rounded where it is written, as bf16 is: parameter, gradient and state.
+// CHECK-LABEL: module @half
+// CHECK: %[[M:.*]] = comm.shards state @g "m" : <@g, f16>
+// CHECK: comm.stage @g.w0 over shards to_matrix send ins({{.*}} : {{.*}}!comm.shards<@g, f16>{{.*}}) writes(%[[M]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16>)
+// CHECK-NEXT: ^bb0(%[[A:[a-z0-9]+]]: f16, %[[B:[a-z0-9]+]]: f16
+// CHECK-DAG: arith.extf %[[A]] : f16 to f32
+// CHECK-DAG: arith.extf %[[B]] : f16 to f32
+// CHECK: %[[M1:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-DAG: arith.truncf %[[M1]] : f32 to f16
+// CHECK: comm.yield %{{.*}}, %{{.*}} : f16, f16
+// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w0](%{{.*}} : tensor<?xf16>)
+// CHECK: optim.orthogonalize %{{.*}} : tensor<?x4x6xf16>
+// CHECK: %[[BACK:.*]] = comm.exchange %{{.*}} to_shards sends [@g.w0](%{{.*}} : tensor<?xf16>)
+// CHECK: comm.stage @g.w0 over shards to_shards receive ins(%[[P:[a-z0-9]+]], %[[BACK]] : !comm.shards<@g, f16>, tensor<?xf16>) writes(%[[P]] : !comm.shards<@g, f16>)
+// CHECK: %[[P1:.*]] = arith.subf
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[P1]] : f32 to f16
+// CHECK-NEXT: comm.yield %[[H]] : f16
+module @half {
+optim.rule @Muon hyperparameters [] states [#optim.state<"m", f16, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf16>
+  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xf16> to tensor<?x?xf32>
+  %p = arith.subf %param, %f {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f16 gradient f16 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Muon parameters [@a] strategy owner owners [1]
+}
+
+// -----
+
+// States with one value per column, and with one per block, travel as their own kinds (2 and 3) and are batches of their own
+// shapes between; what is in another storage type travels in it.
+// CHECK-LABEL: module @cols_and_one
+// CHECK-DAG: %[[CS:.*]] = comm.shards state @g "c" : <@g, f16>
+// CHECK-DAG: %[[OS:.*]] = comm.shards state @g "o" : <@g, f32>
+// CHECK-DAG: %[[CSEND:.*]] = comm.copy @g.w0 to_matrix cols from shard to send ins(%[[CS]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16>)
+// CHECK-DAG: %[[OSEND:.*]] = comm.copy @g.w0 to_matrix one from shard to send ins(%[[OS]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32>)
+// CHECK: %[[R:.*]]:3 = comm.exchange %{{.*}} to_matrix sends [@g.w0, @g.w0, @g.w0](%{{.*}}, %[[CSEND]], %[[OSEND]] : tensor<?xf32>, tensor<?xf16>, tensor<?xf32>) receives {{.*}} kinds [0, 2, 3]
+// CHECK-DAG: comm.copy @g.w0 to_matrix cols from receive to blocks ins(%[[R]]#1 : tensor<?xf16>) outs(%{{.*}} : tensor<?x1x6xf16>)
+// CHECK-DAG: comm.copy @g.w0 to_matrix one from receive to blocks ins(%[[R]]#2 : tensor<?xf32>) outs(%{{.*}} : tensor<?x1x1xf32>)
+// CHECK-DAG: optim.block_reduce mean @g.w0 %{{.*}} outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x4x6xf32> -> tensor<?x1x6xf32>
+// CHECK-DAG: optim.block_reduce max @g.w0 %{{.*}} outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>)
+// CHECK-DAG: %[[KC:.*]] = comm.copy @g.w0 to_shards cols from blocks to send ins(%{{.*}} : tensor<?x1x6xf16>)
+// CHECK-DAG: %[[KO:.*]] = comm.copy @g.w0 to_shards one from blocks to send ins(%{{.*}} : tensor<?x1x1xf32>)
+// CHECK: %[[B:.*]]:3 = comm.exchange %{{.*}} to_shards sends [@g.w0, @g.w0, @g.w0](%{{.*}}, %[[KC]], %[[KO]] : tensor<?xf32>, tensor<?xf16>, tensor<?xf32>) receives {{.*}} kinds [0, 2, 3]
+// CHECK-DAG: comm.copy @g.w0 to_shards cols from receive to shard ins(%[[B]]#1 : tensor<?xf16>) writes(%[[CS]] : !comm.shards<@g, f16>)
+// CHECK-DAG: comm.copy @g.w0 to_shards one from receive to shard ins(%[[B]]#2 : tensor<?xf32>) writes(%[[OS]] : !comm.shards<@g, f32>)
+module @cols_and_one {
+optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 : f64, false>, #optim.state<"o", f32, one, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %c: tensor<1x?xf32>, %o: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %m = optim.reduce mean %grad {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x?xf32>
+  %c1 = arith.addf %c, %m {optim.space = 1 : i64} : tensor<1x?xf32>
+  %x = optim.reduce max %grad {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+  %o1 = arith.addf %o, %x {optim.space = 1 : i64} : tensor<1x1xf32>
+  %ob = optim.broadcast %o1 {optim.space = 1 : i64} : tensor<1x1xf32> to tensor<1x?xf32>
+  %s = arith.mulf %c1, %ob {optim.space = 1 : i64} : tensor<1x?xf32>
+  %b = optim.broadcast %s {optim.space = 1 : i64} : tensor<1x?xf32> to tensor<?x?xf32>
+  %n = arith.divf %grad, %b {optim.space = 1 : i64} : tensor<?x?xf32>
+  %p = arith.subf %param, %n {optim.space = 2 : i64} : tensor<?x?xf32>
+  optim.yield %p, %c1, %o1 : tensor<?x?xf32>, tensor<1x?xf32>, tensor<1x1xf32> {optim.writes = array<i64: 2, 1, 1>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+optim.group @g rule @Scaled parameters [@a] strategy owner owners [0]
+}
