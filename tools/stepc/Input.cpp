@@ -6,8 +6,10 @@
 #include "passes/kernels/TargetShape.h"
 #include "tools/stepc/Pipeline.h"
 
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 
 using namespace stepc;
@@ -84,7 +86,25 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
   return mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context()));
 }
 
+bool Input::enableRemarks(StringRef pattern) {
+  std::string why;
+  if (!llvm::Regex(pattern).isValid(why)) {
+    report.error("expected a regular expression after --remarks, found '" + pattern + "': " + why);
+    return false;
+  }
+  // MLIR matches whole names, and only of the kinds that are set.
+  std::string whole = (".*(" + pattern + ").*").str();
+  mlir::remark::RemarkCategories categories{whole, whole, whole, whole, whole};
+  return succeeded(mlir::remark::enableOptimizationRemarks(
+      context(), /*streamer=*/nullptr, std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(),
+      categories, /*printAsEmitRemarks=*/true));
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int &exitCode) {
+  if (!options.remarks.empty() && !enableRemarks(options.remarks)) {
+    exitCode = kUsageError;
+    return nullptr;
+  }
   exitCode = kInputError;
   auto usage = [&](const llvm::Twine &message) {
     report.error(message);

@@ -40,6 +40,8 @@ public:
   std::optional<manifest::Manifest> manifest;
 
 private:
+  /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
+  bool enableRemarks(llvm::StringRef pattern);
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
   std::string manifestPath;
   llvm::StringRef manifestText;

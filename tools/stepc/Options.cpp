@@ -123,6 +123,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "address or thread: instrument the generated code with that sanitizer")
       ->check([](const std::string &text) { return checkOneOf(text, {"address", "thread"}); })
       ->type_name("S");
+  app.add_option("--remarks", options.remarks,
+                 "Print on standard error what passes chose and refused, and why: of those whose "
+                 "names match, say 'waves|strategies', or . for all")
+      ->type_name("REGEX");
   app.add_flag("--print-ir-after-all", options.printIrAfterAll,
                "Print the IR after every pass on standard error")
       ->group("Debugging");

@@ -33,6 +33,7 @@ struct CompileOptions {
   int64_t workspaceLimit = 0; ///< 0: none.
   int64_t waves = 0;          ///< 0: as many as the workspace asks for.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
+  std::string remarks; ///< Empty: none; else those of passes whose names match.
   bool printIrAfterAll = false;
   bool timing = false;
 };
