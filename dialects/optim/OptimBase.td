@@ -28,11 +28,16 @@ def Optim_Dialect : Dialect {
     `T` is f32 but for operands of `optim.orthogonalize` and explicit casts; conditions are `i1`.
     A scalar meets a tensor at `optim.splat`, where it is rounded once to f32.
     In the matrix space of level 3 the same ops take a leading batch of blocks.
+
+    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs, 0 (in), 1 (matrix) or
+    2 (out); `optim.writes` on its yield is where each value is stored, or −1 for one that does not change.
+    Constraints: no others, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::tensor::TensorDialect"];
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 class Optim_Op<string mnemonic, list<Trait> traits = []> : Op<Optim_Dialect, mnemonic, traits>;

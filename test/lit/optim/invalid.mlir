@@ -607,3 +607,39 @@ optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected no waves with strategy elementwise, found 1}}
 optim.group @g rule @R parameters [@a] strategy elementwise waves [0]
+
+// -----
+
+// A space is one of three.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{expected optim.space between 0 and 2, found 3 : i64}}
+  optim.yield %param : tensor<?x?xf32> {optim.space = 3 : i64}
+}
+
+// -----
+
+// A space is a number of 64 bits.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{expected optim.space between 0 and 2, found "in"}}
+  optim.yield %param : tensor<?x?xf32> {optim.space = "in"}
+}
+
+// -----
+
+// Values are stored in a space, or stay.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{expected optim.writes of spaces between 0 and 2, or -1, found array<i64: 3>}}
+  optim.yield %param : tensor<?x?xf32> {optim.writes = array<i64: 3>}
+}
+
+// -----
+
+// A misspelt attribute is none of the dialect's.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{expected an attribute of the dialect optim, found optim.write}}
+  optim.yield %param : tensor<?x?xf32> {optim.write = array<i64: 0>}
+}
