@@ -13,6 +13,8 @@
 #include "passes/decide/MinimumCut.h"
 #include "passes/decide/Writes.h"
 
+#include "mlir/IR/Remarks.h"
+
 using namespace mlir;
 using namespace stepc::optim;
 
@@ -248,6 +250,13 @@ class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
         op->setAttr(kSpaceAttr, builder.getI64IntegerAttr(int64_t(space)));
       auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
       yield->setAttr(kWritesAttr, builder.getDenseI64ArrayAttr(decideWrites(rule)));
+      int64_t counts[3] = {};
+      for (auto &[op, space] : cutter.space)
+        ++counts[int64_t(space)];
+      remark::passed(rule.getLoc(),
+                     remark::RemarkOpts::name("spaces-assigned").category("optim-cut-spaces"))
+          << remark::metric("rule", rule.getSymName()) << remark::metric("in", counts[0])
+          << remark::metric("matrix", counts[1]) << remark::metric("out", counts[2]);
     }
   }
 };

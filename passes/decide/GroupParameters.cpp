@@ -6,6 +6,7 @@
 #include "passes/decide/Forces.h"
 #include "passes/decide/GroupGeometry.h"
 
+#include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -64,6 +65,13 @@ private:
                       cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
                       builder.getArrayAttr(entry.second), StrategyAttr(), DenseI64ArrayAttr(),
                       DenseI64ArrayAttr(), StringAttr());
+    int64_t parameters = 0;
+    for (auto &[key, members] : groups)
+      parameters += members.size();
+    remark::passed(
+        module.getLoc(),
+        remark::RemarkOpts::name("parameters-grouped").category("optim-group-parameters"))
+        << remark::metric("parameters", parameters) << remark::metric("groups", groups.size());
   }
 };
 

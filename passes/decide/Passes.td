@@ -43,6 +43,8 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
     element of the values that cross, found as a minimum cut; ties leave work on the shards. What `out` needs
     of `in` is recomputed, so `optim.writes` stores a state in `in` only if `out` does not need its old value.
 
+    Remark (passed) `spaces-assigned`: the operations of a rule in each space.
+
     ```mlir
     %c = arith.truncf %u : tensor<?x?xf32> to tensor<?x?xbf16>
     %o = optim.orthogonalize %c …
@@ -58,6 +60,8 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   let description = [{
     Groups are numbered in the order in which their first parameter stands. Parameters that `force` gives
     different strategies stand in different groups.
+
+    Remark (passed) `parameters-grouped`: how many parameters and groups.
 
     ```mlir
     optim.parameter @a … route @Muon

@@ -1,4 +1,9 @@
 // RUN: stepc-opt %s --optim-cut-spaces | FileCheck %s
+// RUN: stepc-opt %s --optim-cut-spaces --remark-policy=all --remarks-filter=optim-cut-spaces -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+
+// How many operations of a rule run where.
+// REMARK: remark: [Passed] spaces-assigned | Category:optim-cut-spaces | in=3, matrix=1, out=3, rule=Muon
+// REMARK: remark: [Passed] spaces-assigned | Category:optim-cut-spaces | in=2, matrix=0, out=0, rule=Elementwise
 
 // Muon crosses at its casts to bf16, two bytes per element each way; the momentum is stored on the way in.
 // CHECK-LABEL: optim.rule @Muon

@@ -1,4 +1,7 @@
 // RUN: stepc-opt %s -split-input-file --optim-group-parameters | FileCheck %s
+// RUN: stepc-opt %s -split-input-file --optim-group-parameters --remark-policy=all --remarks-filter=optim-group-parameters -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+
+// REMARK: remark: [Passed] parameters-grouped | Category:optim-group-parameters | groups=9, parameters=11
 
 // Groups are equal in rule, shape, batch, types, mesh and placements, whatever the route; they are numbered as their
 // first parameters stand.
