@@ -87,10 +87,12 @@ LogicalResult HostStep::lower(Block &body) {
 void HostStep::add(Phase &phase) {
   LLVM::LLVMFuncOp function = phase.function();
   auto [it, isNew] = known.try_emplace(fingerprint(function.getBody()), int64_t(phases.size()));
-  if (isNew)
+  if (isNew) {
     phases.push_back(function);
-  else
+    cache.enter(function, function.getSymName().str());
+  } else {
     function.erase();
+  }
   numbers.push_back(it->second);
   numbers.push_back(int64_t(phase.numbers().size()));
   llvm::append_range(numbers, phase.numbers());

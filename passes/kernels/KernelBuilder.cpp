@@ -33,13 +33,6 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, Type result, ArrayRef<
   return function;
 }
 
-std::string uniqueName(ModuleOp module, std::string name) {
-  std::string unique = name;
-  for (int64_t copy = 1; module.lookupSymbol(unique); ++copy)
-    unique = name + "_" + std::to_string(copy);
-  return unique;
-}
-
 std::string fingerprint(Region &region) {
   std::string text;
   llvm::raw_string_ostream os(text);

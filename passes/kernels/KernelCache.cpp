@@ -36,6 +36,18 @@ std::string kernelName(comm::StageOp op) {
   return name;
 }
 
+void KernelCache::enter(LLVM::LLVMFuncOp function, const std::string &name) {
+  std::string unique;
+  // From where the last search ended: what was taken once stays.
+  for (int64_t &copy = copies[name];; ++copy) {
+    unique = copy == 0 ? name : name + "_" + std::to_string(copy);
+    if (!table.lookup(unique))
+      break;
+  }
+  function.setSymName(unique);
+  table.insert(function);
+}
+
 FailureOr<LLVM::LLVMFuncOp>
 KernelCache::get(const std::string &key, std::string name, Location loc,
                  llvm::function_ref<LogicalResult(KernelBuilder &, LLVM::LLVMFuncOp)> emit) {
@@ -43,7 +55,8 @@ KernelCache::get(const std::string &key, std::string name, Location loc,
   if (kernel)
     return kernel;
   KernelBuilder builder(module.getContext(), loc);
-  kernel = beginKernel(module, uniqueName(module, std::move(name)), builder);
+  kernel = beginKernel(module, name, builder);
+  enter(kernel, name);
   if (failed(emit(builder, kernel)))
     return failure();
   return kernel;

@@ -17,8 +17,7 @@ Phase::Phase(ModuleOp module, ProgramPlan &program, const TargetShape &shape, Ke
   b.setInsertionPointToEnd(module.getBody());
   auto type =
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {b.pointer, b.pointer});
-  phase = LLVM::LLVMFuncOp::create(b, b.loc, uniqueName(module, name.str()), type,
-                                   LLVM::Linkage::Internal, true);
+  phase = LLVM::LLVMFuncOp::create(b, b.loc, name, type, LLVM::Linkage::Internal, true);
   // A copy in the step's loop would make its size depend on how many phases there are.
   phase.setNoInline(true);
   Block *entry = phase.addEntryBlock(b);
@@ -204,7 +203,7 @@ LogicalResult Phase::lowerScalars(comm::ScalarsOp op) {
 }
 
 template <typename Op, typename Emit> LogicalResult Phase::lowerBatch(Op op, Emit emit) {
-  auto launches = emit(module, op, shape);
+  auto launches = emit(cache.symbols(), op, shape);
   if (failed(launches))
     return failure();
   for (const KernelLaunch &made : *launches) {

@@ -14,7 +14,7 @@ namespace stepc::kernels {
 /// phases are one function. Appends the plan's launches on the way, in the order of the calls.
 class Phase {
 public:
-  /// Begins a function at the module's end; the name is made unique.
+  /// Begins a function at the module's end. KernelCache::enter makes its name unique if it is kept.
   Phase(mlir::ModuleOp module, ProgramPlan &program, const TargetShape &shape, KernelCache &cache,
         llvm::StringRef name);
 

@@ -35,7 +35,12 @@ std::string kernelName(comm::StageOp op);
 /// Makes kernels, one per distinct computation, and names them by rule, stage and types.
 class KernelCache {
 public:
-  explicit KernelCache(mlir::ModuleOp module) : module(module) {}
+  explicit KernelCache(mlir::ModuleOp module) : module(module), table(module) {}
+
+  /// The module's symbols: a search for each of thousands of kernels would be quadratic.
+  mlir::SymbolTable &symbols() { return table; }
+  /// Names a function of the module `name`, or `name_1`, …: the first that is free.
+  void enter(mlir::LLVM::LLVMFuncOp function, const std::string &name);
 
   mlir::FailureOr<StageKernel> stage(comm::StageOp op);
   /// arguments: the record of the group's first parameter, the table.
@@ -48,6 +53,8 @@ private:
       llvm::function_ref<mlir::LogicalResult(KernelBuilder &, mlir::LLVM::LLVMFuncOp)> emit);
 
   mlir::ModuleOp module;
+  mlir::SymbolTable table;
+  llvm::StringMap<int64_t> copies; // of a name: the next to try
   llvm::StringMap<mlir::LLVM::LLVMFuncOp> kernels;
 };
 

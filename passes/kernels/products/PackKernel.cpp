@@ -113,7 +113,7 @@ private:
 
 } // namespace
 
-Kernel packKernel(ModuleOp module, const ProductSpec &spec) {
+Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
   Side left{spec.lhs,         tiling.m,         tiling.k,          tiling.tileRows,
             tiling.rowStride, tiling.rowPanels, !spec.transposeLhs};
@@ -124,10 +124,10 @@ Kernel packKernel(ModuleOp module, const ProductSpec &spec) {
       llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}_{6}{7}", tiling.chip(), tiling.m,
                     tiling.n, tiling.k, typeName(spec.lhs), spec.transposeLhs ? "t" : "",
                     typeName(spec.rhs), spec.transposeRhs ? "t" : "");
-  if (auto known = findKernel(module, name))
+  if (auto known = findKernel(symbols, name))
     return {known, items};
-  VectorBuilder b(module.getContext(), spec.loc);
-  auto kernel = startKernel(module, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
+  VectorBuilder b(symbols.getOp()->getContext(), spec.loc);
+  auto kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
   Value lhs = b.argument(kernel.getArgument(0), 0), rhs = b.argument(kernel.getArgument(0), 1);
   Value scratch = b.argument(kernel.getArgument(0), 2);
   Packer packer(b, tiling.lanes);

@@ -30,7 +30,7 @@ int64_t productScratchElements(int64_t m, int64_t n, int64_t k, const TargetShap
   return Tiling(m, n, k, target).scratchElements();
 }
 
-FailureOr<SmallVector<KernelLaunch>> emitProduct(ModuleOp module, optim::ProductOp op,
+FailureOr<SmallVector<KernelLaunch>> emitProduct(SymbolTable &symbols, optim::ProductOp op,
                                                  const TargetShape &target) {
   for (Value value : op->getOperands())
     if (failed(checkContiguous(op, value)))
@@ -61,10 +61,10 @@ FailureOr<SmallVector<KernelLaunch>> emitProduct(ModuleOp module, optim::Product
   if (m == 0 || n == 0)
     return launches;
   if (k > 0) {
-    Kernel pack = packKernel(module, spec);
+    Kernel pack = packKernel(symbols, spec);
     launches.push_back({pack.function, {op.getLhs(), op.getRhs(), scratch}, pack.itemsPerBlock});
   }
-  Kernel tiles = tilesKernel(module, spec);
+  Kernel tiles = tilesKernel(symbols, spec);
   launches.push_back({tiles.function, {scratch, out}, tiles.itemsPerBlock});
   if (op.getAddend())
     launches.back().buffers.push_back(op.getAddend());

@@ -27,13 +27,14 @@ struct Kernel {
 
 /// tile(left panel, right panel, k, tile): the first `cols` columns of one tile over the whole k,
 /// into f32 [rowStride][tileCols].
-mlir::LLVM::LLVMFuncOp tileFunction(mlir::ModuleOp module, const ProductSpec &spec, int64_t cols);
+mlir::LLVM::LLVMFuncOp tileFunction(mlir::SymbolTable &symbols, const ProductSpec &spec,
+                                    int64_t cols);
 
 /// (lhs, rhs, scratch): packs both operands of every slot, as exact f32.
-Kernel packKernel(mlir::ModuleOp module, const ProductSpec &spec);
+Kernel packKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
 /// (scratch, out[, addend]): the tiles and their epilogue.
-Kernel tilesKernel(mlir::ModuleOp module, const ProductSpec &spec);
+Kernel tilesKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
 } // namespace stepc::kernels
 

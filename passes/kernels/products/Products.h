@@ -31,14 +31,14 @@ int64_t productScratchElements(int64_t m, int64_t n, int64_t k, const TargetShap
 /// one value, which rows then share among threads; 0 where there is no use for it.
 int64_t reduceScratchElements(int64_t rows, int64_t cols, int64_t resultRows, int64_t resultCols);
 
-/// Kernels are found by name in the module, so equal products share theirs. Nothing is launched for
-/// an empty result. Emits an error when an operand is not a contiguous memref or the scratch is
-/// missing or too small.
+/// Kernels are found by name among the module's symbols, so equal products share theirs. Nothing is
+/// launched for an empty result. Emits an error when an operand is not a contiguous memref or the
+/// scratch is missing or too small.
 mlir::FailureOr<llvm::SmallVector<KernelLaunch>>
-emitProduct(mlir::ModuleOp module, optim::ProductOp op, const TargetShape &target);
+emitProduct(mlir::SymbolTable &symbols, optim::ProductOp op, const TargetShape &target);
 
 mlir::FailureOr<llvm::SmallVector<KernelLaunch>>
-emitBlockReduce(mlir::ModuleOp module, optim::BlockReduceOp op, const TargetShape &target);
+emitBlockReduce(mlir::SymbolTable &symbols, optim::BlockReduceOp op, const TargetShape &target);
 
 } // namespace stepc::kernels
 

@@ -216,7 +216,7 @@ int64_t reduceScratchElements(int64_t rows, int64_t cols, int64_t resultRows, in
   return one && rows > 1 && rows * cols > kItemElements ? rows : 0;
 }
 
-FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(ModuleOp module, optim::BlockReduceOp op,
+FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(SymbolTable &symbols, optim::BlockReduceOp op,
                                                      const TargetShape &target) {
   for (Value value : op->getOperands())
     if (failed(checkContiguous(op, value)))
@@ -239,10 +239,10 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(ModuleOp module, optim::Blo
                       what, shape.rows, shape.cols, types);
     // The count of items is a by-product of the code: kept on the function.
     constexpr StringLiteral kItems = "stepc.items";
-    LLVM::LLVMFuncOp kernel = findKernel(module, name);
+    LLVM::LLVMFuncOp kernel = findKernel(symbols, name);
     if (!kernel) {
-      VectorBuilder b(module.getContext(), op.getLoc());
-      kernel = startKernel(module, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
+      VectorBuilder b(symbols.getOp()->getContext(), op.getLoc());
+      kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
       kernel->setAttr(kItems, b.getI64IntegerAttr(emit(b, kernel)));
     }
     int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt();

@@ -6,16 +6,16 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-LLVM::LLVMFuncOp tileFunction(ModuleOp module, const ProductSpec &spec, int64_t cols) {
+LLVM::LLVMFuncOp tileFunction(SymbolTable &symbols, const ProductSpec &spec, int64_t cols) {
   const Tiling &tiling = spec.tiling;
   // Packed operands are f32 whatever they were, so all products of a chip share this.
   std::string name = "stepc_product_tile_" + tiling.chip() + "_" + std::to_string(cols);
-  if (auto known = findKernel(module, name))
+  if (auto known = findKernel(symbols, name))
     return known;
-  VectorBuilder builder(module.getContext(), spec.loc);
+  VectorBuilder builder(symbols.getOp()->getContext(), spec.loc);
   Type pointer = builder.pointer, f32 = builder.getF32Type();
   auto function =
-      startKernel(module, name, {pointer, pointer, builder.getI64Type(), pointer}, builder);
+      startKernel(symbols, name, {pointer, pointer, builder.getI64Type(), pointer}, builder);
   // Inlined, its registers would compete with those of the loops around it.
   function.setNoInline(true);
   auto arguments = function.getArguments();

@@ -203,7 +203,7 @@ private:
 
 } // namespace
 
-Kernel tilesKernel(ModuleOp module, const ProductSpec &spec) {
+Kernel tilesKernel(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
   std::string name = llvm::formatv(
       "stepc_product_{0}_{1}x{2}x{3}_{4}{5}_{6:x-}", tiling.chip(), tiling.m, tiling.n, tiling.k,
@@ -211,13 +211,13 @@ Kernel tilesKernel(ModuleOp module, const ProductSpec &spec) {
   if (spec.addend)
     name +=
         llvm::formatv("_{0}_{1:x-}", typeName(spec.addend), llvm::bit_cast<uint32_t>(spec.beta));
-  VectorBuilder builder(module.getContext(), spec.loc);
-  auto tile = [&](int64_t cols) { return tileFunction(module, spec, cols); };
+  VectorBuilder builder(symbols.getOp()->getContext(), spec.loc);
+  auto tile = [&](int64_t cols) { return tileFunction(symbols, spec, cols); };
   TilesEmitter emitter(spec, builder, tile);
-  if (auto known = findKernel(module, name))
+  if (auto known = findKernel(symbols, name))
     return {known, emitter.items()};
   Type i64 = builder.getI64Type();
-  auto kernel = startKernel(module, name, {builder.pointer, i64, i64}, builder);
+  auto kernel = startKernel(symbols, name, {builder.pointer, i64, i64}, builder);
   emitter.emit(kernel);
   return {kernel, emitter.items()};
 }

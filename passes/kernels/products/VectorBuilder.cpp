@@ -193,16 +193,17 @@ Value VectorBuilder::stack(int64_t elements) {
   return LLVM::AllocaOp::create(*this, loc, pointer, getF32Type(), constant(elements), 64);
 }
 
-LLVM::LLVMFuncOp findKernel(ModuleOp module, StringRef name) {
-  return module.lookupSymbol<LLVM::LLVMFuncOp>(name);
+LLVM::LLVMFuncOp findKernel(SymbolTable &symbols, StringRef name) {
+  return symbols.lookup<LLVM::LLVMFuncOp>(name);
 }
 
-LLVM::LLVMFuncOp startKernel(ModuleOp module, StringRef name, ArrayRef<Type> arguments,
+LLVM::LLVMFuncOp startKernel(SymbolTable &symbols, StringRef name, ArrayRef<Type> arguments,
                              VectorBuilder &builder) {
-  builder.setInsertionPointToEnd(module.getBody());
+  builder.setInsertionPointToEnd(cast<ModuleOp>(symbols.getOp()).getBody());
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()), arguments);
   auto kernel =
       LLVM::LLVMFuncOp::create(builder, builder.loc, name, type, LLVM::Linkage::Internal, true);
+  symbols.insert(kernel);
   builder.setInsertionPointToStart(kernel.addEntryBlock(builder));
   builder.setInsertionPoint(LLVM::ReturnOp::create(builder, builder.loc, ValueRange{}));
   return kernel;

@@ -81,8 +81,8 @@ private:
 
 /// The kernel `name` of the module when it is there already. Otherwise begins it: the builder then
 /// stands before its return.
-mlir::LLVM::LLVMFuncOp findKernel(mlir::ModuleOp module, llvm::StringRef name);
-mlir::LLVM::LLVMFuncOp startKernel(mlir::ModuleOp module, llvm::StringRef name,
+mlir::LLVM::LLVMFuncOp findKernel(mlir::SymbolTable &symbols, llvm::StringRef name);
+mlir::LLVM::LLVMFuncOp startKernel(mlir::SymbolTable &symbols, llvm::StringRef name,
                                    llvm::ArrayRef<mlir::Type> arguments, VectorBuilder &builder);
 
 } // namespace stepc::kernels

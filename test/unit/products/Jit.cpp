@@ -119,9 +119,10 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
     return fail("expected a module that parses");
   auto function = cast<func::FuncOp>(module->lookupSymbol("f"));
   Operation &op = function.front().front();
+  SymbolTable symbols(*module);
   auto launches = isa<optim::ProductOp>(op)
-                      ? kernels::emitProduct(*module, cast<optim::ProductOp>(op), target)
-                      : kernels::emitBlockReduce(*module, cast<optim::BlockReduceOp>(op), target);
+                      ? kernels::emitProduct(symbols, cast<optim::ProductOp>(op), target)
+                      : kernels::emitBlockReduce(symbols, cast<optim::BlockReduceOp>(op), target);
   if (failed(launches))
     return fail("expected kernels");
   std::vector<std::string> names;
