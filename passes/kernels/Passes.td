@@ -105,7 +105,8 @@ def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
   let summary = "Refuses what may not survive a level, by name";
   let description = [{
     At level `kernels` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM
-    dialect. The IR does not change, but for the module's `stepc.level`.
+    dialect. At neither may be an operation whose rounding the chip chooses (`vector.fma`,
+    `llvm.intr.fmuladd`). The IR does not change, but for the module's `stepc.level`.
 
     Before:
     ```mlir

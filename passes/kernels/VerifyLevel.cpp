@@ -3,6 +3,9 @@
 #include "dialects/comm/Comm.h"
 #include "passes/kernels/Passes.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 namespace stepc::kernels {
 #define GEN_PASS_DEF_VERIFYLEVEL
 #include "passes/kernels/Passes.h.inc"
@@ -35,6 +38,12 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (level == "kernels" && isSymbolOfPlan(op))
         return WalkResult::skip();
+      // Both leave it to the chip whether a product is rounded before it is added.
+      if (isa<vector::FMAOp, LLVM::FMulAddOp>(op)) {
+        op->emitOpError("expected math.fma, or a product and a sum, at level ")
+            << level << ", found an operation that rounds once or twice as the chip likes";
+        return WalkResult::interrupt();
+      }
       if (isLegal(op))
         return WalkResult::advance();
       op->emitOpError("expected to be lowered before level ") << level << ", but is still here";

@@ -2,6 +2,8 @@
 
 #include "passes/kernels/products/VectorBuilder.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 
 namespace stepc::kernels {
@@ -132,8 +134,9 @@ Value VectorBuilder::lanesBelow(Value first, Value last, int64_t lanes) {
 }
 
 Value VectorBuilder::fusedOrNot(Value a, Value b, Value c, bool fused) {
+  // Not vector.fma: it becomes llvm.fmuladd, which leaves the rounding to the chip.
   if (fused)
-    return vector::FMAOp::create(*this, loc, a, b, c);
+    return math::FmaOp::create(*this, loc, a, b, c);
   return arith::AddFOp::create(*this, loc, arith::MulFOp::create(*this, loc, a, b), c);
 }
 

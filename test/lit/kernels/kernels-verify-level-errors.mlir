@@ -31,3 +31,25 @@ module {
     llvm.return %b : i64
   }
 }
+
+// -----
+
+// Fused or not, as the chip likes.
+module {
+  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+    // expected-error @+1 {{'vector.fma' op expected math.fma, or a product and a sum, at level kernels, found an operation that rounds once or twice as the chip likes}}
+    %b = vector.fma %a, %a, %a : vector<4xf32>
+    llvm.return %b : vector<4xf32>
+  }
+}
+
+// -----
+
+// CHECK: error: 'llvm.intr.fmuladd' op expected math.fma, or a product and a sum, at level llvm
+module {
+  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+    // expected-error @+1 {{'llvm.intr.fmuladd' op expected math.fma}}
+    %b = llvm.intr.fmuladd(%a, %a, %a) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
+    llvm.return %b : vector<4xf32>
+  }
+}

@@ -6,11 +6,13 @@
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -52,9 +54,12 @@ std::unique_ptr<llvm::TargetMachine> machineOf(const TargetShape &target) {
   std::string error;
   const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
   auto [cpu, features] = cpuOf(target);
+  // As passes/codegen does: what is fused is so in the kernels already.
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(triple, cpu, features, llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                 std::nullopt, llvm::CodeGenOptLevel::Aggressive, /*JIT=*/true));
+      found->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
+                                 llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
@@ -62,7 +67,9 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder passes(&machine);
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
+  llvm::PassBuilder passes(&machine, tuning);
   passes.registerModuleAnalyses(modules);
   passes.registerCGSCCAnalyses(graph);
   passes.registerFunctionAnalyses(functions);
@@ -99,9 +106,9 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
              const TargetShape &target, bool assembly) {
   Code code;
   DialectRegistry registry;
-  registry
-      .insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect,
-              LLVM::LLVMDialect, memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect,
+                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+                  scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -141,6 +148,7 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
   passes.addPass(createCSEPass());
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertVectorToLLVMPass());
+  passes.addPass(createConvertMathToLLVMPass());
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
@@ -160,7 +168,8 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
     print(*llvm::CloneModule(*llvmModule), *machine);
   llvm::orc::JITTargetMachineBuilder builder(machine->getTargetTriple());
   auto [cpu, features] = cpuOf(target);
-  builder.setCPU(cpu).setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  builder.setCPU(cpu).setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  builder.getOptions() = machine->Options;
   if (!features.empty())
     builder.addFeatures({features});
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(builder)).create();
