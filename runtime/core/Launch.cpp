@@ -104,8 +104,12 @@ void runActive(void *arguments, int64_t first, int64_t last) {
   }
 }
 
-int64_t grainFor(int64_t rows, int64_t elements) {
-  return std::max<int64_t>(1, rows * kPieceElements / std::max<int64_t>(1, elements));
+int64_t grainFor(int64_t rows, int64_t elements, int64_t threads) {
+  // Long pieces keep the chip's prefetching going; enough of them, that no thread waits long for
+  // the last one.
+  constexpr int64_t kPiecesPerThread = 64;
+  int64_t piece = std::max(kPieceElements, elements / (kPiecesPerThread * threads));
+  return std::max<int64_t>(1, rows * piece / std::max<int64_t>(1, elements));
 }
 
 struct CopyTask {
@@ -206,7 +210,7 @@ void stepc_rt_launch_chunks(stepc_context *context, stepc_kernel kernel, void *c
   Task task{kernel, arguments, &instance, chunks.data(), nullptr};
   int64_t rows = int64_t(chunks.size());
   instance.parallel.run(instance.someInactive ? runActive : runKernel, &task, rows,
-                        grainFor(rows, instance.tableElements[table]));
+                        grainFor(rows, instance.tableElements[table], instance.parallel.threads()));
 } catch (...) {
   instanceOf(context).failWithoutText();
 }
@@ -254,7 +258,9 @@ void stepc_rt_copy(stepc_context *context, int64_t table, void *from, void *to, 
                 shards(planned.to),
                 planned.elementBytes};
   int64_t count = int64_t(rows.size());
-  instance.parallel.run(runCopy, &task, count, grainFor(count, instance.tableElements[table]));
+  instance.parallel.run(
+      runCopy, &task, count,
+      grainFor(count, instance.tableElements[table], instance.parallel.threads()));
 } catch (...) {
   instanceOf(context).failWithoutText();
 }
