@@ -6,6 +6,8 @@
 // RUN: stepc-opt %repo/test/unit/codegen/inputs/muon_two_ranks.mlir --stepc-kernels --stepc-llvm -o %t.direct
 // RUN: diff %t.llvm %t.direct
 // RUN: stepc-opt %t.llvm | diff %t.llvm -
+// Products are chains of fused multiply-adds, rounded once each.
+// RUN: grep -c 'llvm.intr.fma(' %t.llvm
 
 // KERNELS: stepc.level = "kernels"
 // KERNELS: comm.segment
