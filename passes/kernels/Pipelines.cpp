@@ -46,7 +46,8 @@ void buildLlvmPipeline(OpPassManager &manager) {
   manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
   manager.addPass(createConvertControlFlowToLLVMPass());
   manager.addPass(createUBToLLVMConversionPass());
-  // The passes above leave casts between their types, back and forth, which fold; so does what repeats.
+  // The passes above leave casts between their types, back and forth, which fold; so does what
+  // repeats.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   // Nothing else can be translated.

@@ -4,8 +4,8 @@
 // crash; what is formatted parses again, to the same text.
 //
 //===----------------------------------------------------------------------===//
-#include "Fault.h"
 #include "frontends/language/Language.h"
+#include "Fault.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -3,8 +3,8 @@
 // A manifest or errors; what is accepted is written and read back equal.
 //
 //===----------------------------------------------------------------------===//
-#include "Fault.h"
 #include "frontends/manifest/Manifest.h"
+#include "Fault.h"
 
 using namespace stepc::manifest;
 

@@ -3,9 +3,9 @@
 // A plan or an error; what validation lets pass expands into tables on any rank.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/Plan.h"
 #include "Fault.h"
 #include "runtime/geometry/Geometry.h"
-#include "runtime/plan/Plan.h"
 #include "runtime/plan/Tables.h"
 
 using namespace stepc;

@@ -163,8 +163,8 @@ typedef struct stepc_library {
   int32_t (*abort)(stepc_instance *, const char *reason);
 
   /* Which elements this rank's shard holds: of the parameter and its gradient (state -1) or of a
-   * state. Writes the first `capacity` runs, in the shard's order and each as long as it can be, and
-   * in `count` how many there are; 0 for an empty shard, and outside the parameter's mesh. */
+   * state. Writes the first `capacity` runs, in the shard's order and each as long as it can be,
+   * and in `count` how many there are; 0 for an empty shard, and outside the parameter's mesh. */
   int32_t (*shard_runs)(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
                         int64_t capacity, int64_t *count);
 } stepc_library;
