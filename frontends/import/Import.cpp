@@ -18,13 +18,7 @@ using namespace stepc;
 using namespace stepc::frontends;
 
 std::string frontends::libraryName(StringRef path) {
-  std::string name = llvm::sys::path::stem(path).str();
-  for (char &c : name)
-    if (!llvm::isAlnum(c))
-      c = '_';
-  if (name.empty() || llvm::isDigit(name[0]))
-    name.insert(name.begin(), '_');
-  return name;
+  return llvm::sys::path::stem(path).str();
 }
 
 namespace {

@@ -19,14 +19,14 @@ namespace stepc::frontends {
 inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
 
 struct ImportOptions {
-  std::string name; ///< The library's: a C identifier, see libraryName.
+  std::string name; ///< The library's, see libraryName.
   std::string chip; ///< See passes/kernels/TargetShape.h.
   std::string numerics = "exact";
   int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
 };
 
-/// The library name of a specification file: its stem, with `_` for every character
-/// that a C identifier cannot have.
+/// The library name of a specification file: its stem. Symbols in C have `_` for every character
+/// that an identifier cannot have (kernels::entryName).
 std::string libraryName(llvm::StringRef path);
 
 /// A manifest, and the text that it was read from: parameters are located in it.

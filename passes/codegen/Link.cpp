@@ -86,11 +86,12 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
 
   // Of the library, not of the path: that may be a temporary one.
-  std::string soname = ("-Wl,-soname,lib" + name + ".so").str();
+  std::string soname = ("lib" + name + ".so").str();
   std::string script = "-Wl,--version-script=" + exports;
   SmallVector<StringRef> arguments = {
       *linker, "-shared", "-fuse-ld=lld", "-o", unfinished, objectFile, runtimeArchive, script,
-      soname,
+      // One by one: -Wl would cut a name at its commas.
+      "-Xlinker", "-soname", "-Xlinker", soname,
       // A library brings its own C++ runtime: the trainer's may be another, or none.
       "-static-libstdc++", "-static-libgcc", "-pthread", "-Wl,--gc-sections",
       // The same inputs give the same bytes.

@@ -122,6 +122,11 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       module->emitError("expected a module with a name, which becomes the library's, found none");
       return nullptr;
     }
+    StringRef name = *module->getSymName();
+    if (name.empty() || name.contains('/')) {
+      module->emitError("expected a module whose name can be a file's, found '") << name << "'";
+      return nullptr;
+    }
     return module;
   }
   if (options.manifest.empty())
