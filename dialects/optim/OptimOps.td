@@ -66,7 +66,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
       optim.yield %p : tensor<?x?xf32>
     }
     ```
-    Constraints: argument and yield types as above; names distinct; at most one master state, full and f32.
+    Constraints: argument and yield types as above; names distinct; initial values finite in their
+    state's type; at most one master state, full and f32; no fast-math flags in the body.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
                        Optim_StateArray:$states, UnitAttr:$needs_matrix);

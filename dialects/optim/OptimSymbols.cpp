@@ -2,6 +2,8 @@
 
 #include "dialects/optim/Optim.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "runtime/geometry/Geometry.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -63,6 +65,14 @@ LogicalResult RuleOp::verify() {
       return emitOpError("expected distinct names, found ") << state.getName() << " twice";
     if (!toPlan(state.getType()) || state.getType().isF64())
       return emitOpError("expected a state of f32, bf16 or f16, found ") << state.getType();
+    bool loses;
+    APFloat init = state.getInit().getValue();
+    init.convert(cast<FloatType>(state.getType()).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                 &loses);
+    if (!init.isFinite())
+      return emitOpError("expected an initial value that ")
+             << state.getType() << " can hold, found " << state.getInit() << " for "
+             << state.getName();
     if (!state.getMaster())
       continue;
     if (master)
@@ -88,7 +98,15 @@ LogicalResult RuleOp::verifyRegions() {
   auto yield = cast<YieldOp>(block.getTerminator());
   if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
     return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
-  return success();
+  // What a rule writes is what is computed, in that order and with those roundings.
+  WalkResult walk = getBody().walk([](arith::ArithFastMathInterface op) {
+    auto flags = op.getFastMathFlagsAttr();
+    if (!flags || flags.getValue() == arith::FastMathFlags::none)
+      return WalkResult::advance();
+    op->emitOpError("expected no fast-math flags in a rule, found ") << flags;
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 LogicalResult RouteOp::verify() {

@@ -2,6 +2,8 @@
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/Lexer.h"
 
+#include "llvm/ADT/APFloat.h"
+
 using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
@@ -14,6 +16,19 @@ void stepc::lang::hintNearest(Diagnostic &diagnostic, StringRef name,
 }
 
 namespace {
+
+/// Whether a number stays finite where it is rounded to a state's type.
+bool holds(ElementType element, double value) {
+  llvm::APFloat number(value);
+  bool loses;
+  if (element == ElementType::F32)
+    number.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  else if (element == ElementType::BF16)
+    number.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  else if (element == ElementType::F16)
+    number.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &loses);
+  return number.isFinite();
+}
 
 void checkRuleNames(const File &file, Diagnostics &diagnostics) {
   llvm::StringMap<const Rule *> seen;
@@ -102,6 +117,10 @@ void RuleAnalyzer::declareAll() {
       Symbol symbol;
       symbol.state = &*state;
       declare(state->name, symbol);
+      if (state->initial && !holds(state->element, state->initial->value))
+        diagnostics.error(state->initial->range,
+                          "expected an initial value that " + Twine(spell(state->element)) +
+                              " can hold, found one that rounds to infinity");
       if (state->element != ElementType::Invalid &&
           (state->shape == Shape::Rows || state->shape == Shape::Cols))
         needMatrix(state->range,

@@ -359,6 +359,14 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
         .withHint("give a list to use some of them");
     return false;
   }
+  // Rounding lifts singular values above 1, where the first steps of these sets blow them up.
+  if (result.precision != ElementType::F32 && (name == "cans" || name == "polar_express") &&
+      !safety)
+    diagnostics
+        .warning(coefficients->value->range,
+                 "coefficients '" + name + "' can diverge in " + Twine(spell(result.precision)))
+        .withHint(name == "cans" ? "give 'precision = f32'"
+                                 : "give 'safety = 1.01', or 'precision = f32'");
   result.coefficientSet = name.str();
   result.coefficients = set->take(count.value_or(set->defaultSteps), factor);
   return true;

@@ -24,10 +24,11 @@ class Names {
 public:
   explicit Names(StringRef prefix) : prefix(prefix) {}
 
+  /// A constant for `text`, behind a word of the header's own and maybe what it belongs to.
   std::string make(StringRef kind, StringRef text) {
-    std::string name = prefix + "_" + kind.str();
+    std::string name = prefix + "_";
     // A name without letters of its own (say "λ") still gets a constant.
-    for (char c : text)
+    for (char c : (kind + text).str())
       name += isAlnum(c) ? c : '_';
     std::string unique = name;
     for (int64_t copy = 2; !used.insert(unique).second; ++copy)

@@ -45,7 +45,7 @@ namespace {
 uint64_t hashOf(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  module.print(os, OpPrintingFlags().useLocalScope());
+  module.print(os, OpPrintingFlags().useLocalScope().printLargeElementsAttrWithHex(-1));
   os << LLVM_VERSION_STRING;
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text)

@@ -19,6 +19,17 @@ bool isSymbolOfPlan(Operation *op) {
              comm::SegmentOp>(op);
 }
 
+/// Flags that let a compiler reorder, contract or estimate.
+bool mayRoundOtherwise(Operation *op) {
+  if (auto arith = dyn_cast<arith::ArithFastMathInterface>(op))
+    return arith.getFastMathFlagsAttr() &&
+           arith.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none;
+  if (auto llvmOp = dyn_cast<LLVM::FastmathFlagsInterface>(op))
+    return llvmOp.getFastmathAttr() &&
+           llvmOp.getFastmathAttr().getValue() != LLVM::FastmathFlags::none;
+  return false;
+}
+
 struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
   using VerifyLevelBase::VerifyLevelBase;
 
@@ -42,6 +53,11 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
       if (isa<vector::FMAOp, LLVM::FMulAddOp>(op)) {
         op->emitOpError("expected math.fma, or a product and a sum, at level ")
             << level << ", found an operation that rounds once or twice as the chip likes";
+        return WalkResult::interrupt();
+      }
+      if (mayRoundOtherwise(op)) {
+        op->emitOpError("expected no fast-math flags at level ")
+            << level << ", found " << op->getAttrDictionary();
         return WalkResult::interrupt();
       }
       if (isLegal(op))

@@ -22,8 +22,12 @@ class PlanBuilder {
 public:
   LogicalResult build(ModuleOp module) {
     plan().name = module.getSymName().value_or("").str();
-    if (auto numerics = module->getAttrOfType<StringAttr>("stepc.numerics"))
+    if (Attribute given = module->getAttr("stepc.numerics")) {
+      auto numerics = dyn_cast<StringAttr>(given);
+      if (!numerics || numerics.getValue() != "exact")
+        return module.emitError("expected stepc.numerics to be \"exact\", found ") << given;
       plan().numerics = numerics.str();
+    }
     collect(module);
     for (optim::MeshOp op : meshes)
       addMesh(op);

@@ -2,7 +2,7 @@
 //
 // mlir-opt for stepc: the dialects of the ladder and all passes of the house.
 // STEPC_OPT_SKIP_PASS=ARGUMENT in the environment leaves that pass out wherever it would run:
-// test/run/ passes_carry_weight.sh shows by it that the tests see each pass.
+// test/run/passes_carry_weight.sh shows by it that the tests see each pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,5 +62,13 @@ int main(int argc, char **argv) {
   stepc::kernels::registerKernelPasses();
   stepc::verify::registerVerifyPasses();
   mlir::registerTransformsPasses();
-  return mlir::failed(mlir::MlirOptMain(argc, argv, "stepc optimizer\n", registry));
+  // As the driver prints: numbers stay numbers, however many.
+  constexpr llvm::StringLiteral kHex = "--mlir-print-elementsattrs-with-hex-if-larger";
+  std::string decimal = (kHex + "=-1").str();
+  llvm::SmallVector<char *> arguments(argv, argv + argc);
+  if (llvm::none_of(arguments,
+                    [&](const char *given) { return llvm::StringRef(given).starts_with(kHex); }))
+    arguments.insert(arguments.begin() + 1, decimal.data());
+  return mlir::failed(
+      mlir::MlirOptMain(int(arguments.size()), arguments.data(), "stepc optimizer\n", registry));
 }

@@ -16,7 +16,8 @@ using namespace stepc::driver;
 static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Report &report) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  module->print(os);
+  // Numbers stay numbers, however many: people read and edit them.
+  module->print(os, mlir::OpPrintingFlags().printLargeElementsAttrWithHex(-1));
   os << '\n';
   if (command.output == "-")
     return writeFile(report, "-", text) ? kSuccess : kInternalError;

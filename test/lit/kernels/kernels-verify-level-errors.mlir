@@ -53,3 +53,25 @@ module {
     llvm.return %b : vector<4xf32>
   }
 }
+
+// -----
+
+// Flags let a compiler round otherwise.
+// CHECK: error: 'llvm.fadd' op expected no fast-math flags at level llvm
+module {
+  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+    // expected-error @+1 {{'llvm.fadd' op expected no fast-math flags at level kernels, found}}
+    %b = llvm.fadd %a, %a {fastmathFlags = #llvm.fastmath<contract>} : vector<4xf32>
+    llvm.return %b : vector<4xf32>
+  }
+}
+
+// -----
+
+module {
+  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+    // expected-error @+1 {{'arith.addf' op expected no fast-math flags at level kernels, found}}
+    %b = arith.addf %a, %a fastmath<reassoc> : vector<4xf32>
+    llvm.return %b : vector<4xf32>
+  }
+}

@@ -643,3 +643,20 @@ optim.rule @R hyperparameters [] states [] {
   // expected-error @below {{expected an attribute of the dialect optim, found optim.write}}
   optim.yield %param : tensor<?x?xf32> {optim.write = array<i64: 0>}
 }
+
+// -----
+
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @+1 {{'arith.addf' op expected no fast-math flags in a rule, found #arith.fastmath<fast>}}
+  %p = arith.addf %param, %grad fastmath<fast> : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expected an initial value that 'f16' can hold, found 1.000000e+06 : f64 for "m"}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f16, full, 1.0e+06 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}

@@ -233,6 +233,37 @@ TEST(RuleErrors, All) {
                           "  hint: end the file with 'route { T(...) for rest }'"));
 }
 
+TEST(RuleErrors, InitialValuesFitTheirType) {
+  expectMessages({
+      {"state s : f16 = 65519\ns = grad", {}},
+      {"state s : f16 = 65520\ns = grad",
+       {"2:17: error: expected an initial value that f16 can hold, found one that rounds to "
+        "infinity"}},
+      {"state s : bf16 = 3.5e38\ns = grad",
+       {"2:18: error: expected an initial value that bf16 can hold, found one that rounds to "
+        "infinity"}},
+      {"state s : f32 = 1e39\ns = grad",
+       {"2:17: error: expected an initial value that f32 can hold, found one that rounds to "
+        "infinity"}},
+  });
+}
+
+TEST(Warnings, CoefficientsThatDivergeInLowPrecision) {
+  auto warned = [](const std::string &options) {
+    return check("optimizer T() {\nparam = param - orthogonalize(grad, " + options + ")\n}\n")
+        .messages();
+  };
+  EXPECT_THAT(warned("coefficients = polar_express"),
+              ElementsAre("2:52: warning: coefficients 'polar_express' can diverge in bf16",
+                          "  hint: give 'safety = 1.01', or 'precision = f32'"));
+  EXPECT_THAT(warned("coefficients = cans, precision = f16"),
+              ElementsAre("2:52: warning: coefficients 'cans' can diverge in f16",
+                          "  hint: give 'precision = f32'"));
+  EXPECT_THAT(warned("coefficients = polar_express, safety = 1.01"), IsEmpty());
+  EXPECT_THAT(warned("coefficients = cans, precision = f32"), IsEmpty());
+  EXPECT_THAT(warned("coefficients = simple"), IsEmpty());
+}
+
 TEST(Warnings, All) {
   EXPECT_THAT(check("optimizer A(lr, k = 1) {\n  state m : f32\n"
                     "  let x = lr\n  param = grad + m\n}\n")
