@@ -10,10 +10,11 @@
  * Gradients are added in the order of the examples, and a compiled step gives the same bits
  * on any number of ranks; so does this program. Build and run:
  *
- *   stepc compile c_trainer.optim --manifest c_trainer_manifest.json -o out
- *   mpicc -std=c11 -O3 -Iout -I$STEPC/runtime/include c_trainer.c \
- *     -Lout -lc_trainer -L$STEPC/build/lib -lstepc_mpi -lm -o c_trainer
- *   mpirun -np 4 ./c_trainer [--steps N] TEXT...
+ *   build/bin/stepc compile examples/c_trainer.optim \
+ *     --manifest examples/c_trainer_manifest.json -o out
+ *   mpicc -std=c11 -O3 -Iout -Iruntime/include examples/c_trainer.c -Lout -lc_trainer \
+ *     -Lbuild/lib -lstepc_mpi -lm -Wl,-rpath,$PWD/out -Wl,-rpath,$PWD/build/lib -o out/c_trainer
+ *   mpirun -np 4 --oversubscribe out/c_trainer [--steps N] TEXT...
  */
 #include "c_trainer.h"
 #include "stepc/mpi.h"

@@ -4,4 +4,5 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
+cmake --build build
 exec .venv/bin/python test/run_all.py "$@"

@@ -263,8 +263,8 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, AllTypesMatch<["sou
   let description = [{
     One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
     (‖X‖_F as `optim.reduce norm`), rounded to the operand type; then per coefficient (a, b, c):
-    A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order by fused
-    multiply-add, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
+    A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order as
+    `optim.product` says, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
     c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
     Source: Jordan et al., Muon (2024); coefficients as given.
 

@@ -17,9 +17,9 @@ std::string count(int64_t value, const char *noun) {
 bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, const Mesh &mesh,
                const std::string &pointer, const CheckReport &report) {
   if (placements.size() != mesh.axes.size()) {
-    report(pointer, "expected one placement for each of the " +
-                        count(mesh.axes.size(), mesh.axes.size() == 1 ? "axi" : "axe") +
-                        " of mesh '" + mesh.name + "', found " + number(placements.size()));
+    report(pointer, "expected one placement for each of the " + number(mesh.axes.size()) +
+                        (mesh.axes.size() == 1 ? " axis" : " axes") + " of mesh '" + mesh.name +
+                        "', found " + number(placements.size()));
     return false;
   }
   bool good = true;

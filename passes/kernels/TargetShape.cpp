@@ -62,6 +62,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
   auto info = subtarget(cpu, "");
   if (!info)
     return info.takeError();
+  if ((*info)->getTargetTriple().getArch() == Triple::x86_64 && !has(**info, "64bit"))
+    return failure("expected a cpu with a 64-bit mode, found '" + cpu + "'");
   StringMap<bool> found = sys::getHostCPUFeatures();
   SmallVector<std::string> features;
   for (const std::string &name : knownFeatures()) {

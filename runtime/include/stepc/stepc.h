@@ -32,7 +32,7 @@ typedef enum stepc_status {
   STEPC_ERROR_GRADIENT = 7,       /* a gradient is absent and the route says error */
   STEPC_ERROR_TIMEOUT = 8,        /* a peer did not answer in time */
   STEPC_ERROR_TRANSPORT = 9,      /* the transport failed, or a peer aborted */
-  STEPC_ERROR_MEMORY = 10,        /* the workspace could not be allocated (create only) */
+  STEPC_ERROR_MEMORY = 10,        /* memory ran out: the workspace, or a message */
   STEPC_ERROR_COUNTS = 11,        /* what was executed differs from what was planned */
   STEPC_ERROR_POISONED = 12,      /* an earlier step failed half way; see stepc_half_stepped */
   STEPC_ERROR_HYPERPARAMETER = 13 /* a hyperparameter without default was never set */
@@ -94,7 +94,7 @@ typedef struct stepc_library {
   int32_t abi_version;
   int32_t size; /* of this struct, for later versions */
   const char *name;
-  const char *chip; /* "znver5" … */
+  const char *chip; /* "znver5;+avx,…": the cpu, and its features */
   uint64_t plan_hash;
   const void *plan; /* the serialized plan */
   int64_t plan_bytes;
