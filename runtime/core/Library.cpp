@@ -91,6 +91,11 @@ void read(Library &library) {
   library.hash = plan::hash(library.plan);
   for (const plan::Group &group : library.plan.groups)
     library.groups.push_back(describe(library.plan, group));
+  for (const plan::Mesh &mesh : library.plan.meshes) {
+    auto &names = library.meshAxes.emplace_back();
+    for (const std::string &axis : mesh.axes)
+      names.push_back(axis.c_str());
+  }
   for (const plan::Rule &rule : library.plan.rules)
     library.ruleStates = std::max<int64_t>(library.ruleStates, rule.states.size());
 }

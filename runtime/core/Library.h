@@ -39,7 +39,8 @@ struct Library {
   std::vector<int64_t> world;
   uint64_t hash = 0;
   std::vector<GroupText> groups;
-  int64_t ruleStates = 0; // the most that a rule has
+  std::vector<std::vector<const char *>> meshAxes; // by mesh, the axes' names in the plan
+  int64_t ruleStates = 0;                          // the most that a rule has
 
   const plan::Parameter &parameter(int64_t index) const { return plan.parameters[index]; }
   const plan::Group &group(int64_t parameter) const {

@@ -90,6 +90,19 @@ int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t sta
   return STEPC_OK;
 }
 
+int32_t meshInfo(int64_t parameter, stepc_mesh_info *info) {
+  const Library &lib = library();
+  if (!info || parameter < 0 || parameter >= parameterCount())
+    return STEPC_ERROR_ARGUMENT;
+  const plan::Group &group = lib.group(parameter);
+  const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
+  *info = {mesh.name.c_str(),        int32_t(mesh.sizes.size()),
+           int32_t(group.batchAxes), lib.meshAxes[group.mesh].data(),
+           mesh.sizes.data(),        int64_t(mesh.ranks.size()),
+           mesh.ranks.data()};
+  return STEPC_OK;
+}
+
 const char *lastError(const stepc_instance *instance) {
   return instance ? instance->lastError() : "";
 }
@@ -162,6 +175,7 @@ stepc_library makeTable() {
   table.in_process_world = inProcessWorldTable;
   table.abort = Guard<abortInstance>::call;
   table.shard_runs = Guard<shardRuns>::call;
+  table.mesh_info = meshInfo;
   return table;
 }
 

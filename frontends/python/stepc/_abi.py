@@ -118,6 +118,20 @@ class Run(c.Structure):
     _fields_ = [("global", c.c_int64), ("local", c.c_int64), ("length", c.c_int64)]
 
 
+class MeshInfo(c.Structure):
+    """``stepc_mesh_info``: where a parameter lies, and how many leading axes count matrices."""
+
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("axes", c.c_int32),
+        ("batch_axes", c.c_int32),
+        ("axis_names", c.POINTER(c.c_char_p)),
+        ("axis_sizes", c.POINTER(c.c_int64)),
+        ("rank_count", c.c_int64),
+        ("ranks", c.POINTER(c.c_int64)),
+    ]
+
+
 def _function(result: object, *arguments: object) -> type:
     return c.CFUNCTYPE(result, *arguments)
 
@@ -164,6 +178,7 @@ class LibraryTable(c.Structure):
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
         ("abort", _function(_i32, _ptr, _str)),
         ("shard_runs", _function(_i32, _ptr, _i64, _i32, c.POINTER(Run), _i64, c.POINTER(_i64))),
+        ("mesh_info", _function(_i32, _i64, c.POINTER(MeshInfo))),
     ]
 
 
@@ -177,7 +192,8 @@ SIZES = {
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 56),
     "stepc_run": (Run, 24),
-    "stepc_library": (LibraryTable, 272),
+    "stepc_mesh_info": (MeshInfo, 48),
+    "stepc_library": (LibraryTable, 280),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

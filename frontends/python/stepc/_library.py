@@ -47,6 +47,17 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Mesh:
+    """Where a parameter lies: axes (name, size), outermost first, and global ranks, row-major."""
+
+    name: str
+    axes: tuple[tuple[str, int], ...]
+    ranks: tuple[int, ...]
+    batch_axes: int
+    """The parameter's leading axes that count matrices."""
+
+
+@dataclass(frozen=True)
 class Route:
     """A route's name and its hyperparameters; a default of None must be given by the trainer."""
 
@@ -122,6 +133,20 @@ class Library:
         """The job's global ranks that take part, increasing."""
         pointer = self.table.world_ranks()
         return tuple(pointer[i] for i in range(self.table.world_size()))
+
+    @cached_property
+    def meshes(self) -> tuple[Mesh, ...]:
+        """By parameter, where the library expects it."""
+        result = []
+        for index in range(self.table.parameter_count()):
+            info = _abi.MeshInfo()
+            status = self.table.mesh_info(index, c.byref(info))
+            if status != _abi.OK:
+                raise error_for(status, f"no mesh of parameter {index} in '{self.path}'")
+            axes = tuple((_text(info.axis_names[i]), info.axis_sizes[i]) for i in range(info.axes))
+            ranks = tuple(info.ranks[i] for i in range(info.rank_count))
+            result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes))
+        return tuple(result)
 
     @cached_property
     def routes(self) -> tuple[Route, ...]:

@@ -85,6 +85,17 @@ typedef struct stepc_run {
   int64_t global, local, length;
 } stepc_run;
 
+/* Where a parameter lies, and how it counts matrices. All of it lives as long as the library. */
+typedef struct stepc_mesh_info {
+  const char *name;
+  int32_t axes;
+  int32_t batch_axes;            /* the parameter's: leading axes that count matrices */
+  const char *const *axis_names; /* [axes], outermost first */
+  const int64_t *axis_sizes;     /* [axes] */
+  int64_t rank_count;
+  const int64_t *ranks; /* the job's global ranks, row-major over the axes */
+} stepc_mesh_info;
+
 /* What this rank did in the last step, and what the plan says it does in every step. */
 typedef struct stepc_counters {
   int64_t launches, chunks, exchanges, messages_sent, messages_received, bytes_sent, bytes_received;
@@ -167,6 +178,10 @@ typedef struct stepc_library {
    * and in `count` how many there are; 0 for an empty shard, and outside the parameter's mesh. */
   int32_t (*shard_runs)(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
                         int64_t capacity, int64_t *count);
+
+  /* The mesh that the plan expects a parameter on: equal sizes and equal ranks, in this order, are
+   * what placements mean something by. */
+  int32_t (*mesh_info)(int64_t parameter, stepc_mesh_info *info);
 } stepc_library;
 
 const stepc_library *stepc_library_table(void);

@@ -154,6 +154,15 @@ static int32_t state_info(const stepc_instance *in, int64_t p, int32_t s, stepc_
   return STEPC_OK;
 }
 
+static int32_t mesh_info(int64_t p, stepc_mesh_info *info) {
+  if (p < 0 || p >= COUNT)
+    return STEPC_ERROR_ARGUMENT;
+  const struct fake_parameter *f = &fake[p];
+  *info = (stepc_mesh_info){f->mesh,       f->mesh_axes,  f->batch_axes, f->axis_names,
+                            f->axis_sizes, f->rank_count, f->ranks};
+  return STEPC_OK;
+}
+
 static int64_t route_count(void) { return 2; }
 static const char *route_name(int64_t route) { return fake_routes[route]; }
 static int32_t hyperparameter_count(int64_t route) { return route == 0 ? 2 : 1; }
@@ -320,6 +329,7 @@ const stepc_library *stepc_library_table(void) {
                                       counters,
                                       in_process_world,
                                       abort_instance,
-                                      NULL /* shard_runs: the package asks DTensor */};
+                                      NULL /* shard_runs: the package asks DTensor */,
+                                      mesh_info};
   return &table;
 }

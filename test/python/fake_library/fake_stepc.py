@@ -47,11 +47,16 @@ def plan_header(spec, manifest):
     for one in manifest["parameters"]:
         route = 0 if len(one["shape"]) >= 2 else 1
         states = (route == 0) + ("master" in spec and one["dtype"] == "bf16")
-        local = [local_shape(one, meshes[one["mesh"]], rank) for rank in ranks]
+        mesh = meshes[one["mesh"]]
+        names = ", ".join(f'"{axis["name"]}"' for axis in mesh["axes"])
+        local = [local_shape(one, mesh, rank) for rank in ranks]
         rows.append(
             f'{{"{one["name"]}", {route}, "{one["dtype"]}", "{one["grad_dtype"]}", '
             f'"[{", ".join(one["placements"])}]", "{one["mesh"]}", {len(one["shape"])}, '
-            f'{array(one["shape"])}, {{{", ".join(map(array, local))}}}, {states}}}'
+            f'{array(one["shape"])}, {{{", ".join(map(array, local))}}}, {states}, '
+            f'{len(mesh["axes"])}, {one.get("batch_axes", 0)}, {{{names}}}, '
+            f'{array([axis["size"] for axis in mesh["axes"]])}, {len(mesh["ranks"])}, '
+            f'{array(mesh["ranks"])}}}'
         )
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
     return f"""#include "stepc/stepc.h"
@@ -64,6 +69,8 @@ static const char *const fake_routes[] = {{"Momentum", "Plain"}};
 static const struct fake_parameter {{
   const char *name; int route; const char *dtype, *grad_dtype, *placements, *mesh; int axes;
   int64_t shape[8]; int64_t local[WORLD][8]; int states;
+  int mesh_axes, batch_axes; const char *axis_names[8]; int64_t axis_sizes[8];
+  int64_t rank_count; int64_t ranks[WORLD];
 }} fake[] = {{
   {("," + chr(10) + "  ").join(rows)}
 }};

@@ -193,6 +193,48 @@ int64_t product(const int64_t *shape, int32_t axes) {
   return elements;
 }
 
+// In the plan's words, so that a trainer can compare its own mesh with them.
+TEST(MeshInfo, SaysWhereParametersLie) {
+  const stepc_library *library = compiled(kMuon, inputFile("experts"));
+  bool batch = false;
+  for (int64_t p = 0; p < library->parameter_count(); ++p) {
+    stepc_mesh_info mesh;
+    stepc_parameter_info info;
+    ASSERT_EQ(library->mesh_info(p, &mesh), 0);
+    ASSERT_EQ(library->parameter_info(nullptr, p, &info), 0);
+    EXPECT_STREQ(mesh.name, info.mesh);
+    EXPECT_EQ(product(mesh.axis_sizes, mesh.axes), mesh.rank_count);
+    for (int32_t axis = 0; axis < mesh.axes; ++axis)
+      EXPECT_NE(std::string(mesh.axis_names[axis]), "");
+    EXPECT_EQ(mesh.batch_axes, std::max(info.axes - 2, 0)) << info.name;
+    batch |= mesh.batch_axes > 0;
+  }
+  EXPECT_TRUE(batch);
+}
+
+TEST(MeshInfo, KeepsTheOrderOfRanks) {
+  std::string path = testing::TempDir() + "turned-" + std::to_string(getpid()) + ".json";
+  std::ofstream(path) << R"json({"version": 1, "meshes": [{"name": "grid", "axes":
+    [{"name": "dp", "size": 1}, {"name": "tp", "size": 4}], "ranks": [6, 2, 7, 3]}], "parameters":
+    [{"name": "w", "shape": [8, 12], "dtype": "f32", "mesh": "grid", "placements": ["R", "S(0)"]}]})json";
+  const stepc_library *library = compiled(kMuon, path);
+  unlink(path.c_str());
+  stepc_mesh_info mesh;
+  ASSERT_EQ(library->mesh_info(0, &mesh), 0);
+  EXPECT_STREQ(mesh.name, "grid");
+  ASSERT_EQ(mesh.axes, 2);
+  EXPECT_STREQ(mesh.axis_names[0], "dp");
+  EXPECT_STREQ(mesh.axis_names[1], "tp");
+  EXPECT_THAT(std::vector<int64_t>(mesh.axis_sizes, mesh.axis_sizes + 2),
+              testing::ElementsAre(1, 4));
+  EXPECT_THAT(std::vector<int64_t>(mesh.ranks, mesh.ranks + mesh.rank_count),
+              testing::ElementsAre(6, 2, 7, 3));
+  EXPECT_EQ(mesh.batch_axes, 0);
+  EXPECT_EQ(library->mesh_info(0, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->mesh_info(1, &mesh), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->mesh_info(-1, &mesh), STEPC_ERROR_ARGUMENT);
+}
+
 // Whatever the placements: a shard's elements come once each, and all ranks together hold every
 // element of the tensor equally often.
 TEST(ShardRuns, CoverEveryShardAndTheTensor) {

@@ -12,7 +12,9 @@ _Static_assert(sizeof(stepc_options) == 48, "stepc_options");
 _Static_assert(sizeof(stepc_parameter_info) == 80, "stepc_parameter_info");
 _Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");
 _Static_assert(offsetof(stepc_library, world_size) == 48, "world_size");
-_Static_assert(offsetof(stepc_library, shard_runs) == sizeof(stepc_library) - 8,
-               "shard_runs is last");
+_Static_assert(sizeof(stepc_mesh_info) == 48, "stepc_mesh_info");
+_Static_assert(offsetof(stepc_library, shard_runs) == 264, "shard_runs");
+_Static_assert(offsetof(stepc_library, mesh_info) == sizeof(stepc_library) - 8,
+               "mesh_info is last");
 
 int stepc_headers_compile_as_c(void) { return STEPC_ABI_VERSION; }

@@ -17,6 +17,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             f"world has {list(world)}"
         )
     compiled = {one.name: one for one in library.parameters}
+    meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
     found = {item["name"]: item for item in manifest["parameters"]}
     for name in [*found, *compiled]:
         if name not in compiled:
@@ -24,6 +25,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
         if name not in found:
             raise PlanError(f"parameter '{name}': library '{library.path}' has it, the model does not")
         one, item = compiled[name], found[name]
+        planned, mesh = library.meshes[one.index], meshes[item["mesh"]]
         pairs = {
             "shape": (list(one.global_shape), item["shape"]),
             "dtype": (one.dtype, item["dtype"]),
@@ -31,6 +33,12 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             "placements": (
                 parse_placements(one.placements), parse_placements(", ".join(item["placements"])),
             ),
+            # Placements mean nothing without them. Names of axes are the trainer's own.
+            "mesh sizes": (
+                [size for _, size in planned.axes], [axis["size"] for axis in mesh["axes"]],
+            ),
+            "mesh ranks": (list(planned.ranks), mesh["ranks"]),
+            "batch axes": (planned.batch_axes, item.get("batch_axes", 0)),
         }  # fmt: skip
         for what, (expected, actual) in pairs.items():
             if expected != actual:

@@ -1,0 +1,90 @@
+"""Ready libraries: whether what they were compiled for is what the model has."""
+
+import pytest
+import torch
+from ranks import run_ranks
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import distribute_tensor
+from torch.distributed.tensor.placement_types import Shard
+
+import stepc
+from stepc.torch import Optimizer, export_manifest
+
+MUON = """
+optimizer Muon(lr) { param = param - lr * orthogonalize(grad) }
+route { Muon(lr = 0.1) for matrix }
+"""
+SGD = "optimizer Sgd(lr) { param = param - lr * grad }\nroute { Sgd(lr = 0.1) for rest }\n"
+
+
+def _manifest(sizes, ranks, placements):
+    axes = [{"name": name, "size": size} for name, size in zip(("dp", "tp"), sizes, strict=True)]
+    parameter = {"name": "w", "shape": [8, 12], "dtype": "f32", "mesh": "m", "placements": placements}
+    return {"version": 1, "meshes": [{"name": "m", "axes": axes, "ranks": ranks}],
+            "parameters": [parameter]}  # fmt: skip
+
+
+def _libraries(folder, spec, manifests):
+    return {name: str(stepc.compile(spec, manifest, output=folder / name).library)
+            for name, manifest in manifests.items()}  # fmt: skip
+
+
+def _load(rank, libraries):
+    """Every library on a (2, 2) mesh of the ranks 0, 2, 1, 3: its error, or the step's values."""
+    mesh = DeviceMesh("cpu", torch.tensor([[0, 2], [1, 3]]), mesh_dim_names=("rows", "columns"))
+    found = {}
+    for name, library in libraries.items():
+        torch.manual_seed(0)
+        places = [Shard(0), Shard(1)]
+        w = nn.Parameter(distribute_tensor(torch.randn(8, 12), mesh, places, src_data_rank=None))
+        w.grad = distribute_tensor(torch.randn(8, 12), mesh, places, src_data_rank=None)
+        try:
+            Optimizer([("w", w)], library=library, timeout=20.0).step()
+            found[name] = w.full_tensor().detach()
+        except stepc.PlanError as error:
+            found[name] = str(error)
+    return found
+
+
+def test_libraries_of_other_meshes_are_refused(real, tmp_path):
+    both = ["S(0)", "S(1)"]
+    libraries = _libraries(tmp_path, MUON, {
+        "same": _manifest((2, 2), [0, 2, 1, 3], both),
+        "transposed": _manifest((2, 2), [0, 1, 2, 3], both),
+        "permuted": _manifest((2, 2), [3, 2, 1, 0], both),
+        "tall": _manifest((4, 1), [0, 2, 1, 3], both),
+        "wide": _manifest((1, 4), [0, 2, 1, 3], both),
+    })  # fmt: skip
+    results = run_ranks(_load, 4, libraries)
+    for found in results:
+        for name, text in {
+            "transposed": "expects mesh ranks [0, 1, 2, 3], the model has [0, 2, 1, 3]",
+            "permuted": "expects mesh ranks [3, 2, 1, 0], the model has [0, 2, 1, 3]",
+            "tall": "expects mesh sizes [4, 1], the model has [2, 2]",
+            "wide": "expects mesh sizes [1, 4], the model has [2, 2]",
+        }.items():
+            assert isinstance(found[name], str), name
+            assert found[name].startswith("parameter 'w': library"), found[name]
+            assert text in found[name]
+        # Axes may have other names.
+        assert torch.equal(found["same"], results[0]["same"])
+
+
+@pytest.mark.parametrize("spec", [MUON, SGD])
+def test_libraries_of_other_batch_axes_are_refused(real, tmp_path, spec):
+    def model():
+        return [("w", nn.Parameter(torch.zeros(3, 4, 5))), ("v", nn.Parameter(torch.zeros(4, 5)))]
+
+    spec = spec.replace("matrix", "rest")
+    made = stepc.compile(spec, export_manifest(model(), batch=["w"]), output=tmp_path)
+    named = model()
+    for _, tensor in named:
+        tensor.grad = torch.randn(tensor.shape)
+    Optimizer(named, library=made.library, batch=["w"]).step()
+    assert torch.count_nonzero(named[0][1])
+    with pytest.raises(
+        stepc.PlanError,
+        match="parameter 'w': library .* expects batch axes 1, the model has 0",
+    ):
+        Optimizer(model(), library=made.library).step()
