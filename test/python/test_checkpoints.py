@@ -75,6 +75,128 @@ def test_loading_matches_names_and_refuses_other_states(fake):
         turned.load_state_dict(bad)
 
 
+def saved_by(optimizer):
+    return copy.deepcopy(optimizer.state_dict())
+
+
+def split(model, order, rates=(0.25, 0.5)):
+    """A group of its own for every matrix, with a rate of its own."""
+    rates = dict(zip("wv", rates, strict=True))
+    groups = [{"params": [(name, getattr(model, name))], "lr": rates[name]} for name in order]
+    return Optimizer([*groups, {"params": [("b", model.b), ("s", model.s)], "lr": 1.0}], SPEC)
+
+
+def test_groups_are_matched_by_their_parameters(fake):
+    model, other = Model(), Model()
+    optimizer, turned = split(model, "wv"), split(other, "vw", (9.0, 9.0))
+    set_gradients(model, 0)
+    optimizer.step()
+    turned.load_state_dict(saved_by(optimizer))
+    rates = {name: group["lr"] for group in turned.param_groups for name in group["param_names"]}
+    assert rates == {"w": 0.25, "v": 0.5, "b": 1.0, "s": 1.0}
+    assert [group["param_names"] for group in turned.param_groups] == [["v"], ["w"], ["b", "s"]]
+    merged = make(Model())
+    with pytest.raises(
+        stepc.StepcError, match=r"'v': expected the parameter group \['v', 'w'\] .*found .*\['w'\]"
+    ):
+        merged.load_state_dict(saved_by(optimizer))
+    with pytest.raises(stepc.StepcError, match=r"the parameter group \['v'\] .*found .* \['v', 'w'\]"):
+        turned.load_state_dict(saved_by(make(Model())))
+    assert turned.param_groups[1]["lr"] == 0.25
+
+
+def test_distributed_checkpoint_mixes_no_groups(fake):
+    model, other = Model(), Model()
+    optimizer = split(model, "wv")
+    turned = split(other, "vw", (9.0, 9.0))
+    dcp.set_optimizer_state_dict(other, turned, dcp.get_optimizer_state_dict(model, optimizer))
+    rates = {name: group["lr"] for group in turned.param_groups for name in group["param_names"]}
+    assert rates == {"w": 0.25, "v": 0.5, "b": 1.0, "s": 1.0}
+    other = Model()
+    with pytest.raises(stepc.StepcError, match=r"expected the parameter group \['v', 'w'\] .*found"):
+        dcp.set_optimizer_state_dict(other, make(other), dcp.get_optimizer_state_dict(model, optimizer))
+    with pytest.raises(stepc.StepcError, match="expected the parameter group .*no group's options"):
+        merged = dcp.get_optimizer_state_dict(other, make(other))
+        dcp.set_optimizer_state_dict(model, optimizer, merged)
+    # Flat ones have every parameter's options.
+    flat = dcp.StateDictOptions(flatten_optimizer_state_dict=True)
+    merged = dcp.get_optimizer_state_dict(other, make(other), options=flat)
+    dcp.set_optimizer_state_dict(model, optimizer, merged, options=flat)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.1, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (torch.tensor(2.5), "expected a whole number of steps from 0 on, found 2.5"),
+        (torch.tensor(-4), "expected a whole number of steps from 0 on, found -4"),
+        (torch.tensor([1, 2]), r"expected a number in a 0-d tensor, found the shape \[2\]"),
+        (torch.tensor(float("nan")), "expected a whole number of steps from 0 on, found nan"),
+        (float("inf"), "expected a whole number of steps from 0 on, found inf"),
+        ("3", "expected a number of steps, found str"),
+        (torch.tensor(0, device="meta"), "expected a number in a 0-d tensor, found a meta tensor"),
+    ],
+)
+def test_a_bad_step_leaves_nothing_half_loaded(fake, step, message):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    before, bad = saved_by(optimizer), saved_by(optimizer)
+    bad["state"][0]["m"] += 100
+    bad["state"][1]["step"] = step
+    bad["param_groups"][0]["lr"] = 7.0
+    with pytest.raises(stepc.StepcError, match=f"parameter 'v': state 'step': {message}"):
+        optimizer.load_state_dict(bad)
+    assert torch.equal(optimizer.state[model.w]["m"], before["state"][0]["m"])
+    assert optimizer.param_groups[0]["lr"] == 0.1
+    optimizer.state[model.v]["step"] = step
+    with pytest.raises(stepc.StepcError, match=f"parameter 'v': state 'step': {message}"):
+        optimizer.step()
+    optimizer.state[model.v]["step"] = torch.tensor(1)
+    bad["state"][1]["step"] = torch.tensor(3.0)
+    optimizer.load_state_dict(bad)
+    assert optimizer.state[model.v]["step"] == 3
+    assert torch.equal(optimizer.state[model.w]["m"], before["state"][0]["m"] + 100)
+
+
+def test_ill_formed_state_dicts_are_named(fake):
+    optimizer = make(Model())
+    bad = saved_by(optimizer)
+    bad["param_groups"][1]["param_names"].pop()
+    with pytest.raises(
+        stepc.StepcError, match="group 1: expected a name for each of its 2 parameters, found 1"
+    ):
+        optimizer.load_state_dict(bad)
+    bad = saved_by(optimizer)
+    bad["param_groups"][0]["param_names"] = ["w", "w"]
+    with pytest.raises(stepc.StepcError, match="'w': expected it in the state dict once"):
+        optimizer.load_state_dict(bad)
+    with pytest.raises(stepc.StepcError, match="found no 'param_groups'"):
+        optimizer.load_state_dict({"state": {}})
+
+
+def test_a_load_that_fails_half_way_is_remembered(fake, monkeypatch):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    saved = saved_by(optimizer)
+
+    def fail(target, source, where, transport):
+        raise MemoryError(where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("stepc.torch.checkpoint.copy_state", fail)
+        with pytest.raises(MemoryError):
+            optimizer.load_state_dict(saved)
+    with pytest.raises(stepc.PoisonedError, match=r"an earlier load_state_dict\(\) failed: .*'w'"):
+        optimizer.step()
+    optimizer.load_state_dict(saved)
+    optimizer.step()
+    assert optimizer.state[model.w]["step"] == 2
+
+
 def test_masters_follow_weights_that_were_written(fake):
     model = Model(torch.bfloat16)
     optimizer = make(model, "master {}")

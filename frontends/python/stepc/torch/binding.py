@@ -15,7 +15,7 @@ from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import is_partial_sum, same_placements, same_spec
-from stepc.torch.states import STEP, check_state, local, refresh_master
+from stepc.torch.states import STEP, check_state, local, refresh_master, whole_step
 from stepc.torch.transport import Move, redistribute
 
 
@@ -191,7 +191,9 @@ class Binding:
         if value is None:
             raise StepcError(f"parameter '{record.name}': its state has no '{STEP}'")
         record.step_view = record.state[STEP] = self.steps[record.index]
-        record.step_view.fill_(int(value))
+        record.step_view.fill_(
+            whole_step(value, f"parameter '{record.name}': state '{STEP}'")
+        )
 
     def bind_gradients(self) -> None:
         """Gives the library this step's gradients; an absent one is its decision."""

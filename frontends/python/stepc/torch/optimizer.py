@@ -69,9 +69,8 @@ class Optimizer(torch.optim.Optimizer):
             raise TypeError("expected a definition or library=, and not both")
         if partial_gradients not in ("reduce", "error"):
             raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
-        self._spec, self._process_group = spec, process_group
+        self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._timeout, self._threads = float(timeout), threads
-        self._partial = partial_gradients
         self._declarations = Declarations(batch, replicated, placements or {})
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
@@ -81,7 +80,7 @@ class Optimizer(torch.optim.Optimizer):
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
         self._bound: tuple[Any, ...] = ()
-        self._failure: Exception | None = None
+        self._failure, self._failed_in = None, "step"
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._route_arguments = routes
@@ -282,8 +281,8 @@ class Optimizer(torch.optim.Optimizer):
 
     def _signature(self) -> tuple[Any, ...]:
         return tuple(
-            (len(group["params"]), group[ROUTE], *(id(p) if p.requires_grad else -id(p)
-                                                   for p in group["params"]))
+            (len(group["params"]), group[ROUTE],
+             *(id(p) if p.requires_grad else -id(p) for p in group["params"]))
             for group in self.param_groups
         )  # fmt: skip
 
@@ -330,22 +329,21 @@ class Optimizer(torch.optim.Optimizer):
     def _refuse_torn(self) -> None:
         if self._failure is not None:
             raise PoisonedError(
-                f"an earlier step failed: {self._failure}\ncall recover() and load a checkpoint, or "
-                "recover() alone when parameters and states are known to be whole"
+                f"an earlier {self._failed_in} failed: {self._failure}\ncall recover() and load a "
+                "checkpoint, or recover() alone when parameters and states are known to be whole"
             )
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException, where: str = "step") -> None:
         """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
         of several ranks needs a checkpoint even where this rank wrote nothing."""
-        binding = self._binding
+        binding, transport = self._binding, self.transport
         if binding is None:
             return
-        transport = self.transport
         if transport is not None:
             binding.instance.abort(str(error))
             transport.tell_failed(str(error))
-        if transport is not None or getattr(error, "half_stepped", ()):
-            self._failure = error
+        if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
+            self._failure, self._failed_in = error, where
             self._close()
 
     def recover(self) -> None:
@@ -355,6 +353,13 @@ class Optimizer(torch.optim.Optimizer):
     def half_stepped(self) -> list[str]:
         """Parameters that, with their states, the failed step may have changed."""
         return list(getattr(self._failure, "half_stepped", ()))
+
+    def forget(self, name: str) -> None:
+        """Drops a parameter's states, as of one that was resized; every rank has to call it."""
+        if name not in self.routes:
+            raise StepcError(f"forget: expected a parameter of this optimizer, found '{name}'")
+        self._close()
+        self._kept_states.pop(name, None)
 
     @property
     def library(self) -> Library:
@@ -379,12 +384,7 @@ class Optimizer(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
         self._prepared()
-        try:
-            load_into(self, state_dict)
-        except StepcError as error:
-            if self.transport is not None and self.transport.aborted:
-                self._fail(error)
-            raise
+        load_into(self, state_dict)
         self._binding.expect_loaded()
         self._failure = None
 

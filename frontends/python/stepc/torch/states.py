@@ -115,10 +115,27 @@ def check_state(tensor: Any, state: State, parameter: torch.Tensor, name: str) -
     return shard
 
 
+def whole_step(source: Any, where: str) -> int:
+    """The number of steps that a state dict or a trainer gives: a whole one, in a 0-d tensor."""
+    value = source
+    if isinstance(source, torch.Tensor):
+        if source.dim() or source.is_meta:
+            found = "a meta tensor" if source.is_meta else f"the shape {list(source.shape)}"
+            raise StepcError(f"{where}: expected a number in a 0-d tensor, found {found}")
+        value = local(source).item()
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise StepcError(f"{where}: expected a number of steps, found {type(value).__name__}")
+    if not 0 <= value < 2**63 or value != int(value):
+        raise StepcError(f"{where}: expected a whole number of steps from 0 on, found {value}")
+    return int(value)
+
+
 def check_source(target: torch.Tensor, source: Any, where: str) -> None:
     """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
+    if source.is_meta:
+        raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
     if tuple(source.shape) != tuple(target.shape):
         raise StepcError(f"{where}: expected shape {list(target.shape)}, found {list(source.shape)}")
     if source.dtype != target.dtype:
@@ -164,9 +181,9 @@ def carry_over(
     for key, value in old.items():
         if key not in state:
             continue
-        new = state[key]
+        new, where = state[key], f"parameter '{name}': state '{key}'"
         if key == STEP:
-            new.fill_(int(value))
+            new.fill_(whole_step(value, where))
         elif (
             type(value) is type(new) and value.dtype == new.dtype
             and local(value).shape == local(new).shape
@@ -174,7 +191,14 @@ def carry_over(
         ):  # fmt: skip
             state[key] = value
         else:
-            copy_state(new, value, f"parameter '{name}': state '{key}'", transport)
+            try:
+                check_source(new, value, where)
+            except StepcError as error:
+                raise StepcError(
+                    f"{error}; the states of before are kept: optimizer.forget('{name}') on every "
+                    "rank drops them"
+                ) from None
+            copy_state(new, value, where, transport)
 
 
 @torch.no_grad()
