@@ -11,6 +11,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
+from stepc.errors import StepcError
 from stepc.torch import Placed, PlacementError, export_manifest, register_placement
 from stepc.torch.describe import Entry, Mesh, Root
 from stepc.torch.manifest import build
@@ -165,6 +166,7 @@ def _export_kinds(rank):
         export_manifest([("w", plain)], replicated=["*"])
     except (ValueError, RuntimeError) as error:
         found["one fails"] = str(error)
+        assert isinstance(error, StepcError) == (rank != 2)
     odd = distribute_tensor(torch.zeros(5, 3), init_device_mesh("cpu", (4,)), [Shard(0)])
     odd = DTensor.from_local(odd.to_local(), odd.device_mesh, [Shard(0)], shape=(5, 3), stride=(3, 1))
     found["uneven"] = export_manifest([("w", nn.Parameter(odd))])

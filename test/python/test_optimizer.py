@@ -283,6 +283,35 @@ def test_added_swapped_and_unfrozen_parameters_keep_states(fake):
     assert torch.equal(extra.detach(), torch.zeros(2, 2))
 
 
+def test_resized_parameters_say_how_to_go_on(fake):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    model.w.data = torch.ones(6, 3)
+    set_gradients(model, 1)
+    for _ in range(2):
+        with pytest.raises(
+            stepc.StepcError,
+            match=r"'w': state 'm': expected shape \[6, 3\], found \[4, 3\]; .*forget\('w'\)",
+        ):
+            optimizer.step()
+    with pytest.raises(stepc.StepcError, match="expected a parameter of this optimizer, found 'x'"):
+        optimizer.forget("x")
+    optimizer.forget("w")
+    optimizer.step()
+    assert optimizer.state[model.w]["m"].shape == (6, 3)
+    assert optimizer.state[model.w]["step"] == 1 and optimizer.state[model.v]["step"] == 2
+
+
+@pytest.mark.parametrize("name", ["params", "param_names"])
+def test_hyperparameters_called_like_keys_of_groups_are_refused(real, name):
+    spec = f"optimizer Sgd({name}) {{ param = param - {name} * grad }}\n"
+    spec += f"route {{ Sgd({name} = 0.1) for rest }}"
+    with pytest.raises(stepc.HyperparameterError, match=f"route Sgd: .* hyperparameter '{name}'"):
+        Optimizer(Model().named_parameters(), spec)
+
+
 def test_a_ready_library_needs_no_compiler(fake, tmp_path, monkeypatch):
     model, twin = Model(), Model()
     made = stepc.compile(SPEC, export_manifest(model.named_parameters()), output=tmp_path)

@@ -184,7 +184,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank.
-        numerics: ``exact``, the default; others are refused.
+        numerics: ``exact``, which is the default and so far the only one.
         arguments: further arguments of ``stepc compile``, verbatim.
 
     Raises:

@@ -45,6 +45,15 @@ class Routing:
     routes: dict[str, RouteInfo]
     parameters: dict[str, str]
 
+    def __post_init__(self) -> None:
+        for route in self.routes.values():
+            for name in ("params", "param_names"):
+                if name in route.defaults:
+                    raise HyperparameterError(
+                        f"route {route.name}: expected another name for the hyperparameter "
+                        f"'{name}': parameter groups keep something else under that key"
+                    )
+
     @staticmethod
     def of_spec(
         spec: Spec, named: Sequence[tuple[str, torch.Tensor]], declarations: Declarations

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from stepc.errors import StepcError
 from stepc.torch.describe import Declarations, Entry, Mesh, Placed, describe, group_ranks, my_rank
 from stepc.torch.meeting import Meeting
 
@@ -71,7 +72,7 @@ def world_manifest(
         raise problem
     for rank, (_, text) in gathered.items():
         if text is not None:
-            raise RuntimeError(f"rank {rank} could not export its manifest: {text}")
+            raise StepcError(f"rank {rank} could not export its manifest: {text}")
     return build({rank: entries for rank, (entries, _) in gathered.items()}, my_rank())
 
 
