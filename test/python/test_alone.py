@@ -318,7 +318,7 @@ def test_a_rank_that_cannot_plan(fake):
     results = run_ranks(_bad_plan, SIZE)
     assert results[2][0] == "PlacementError" and "'extra'" in results[2][1]
     for name, text, seconds in results[:2]:
-        assert name == "RuntimeError" and seconds < TIMEOUT, text
+        assert name == "StepcError" and seconds < TIMEOUT, text
         assert "rank 2 could not export its manifest: PlacementError: parameter 'extra'" in text
 
 
