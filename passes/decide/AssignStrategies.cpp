@@ -26,13 +26,16 @@ public:
   using AssignStrategiesBase::AssignStrategiesBase;
 
 private:
-  /// The force of the group's parameters; they must agree (optim-group-parameters saw to it).
-  FailureOr<Force *> forceOf(GroupOp group, std::vector<Force> &forces) {
+  /// The force of the group's parameters, which must agree (optim-group-parameters saw to it) where
+  /// the rule has matrix operations; elsewhere none.
+  FailureOr<Force *> forceOf(GroupOp group, std::vector<Force> &forces, bool matrix) {
     Force *chosen = nullptr;
     StringRef first;
     for (auto [index, attr] : llvm::enumerate(group.getParameters())) {
       StringRef name = cast<FlatSymbolRefAttr>(attr).getValue();
-      Force *last = lastMatch(forces, name);
+      Force *last = lastMatch(forces, name, matrix);
+      if (!matrix)
+        continue; // a wide pattern may name parameters that need no communication
       if (index == 0) {
         chosen = last;
         first = name;
@@ -92,11 +95,11 @@ private:
 
   LogicalResult assign(GroupOp group, std::vector<Force> &forces) {
     auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-    FailureOr<Force *> forced = forceOf(group, forces);
+    bool matrix = hasMatrixSpace(rule);
+    FailureOr<Force *> forced = forceOf(group, forces, matrix);
     if (failed(forced))
       return failure();
-    // A wide pattern may name parameters that need no communication: it means the others.
-    if (!hasMatrixSpace(rule)) {
+    if (!matrix) {
       (void)set(group, Strategy::Elementwise, "no operation needs a whole matrix");
       refuseOthers(group, nullptr, false);
       return success();
@@ -112,7 +115,6 @@ private:
   LogicalResult choose(GroupOp group, Force *forced, bool whole) {
     if (forced) {
       Strategy strategy = forced->strategy;
-      forced->applied = true;
       if (strategy == Strategy::Local && !whole)
         return group.emitError("expected whole blocks on every rank to force local on '")
                << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
@@ -134,16 +136,16 @@ private:
     for (auto group : getOperation().getOps<GroupOp>())
       if (!group.getStrategy() && failed(assign(group, *forces)))
         return signalPassFailure();
-    bool anyApplied = llvm::any_of(*forces, [](const Force &f) { return f.applied; });
+    // A force that later ones override has applied, too; each that never could is named.
     for (const Force &f : *forces) {
-      if (f.matched && (f.applied || anyApplied))
-        continue; // a force that later ones override has matched, too
+      if (f.applied)
+        continue;
       getOperation().emitError("expected strategy pattern \"")
           << f.pattern << "\" to match a parameter"
           << (f.matched ? " whose rule has matrix operations, found only parameters that need no "
                           "communication"
                         : ", found none");
-      return signalPassFailure();
+      signalPassFailure();
     }
   }
 };

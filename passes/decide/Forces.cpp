@@ -28,11 +28,12 @@ FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std:
   return forces;
 }
 
-Force *decide::lastMatch(std::vector<Force> &forces, StringRef parameter) {
+Force *decide::lastMatch(std::vector<Force> &forces, StringRef parameter, bool matrix) {
   Force *last = nullptr;
   for (Force &force : forces)
     if (force.glob.match(parameter)) {
       force.matched = true;
+      force.applied |= matrix;
       last = &force;
     }
   return last;

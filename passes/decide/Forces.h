@@ -14,15 +14,16 @@ struct Force {
   llvm::GlobPattern glob;
   optim::Strategy strategy;
   bool matched = false; ///< some parameter's name matched
-  bool applied = false; ///< … and its rule has matrix operations
+  bool applied = false; ///< … of a parameter whose rule has matrix operations
 };
 
 /// Parses forces; an ill-formed one is an error at the module.
 mlir::FailureOr<std::vector<Force>> parseForces(mlir::ModuleOp module,
                                                 llvm::ArrayRef<std::string> texts);
 
-/// The last force that matches a parameter, or null; marks all that match.
-Force *lastMatch(std::vector<Force> &forces, llvm::StringRef parameter);
+/// The last force that matches a parameter, or null; marks all that match. `matrix`: the
+/// parameter's rule has matrix operations.
+Force *lastMatch(std::vector<Force> &forces, llvm::StringRef parameter, bool matrix);
 
 } // namespace stepc::decide
 

@@ -48,6 +48,22 @@
 // RUN: %{run} NONE
 // NONE: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that need no communication
 
+// Nor has it next to a force that applies; wide patterns that reach others as well are fine.
+// REDEFINE: %{force} = p=gather,b=owner
+// RUN: %{run} NONE
+
+// Each dead pattern is named.
+// REDEFINE: %{force} = p=gather,b=owner,layer.*=owner
+// RUN: %{run} EACH
+// EACH: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that need no communication
+// EACH: error: expected strategy pattern "layer.*" to match a parameter, found none
+
+// Parameters of a group that communicates nothing need not agree; a force that a later one overrides is not dead.
+// RUN: stepc-opt %t/module.mlir --optim-assign-strategies=force='b=gather,[bp]=owner,c1*=owner,c2=owner' | FileCheck %s --check-prefix WIDE
+// WIDE: optim.group @p {{.*}} strategy elementwise
+// WIDE: optim.group @b {{.*}} strategy owner
+// WIDE: optim.group @d {{.*}} strategy elementwise
+
 //--- module.mlir
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -64,6 +80,9 @@ optim.parameter @p shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c1 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c2 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c1x shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @other shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @p rule @Plain parameters [@p]
 optim.group @b rule @Matrix parameters [@b]
 optim.group @c rule @Matrix parameters [@c1, @c2]
+optim.group @d rule @Plain parameters [@c1x, @other]
