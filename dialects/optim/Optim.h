@@ -61,6 +61,9 @@ ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 /// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
 /// for.
 inline constexpr int64_t kMostWaves = int64_t(1) << 20;
+/// Elements of a parameter: 4 TiB of f32 are more than any device holds, and sums over a million
+/// parameters still fit int64.
+inline constexpr int64_t kMostElements = int64_t(1) << 40;
 
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";

@@ -134,8 +134,8 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32
       mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
     ```
-    Constraints: the mesh exists; sizes not negative; one placement per mesh axis, each legal; `batch` is 0 or
-    leaves two axes.
+    Constraints: the mesh exists; sizes not negative, and at most 2^40 elements (sizes of 0 left out); one placement per
+    mesh axis, each legal; `batch` is 0 or leaves two axes.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,

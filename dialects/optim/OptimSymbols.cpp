@@ -135,6 +135,12 @@ LogicalResult ParameterOp::verify() {
   for (int64_t size : getShape())
     if (size < 0)
       return emitOpError("expected sizes that are not negative, found ") << size;
+  int64_t elements = 1; // zeros left out, so that blocks are bounded, too
+  for (int64_t size : getShape()) {
+    if (size > kMostElements / elements)
+      return emitOpError("expected at most 2^40 elements, found shape [") << getShape() << "]";
+    elements *= std::max<int64_t>(1, size);
+  }
   for (Type type : {getType(), getGradient()})
     if (!toPlan(type) || type.isF64())
       return emitOpError("expected a type of f32, bf16 or f16, found ") << type;

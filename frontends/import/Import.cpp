@@ -7,6 +7,7 @@
 #include "frontends/manifest/Names.h"
 
 #include "dialects/comm/Comm.h"
+#include "dialects/optim/Optim.h"
 #include "passes/kernels/TargetShape.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -20,6 +21,9 @@ using namespace stepc::frontends;
 std::string frontends::libraryName(StringRef path) {
   return llvm::sys::path::stem(path).str();
 }
+
+// What a manifest may say, the op accepts.
+static_assert(manifest::kMaxElements == optim::kMostElements);
 
 namespace {
 

@@ -21,9 +21,12 @@ inline constexpr size_t kMaxMeshAxes = 3;
 /// Ranks in one mesh. The list of ranks is explicit in memory, so it needs a
 /// bound.
 inline constexpr int64_t kMaxMeshRanks = int64_t(1) << 20;
-/// Elements in one tensor: its bytes, as float64 too, stay within 2^62, so that
+/// Elements of one parameter: 4 TiB of float32 are more than any device holds, and sums over a
+/// million parameters still fit int64. `optim.parameter` has the same bound.
+inline constexpr int64_t kMaxElements = int64_t(1) << 40;
+/// Elements in one tensor of a file: its bytes, as float64 too, stay within 2^62, so that
 /// sums of two offsets never overflow int64.
-inline constexpr int64_t kMaxElements = int64_t(1) << 59;
+inline constexpr int64_t kMaxTensorElements = int64_t(1) << 59;
 
 /// Storage types of parameters and gradients.
 enum class DType { F32, BF16, F16 };

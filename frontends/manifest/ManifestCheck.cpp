@@ -125,7 +125,7 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
   int64_t elements = 1;
   for (int64_t size : parameter.shape) {
     if (size > kMaxElements / elements) {
-      report("/shape", "expected at most 2^59 elements, found a product of "
+      report("/shape", "expected at most 2^40 elements, found a product of "
                        "sizes beyond that");
       break;
     }

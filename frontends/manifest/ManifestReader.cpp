@@ -231,7 +231,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
       shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes") : nullptr;
   for (size_t i = 0; shape && i < shape->size(); ++i)
     parameter.shape.push_back(json.integer((*shape)[i], at + "/shape/" + std::to_string(i),
-                                           "a size from 1 to 2^59", 1, kMaxElements)
+                                           "a size from 1 to 2^40", 1, kMaxElements)
                                   .value_or(1));
   if (const json::Value *batch = object->get("batch_axes"))
     parameter.batchAxes =

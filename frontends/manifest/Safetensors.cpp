@@ -160,7 +160,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
                           llvm::Twine(entry.end) + "]");
   int64_t elements = 1;
   for (int64_t size : entry.view.shape) {
-    if (size != 0 && elements > kMaxElements / size)
+    if (size != 0 && elements > kMaxTensorElements / size)
       return json.error(at + "/shape", "expected at most 2^59 elements, found "
                                        "a product of sizes beyond that");
     elements *= size;

@@ -4,6 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "passes/decide/GroupGeometry.h"
+#include "passes/plan/Saturate.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -32,8 +33,8 @@ struct Job {
 /// operations; exactness is not needed, order is.
 int64_t blockCost(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  return modelledFlops(rule, group.getRows(), group.getCols()) +
-         64 * group.getRows() * group.getCols();
+  return saturatingAdd(modelledFlops(rule, group.getRows(), group.getCols()),
+                       64 * group.getRows() * group.getCols());
 }
 
 /// What ranks compute whoever owns the rest: local, gathered and owned blocks.
@@ -52,7 +53,8 @@ void addFixedLoad(GroupOp group, std::map<int64_t, int64_t> &load) {
     else
       for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
         blocks += geometry.held(position, block) > 0 ? geometry.parameters : 0;
-    load[geometry.mesh.ranks[position]] += blocks * cost;
+    int64_t &sum = load[geometry.mesh.ranks[position]];
+    sum = saturatingAdd(sum, saturatingMul(blocks, cost));
   }
 }
 
@@ -114,7 +116,8 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
         if (better(position, best))
           best = position;
       owners[job.group][job.block] = best;
-      load[geometry.mesh.ranks[best]] += job.cost;
+      int64_t &sum = load[geometry.mesh.ranks[best]];
+      sum = saturatingAdd(sum, job.cost);
     }
     for (auto [group, list] : llvm::zip(groups, owners))
       group.setOwnersAttr(DenseI64ArrayAttr::get(&getContext(), list));

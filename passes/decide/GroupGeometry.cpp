@@ -2,6 +2,8 @@
 
 #include "passes/decide/GroupGeometry.h"
 
+#include "passes/plan/Saturate.h"
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
@@ -46,10 +48,11 @@ bool decide::hasMatrixSpace(RuleOp rule) {
 
 int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
   int64_t r = std::min(rows, cols), c = std::max(rows, cols);
+  // At most 2^40 elements: every single term fits, their sum need not.
   int64_t flops = 16 * r * c;
   rule.walk([&](OrthogonalizeOp op) {
     for (std::array<double, 3> step : op.getSteps())
-      flops += 3 * r * r * c + (step[2] == 0.0 ? 0 : r * r * r);
+      flops = saturatingAdd(flops, 3 * r * r * c + (step[2] == 0.0 ? 0 : r * r * r));
   });
   return flops;
 }

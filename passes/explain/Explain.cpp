@@ -6,6 +6,7 @@
 #include "passes/distribute/GroupChain.h"
 #include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/Saturate.h"
 #include "runtime/plan/Tables.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -19,7 +20,7 @@ RankCost &RankCost::operator+=(const RankCost &other) {
   bytesSent += other.bytesSent;
   messagesReceived += other.messagesReceived;
   bytesReceived += other.bytesReceived;
-  flops += other.flops;
+  flops = saturatingAdd(flops, other.flops);
   return *this;
 }
 
@@ -166,7 +167,7 @@ private:
       int64_t index = ProgramPlan::find(program.segments, segment);
       int64_t group = plan.segments[index].group;
       if (segmentOf.try_emplace(group, index).first->second == index)
-        flopsPerBlock[group] += flops;
+        flopsPerBlock[group] = saturatingAdd(flopsPerBlock[group], flops);
     });
   }
 
@@ -217,7 +218,7 @@ private:
     plan::Expander expander(alone);
     for (size_t rank = 0; rank < world.size(); ++rank) {
       int64_t position = llvm::find(geometry.mesh.ranks, world[rank]) - geometry.mesh.ranks.begin();
-      ranks[rank].flops = blocks[position] * flops;
+      ranks[rank].flops = saturatingMul(blocks[position], flops);
       for (const Traveller &value : values) {
         bool travels =
             strategy == plan::Strategy::Owner ||
@@ -311,8 +312,9 @@ private:
     std::vector<RankCost> ranks;
     for (auto [position, global] : llvm::enumerate(geometry.mesh.ranks)) {
       int64_t rank = llvm::find(report.world, global) - report.world.begin();
-      costs[index][rank].flops = blocks[position] * flopsPerBlock[index];
-      report.ranks[rank].flops += costs[index][rank].flops;
+      costs[index][rank].flops = saturatingMul(blocks[position], flopsPerBlock[index]);
+      report.ranks[rank].flops =
+          saturatingAdd(report.ranks[rank].flops, costs[index][rank].flops);
       ranks.push_back(costs[index][rank]);
     }
     out.strategies.push_back(

@@ -4,6 +4,7 @@
 
 #include "dialects/comm/Comm.h"
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/Saturate.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"
 
@@ -73,7 +74,7 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       FailureOr<int64_t> bytes = largest(alloc, extents);
       if (failed(bytes))
         return failure();
-      together += *bytes;
+      together = saturatingAdd(together, *bytes);
       buffers.push_back(lifetime(alloc, *bytes, position));
     }
     int64_t arena = schedule::packArena(buffers);
@@ -81,6 +82,9 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     if (limit && arena > limit.getInt())
       return step.emitError("expected a workspace within the limit of ")
              << limit.getInt() << " bytes per rank, found that this schedule needs " << arena;
+    if (arena > plan::kMostArenaBytes)
+      return step.emitError("expected a workspace of at most 2^50 bytes per rank, found that this "
+                            "schedule needs more");
     Builder builder(&getContext());
     for (auto [alloc, buffer] : llvm::zip_equal(allocs, buffers)) {
       alloc->setAttr(kOffsetAttr, builder.getI64IntegerAttr(buffer.offset));
@@ -116,12 +120,12 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     int64_t bytes = type.getElementTypeBitWidth() / 8;
     for (int64_t size : type.getShape())
       if (!ShapedType::isDynamic(size))
-        bytes *= size;
+        bytes = saturatingMul(bytes, size);
     for (Value size : alloc.getDynamicSizes()) {
       auto extent = size.getDefiningOp<ExtentOp>();
       if (!extent)
         return alloc.emitError("expected sizes from comm.extent, found another value");
-      bytes *= extents.largest(extent);
+      bytes = saturatingMul(bytes, extents.largest(extent));
     }
     return bytes;
   }

@@ -3,12 +3,13 @@
 #include "passes/schedule/PackArena.h"
 
 #include "dialects/comm/Comm.h"
+#include "passes/plan/Saturate.h"
 
 using namespace stepc;
 using namespace stepc::schedule;
 
 static int64_t align(int64_t bytes) {
-  return (bytes + comm::kAlignment - 1) / comm::kAlignment * comm::kAlignment;
+  return saturatingAdd(bytes, comm::kAlignment - 1) / comm::kAlignment * comm::kAlignment;
 }
 
 int64_t schedule::packArena(std::vector<ArenaBuffer> &buffers) {
@@ -27,12 +28,12 @@ int64_t schedule::packArena(std::vector<ArenaBuffer> &buffers) {
     for (const ArenaBuffer &other : placed) {
       if (other.last < buffer->first || buffer->last < other.first)
         continue; // never alive together
-      if (offset + buffer->bytes <= other.offset)
+      if (saturatingAdd(offset, buffer->bytes) <= other.offset)
         break; // the gap in front of it is large enough
-      offset = std::max(offset, align(other.offset + other.bytes));
+      offset = std::max(offset, align(saturatingAdd(other.offset, other.bytes)));
     }
     buffer->offset = offset;
-    arena = std::max(arena, align(offset + buffer->bytes));
+    arena = std::max(arena, align(saturatingAdd(offset, buffer->bytes)));
     placed.insert(llvm::upper_bound(placed, *buffer,
                                     [](const ArenaBuffer &a, const ArenaBuffer &b) {
                                       return a.offset < b.offset;

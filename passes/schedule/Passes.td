@@ -27,7 +27,8 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     The exchanges of one wave and direction become one `comm.start` and its `comm.wait`. The order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
-    starts.
+    starts. The pass decides nothing: each segment's `wave`, set when blocks were divided, and the order of the chains fix
+    the whole order.
 
     Remarks: `waves-pipelined` (passed) with waves and exchanges; `exchange-exposed` (missed) for each exchange that is
     waited for at once, because nothing is left to run while it travels.
@@ -69,7 +70,8 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
 def PlaceBuffers : Pass<"comm-place-buffers", "::mlir::ModuleOp"> {
   let summary = "Replace allocations by their places in the workspace";
   let description = [{
-    Follows the attributes that `comm-assign-arena` decided. It is an error when the step has no `comm.arena_bytes`, when an
+    Follows the attributes that `comm-assign-arena` decided. It is an error when the module's `stepc.level` is another than
+    comm or scheduled, when the step has no `comm.arena_bytes`, when an
     allocation has no place, or one that does not end inside of the workspace. The program is at level scheduled then.
 
     ```mlir

@@ -108,6 +108,9 @@ private:
   std::unique_ptr<Routes> routes;
 };
 
+/// The largest workspace of a rank, far above any device's memory.
+inline constexpr int64_t kMostArenaBytes = int64_t(1) << 50;
+
 /// Consistency of indices and sizes, so that `expand` is safe on any bytes: an
 /// empty string, or what is wrong.
 std::string validate(const Plan &plan);

@@ -20,14 +20,13 @@ namespace {
 constexpr int64_t kMaxElements = int64_t(1) << 42;   // of a group
 constexpr int64_t kMaxRectangles = int64_t(1) << 24; // of one shard; also blocks of a group
 constexpr int64_t kMaxFactor = int64_t(1) << 20;     // of a strided placement
-constexpr int64_t kMaxBytes = int64_t(1) << 50;
 
 class Validator {
 public:
   explicit Validator(const Plan &plan) : plan(plan) {}
 
   std::string run() {
-    if (plan.arenaBytes < 0 || plan.arenaBytes > kMaxBytes)
+    if (plan.arenaBytes < 0 || plan.arenaBytes > kMostArenaBytes)
       return "the workspace has " + std::to_string(plan.arenaBytes) + " bytes";
     each("mesh", plan.meshes, &Validator::mesh);
     each("rule", plan.rules, &Validator::rule);

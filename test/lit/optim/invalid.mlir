@@ -202,6 +202,20 @@ optim.parameter @w shape [4, -4] batch 0 type f32 gradient f32 mesh @world place
 
 // -----
 
+// More elements than any device holds, though each size is fine.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected at most 2^40 elements, found shape [1073741824, 268435456]}}
+optim.parameter @w shape [1073741824, 268435456] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A size of 0 does not hide the others.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected at most 2^40 elements, found shape [576460752303423488, 0, 2]}}
+optim.parameter @w shape [576460752303423488, 0, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // Parameters are not stored in f64.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 // expected-error @below {{expected a type of f32, bf16 or f16, found 'f64'}}

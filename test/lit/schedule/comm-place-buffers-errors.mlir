@@ -114,3 +114,16 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
   }
   return
 }
+
+// -----
+
+// Places belong to programs: at an earlier level there are none, at a later one they are taken.
+// expected-error @below {{expected level comm or scheduled, found optim: only a program that comm-assign-arena has seen has places}}
+module attributes {stepc.level = "optim"} {
+}
+
+// -----
+
+// expected-error @below {{expected level comm or scheduled, found kernels}}
+module attributes {stepc.level = "kernels"} {
+}

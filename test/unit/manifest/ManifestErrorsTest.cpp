@@ -193,23 +193,23 @@ TEST(ManifestErrors, ParameterKeysAndTypes) {
 
 TEST(ManifestErrors, Shapes) {
   EXPECT_EQ(errorsOf(withShape("[4, -4, 0, 2.5, \"8\"]", R"(["R", "R"])")),
-            "/parameters/0/shape/1: expected a size from 1 to 2^59, found -4 "
+            "/parameters/0/shape/1: expected a size from 1 to 2^40, found -4 "
             "(parameter 'w')\n"
-            "/parameters/0/shape/2: expected a size from 1 to 2^59, found 0 "
+            "/parameters/0/shape/2: expected a size from 1 to 2^40, found 0 "
             "(parameter 'w')\n"
-            "/parameters/0/shape/3: expected a size from 1 to 2^59, found 2.5 "
+            "/parameters/0/shape/3: expected a size from 1 to 2^40, found 2.5 "
             "(parameter 'w')\n"
-            "/parameters/0/shape/4: expected a size from 1 to 2^59, found "
+            "/parameters/0/shape/4: expected a size from 1 to 2^40, found "
             "\"8\" (parameter "
             "'w')\n");
-  EXPECT_EQ(errorsOf(withShape("[576460752303423488, 2]", R"(["R", "R"])")),
-            "/parameters/0/shape: expected at most 2^59 elements, found a "
+  EXPECT_EQ(errorsOf(withShape("[1099511627776, 2]", R"(["R", "R"])")),
+            "/parameters/0/shape: expected at most 2^40 elements, found a "
             "product of sizes beyond "
             "that (parameter 'w')\n");
   EXPECT_EQ(errorsOf(withShape("[99999999999999999999]", R"(["R", "R"])")),
-            "/parameters/0/shape/0: expected a size from 1 to 2^59, found "
+            "/parameters/0/shape/0: expected a size from 1 to 2^40, found "
             "1e+20 (parameter 'w')\n");
-  EXPECT_EQ(errorsOf(withShape("[576460752303423488]", R"(["R", "R"])")), "");
+  EXPECT_EQ(errorsOf(withShape("[1099511627776]", R"(["R", "R"])")), "");
 }
 
 TEST(ManifestErrors, BatchAxes) {

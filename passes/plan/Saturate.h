@@ -1,0 +1,23 @@
+//===- Saturate.h - Sums and products that stay in range --------*- C++ -*-===//
+#ifndef STEPC_PASSES_PLAN_SATURATE_H
+#define STEPC_PASSES_PLAN_SATURATE_H
+
+#include <cstdint>
+#include <limits>
+
+namespace stepc {
+
+/// Of numbers that are not negative: exact, or the largest number there is. Costs and sizes of legal
+/// parameters may exceed 64 bits together; what is compared or bounded then stays large.
+inline int64_t saturatingAdd(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
+}
+inline int64_t saturatingMul(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
+} // namespace stepc
+
+#endif
