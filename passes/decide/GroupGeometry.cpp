@@ -2,6 +2,8 @@
 
 #include "passes/decide/GroupGeometry.h"
 
+#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/products/Products.h"
 #include "passes/plan/Saturate.h"
 
 using namespace mlir;
@@ -57,13 +59,23 @@ int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
   return flops;
 }
 
-int64_t decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
+BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols,
+                                 const TargetShape *target) {
   int64_t r = std::min(rows, cols), c = std::max(rows, cols);
-  int64_t bytes = 8 * r * c;
-  bool product = false;
+  auto scratch = [&](int64_t m, int64_t n, int64_t k) {
+    return 4 * (target ? kernels::productScratchElements(m, n, k, *target) : m * k + k * n);
+  };
+  BlockBytes bytes{4, 8 * r * c};
   rule.walk([&](OrthogonalizeOp op) {
-    product = true;
-    bytes += (2 * r * c + 2 * r * r) * (op.getType().getElementTypeBitWidth() / 8);
+    int64_t size = op.getType().getElementTypeBitWidth() / 8;
+    int64_t square = size * r * r, whole = size * r * c;
+    // Of tall blocks the last product has the iterate on the left.
+    int64_t last = rows > cols ? scratch(rows, r, r) : scratch(r, cols, r);
+    // The normalized copy, then each product with its operands, result and packing.
+    int64_t most = std::max({2 * whole, whole + square + scratch(r, r, c),
+                             whole + 2 * square + scratch(r, r, r), 2 * whole + square + last});
+    bytes.element = size;
+    bytes.work = most;
   });
-  return product ? bytes + 8 * r * c + 8 * r * r : bytes;
+  return bytes;
 }

@@ -5,6 +5,10 @@
 #include "dialects/optim/Optim.h"
 #include "runtime/geometry/Geometry.h"
 
+namespace stepc {
+struct TargetShape;
+}
+
 namespace stepc::decide {
 
 /// A group as the geometry sees it: shape, placements, mesh; one parameter, no owners.
@@ -32,8 +36,13 @@ bool hasMatrixSpace(optim::RuleOp rule);
 /// Modelled floating-point operations of a block's matrix space: per Newton–Schulz step
 /// (symmetric products) r²c + r³ + 2r²c with r ≤ c, plus a few per element.
 int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// Modelled workspace bytes of a block where it is computed, packing included.
-int64_t modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
+/// What a block asks of the workspace: bytes per element on the wire, and bytes where it is
+/// computed, packing included.
+struct BlockBytes {
+  int64_t element, work;
+};
+/// Without a target the packing of a product is that of its operands in f32.
+BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols, const TargetShape *target);
 
 } // namespace stepc::decide
 

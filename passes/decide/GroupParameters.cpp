@@ -51,7 +51,8 @@ private:
       }
       Attribute forced = builder.getUnitAttr();
       if (exchanging.contains(*parameter.getRoute()))
-        if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter.getSymName(), true))
+        if (stepc::decide::Force *last =
+                stepc::decide::lastMatch(*forces, parameter.getSymName(), true))
           forced = StrategyAttr::get(&getContext(), last->strategy);
       Attribute key = builder.getArrayAttr(
           {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),

@@ -119,12 +119,13 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
 def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let summary = "Divide the blocks into waves that fit the workspace";
   let description = [{
-    The number of waves is the least whose modelled workspace, three waves in flight, stays below the module's
-    `comm.workspace_limit`, or below `target-bytes` where there is none. Blocks of one owner are dealt to
-    the waves in turn, so waves are balanced.
+    The number of waves doubles from 1 until the modelled workspace, three waves in flight, stays within the module's
+    `comm.workspace_limit`, or within `target-bytes` where there is none; it ends at the number of blocks. The blocks of
+    each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get no
+    number. `comm-assign-arena` says exactly whether a limit holds.
 
     Remarks: `waves-assigned` (passed) with the number and why; `workspace-above-target` (missed) when no number of waves
-    is enough; `fewer-waves` (missed) when more are forced than there are blocks.
+    is enough; `fewer-waves` (missed) when more are forced than blocks fill.
 
     ```mlir
     optim.group @g0 … owners [0, 1, 0, 1] …

@@ -313,8 +313,7 @@ private:
     for (auto [position, global] : llvm::enumerate(geometry.mesh.ranks)) {
       int64_t rank = llvm::find(report.world, global) - report.world.begin();
       costs[index][rank].flops = saturatingMul(blocks[position], flopsPerBlock[index]);
-      report.ranks[rank].flops =
-          saturatingAdd(report.ranks[rank].flops, costs[index][rank].flops);
+      report.ranks[rank].flops = saturatingAdd(report.ranks[rank].flops, costs[index][rank].flops);
       ranks.push_back(costs[index][rank]);
     }
     out.strategies.push_back(

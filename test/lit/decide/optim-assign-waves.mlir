@@ -5,22 +5,22 @@
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves=waves=9 --remark-policy=all --remarks-filter=optim-assign-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix NINE-REMARK
 
 // How many waves and why; what could not be had.
-// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="all blocks at once stay within target-bytes", blocks=4, modelled-bytes=327680, target-bytes=1073741824, waves=1
-// REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="more waves than blocks do not exist, and the limit is below what three waves in flight need", modelled-bytes=327680, target-bytes=1000, waves=4
-// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="as many as there are blocks", blocks=4, modelled-bytes=327680, target-bytes=1000, waves=4
-// NINE-REMARK: remark: [Missed] fewer-waves | Category:optim-assign-waves | Reason="there are 4 blocks to divide", asked=9, waves=4
-// NINE-REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="forced by option waves", blocks=4, {{.*}}, waves=4
-// NINE-REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="the number of waves is forced", modelled-bytes=327680, target-bytes=1000, waves=4
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="all blocks at once stay within target-bytes", blocks=4, modelled-bytes=163840, target-bytes=1073741824, waves=1
+// REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="more waves than blocks do not exist, and the limit is below what three waves in flight need", modelled-bytes=143360, target-bytes=1000, waves=2
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="as many as there are blocks to tell apart", blocks=4, modelled-bytes=143360, target-bytes=1000, waves=2
+// NINE-REMARK: remark: [Missed] fewer-waves | Category:optim-assign-waves | Reason="4 blocks, divided evenly, fill no more", asked=9, waves=2
+// NINE-REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="forced by option waves", blocks=4, {{.*}}, waves=2
+// NINE-REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="the number of waves is forced", modelled-bytes=143360, target-bytes=1000, waves=2
 
 // All fits: one wave. Forced to two, each owner's blocks are divided evenly, in order. With no room the waves are as many
-// as blocks can be told apart; the text is at the next level.
+// as blocks can be told apart, numbered without holes; the text is at the next level.
 // CHECK-LABEL: @fits
 // CHECK-SAME: stepc.level = "decided"
 // CHECK: optim.group @g {{.*}} waves [0, 0, 0, 0]
 // TWO-LABEL: @fits
 // TWO: optim.group @g {{.*}} waves [0, 0, 1, 1]
 // SMALL-LABEL: @fits
-// SMALL: optim.group @g {{.*}} waves [1, 1, 3, 3]
+// SMALL: optim.group @g {{.*}} waves [0, 0, 1, 1]
 module @fits {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -44,9 +44,9 @@ optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owner
 
 // The module's limit holds, not the option.
 // CHECK-LABEL: @limit
-// CHECK: optim.group @g {{.*}} waves [1, 1, 3, 3]
+// CHECK: optim.group @g {{.*}} waves [0, 0, 1, 1]
 // SMALL-LABEL: @limit
-// SMALL: optim.group @g {{.*}} waves [1, 1, 3, 3]
+// SMALL: optim.group @g {{.*}} waves [0, 0, 1, 1]
 module @limit attributes {comm.workspace_limit = 1000 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -106,8 +106,8 @@ optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7
 // CHECK: optim.group @a {{.*}} waves [0, 0, 0, 0]
 // CHECK: optim.group @b {{.*}} waves [0, 0]
 // CHECK: optim.group @c {{.*}} waves [0]
-// REMARK: waves-assigned {{.*}} Reason="all blocks at once stay within the limit", blocks=7, modelled-bytes=753664, target-bytes=753664, waves=1
-module @just_fits attributes {comm.workspace_limit = 753664 : i64} {
+// REMARK: waves-assigned {{.*}} Reason="all blocks at once stay within the limit", blocks=7, modelled-bytes=266240, target-bytes=266240, waves=1
+module @just_fits attributes {comm.workspace_limit = 266240 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
@@ -134,8 +134,8 @@ optim.group @c rule @Matrix parameters [@c] strategy gather
 // CHECK: optim.group @a {{.*}} waves [0, 0, 1, 1]
 // CHECK: optim.group @b {{.*}} waves [3, 3]
 // CHECK: optim.group @c {{.*}} waves [2]
-// REMARK: waves-assigned {{.*}} Reason="the least power of two that stays within the limit", blocks=7, modelled-bytes=589824, target-bytes=753663, waves=4
-module @one_byte_less attributes {comm.workspace_limit = 753663 : i64} {
+// REMARK: waves-assigned {{.*}} Reason="doubled until the blocks stay within the limit", blocks=7, modelled-bytes=225280, target-bytes=266239, waves=4
+module @one_byte_less attributes {comm.workspace_limit = 266239 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>

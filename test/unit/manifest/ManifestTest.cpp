@@ -256,7 +256,7 @@ private:
     for (int64_t i = 0, n = upTo(0, 2); i < n; ++i)
       p.aliases.push_back("alias" + std::to_string(index) + "." + std::to_string(i));
     for (int64_t i = 0, n = upTo(0, 4); i < n; ++i)
-      p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 14));
+      p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 8));
     if (p.shape.size() >= 3 && upTo(0, 1))
       p.batchAxes = p.shape.size() - 2;
     p.dtype = DType(upTo(0, 2));
