@@ -1,0 +1,10 @@
+// Of the largest parameters that are legal: costs and bytes stay in range, so that owners are balanced and waves legal.
+// RUN: stepc-opt %s --optim-balance-owners --optim-assign-waves | FileCheck %s
+
+// CHECK: optim.group @g {{.*}} owners [0, 1, 0, 1] waves [0, 0, 1, 1]
+module @fits {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
