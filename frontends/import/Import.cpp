@@ -18,9 +18,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::frontends;
 
-std::string frontends::libraryName(StringRef path) {
-  return llvm::sys::path::stem(path).str();
-}
+std::string frontends::libraryName(StringRef path) { return llvm::sys::path::stem(path).str(); }
 
 // What a manifest may say, the op accepts.
 static_assert(manifest::kMaxElements == optim::kMostElements);

@@ -8,3 +8,11 @@ optim.rule @Matrix hyperparameters [] states [] needs_matrix {
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
   optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
 }
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
+optim.parameter @b shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
+optim.parameter @c shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
+optim.parameter @d shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
+optim.group @g rule @Matrix parameters [@a, @b, @c, @d] strategy owner
+}

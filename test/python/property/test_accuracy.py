@@ -111,8 +111,21 @@ def update_of(output, given, shapes):
     return {n: output[f"param:{n}"].array() - (1 - LR * 0.1) * given[f"param:{n}"].array() for n in shapes}
 
 
+def condition_at_one(coefficients):
+    """By how much the iterations enlarge a relative error of a singular value of 1."""
+    value = slope = 1.0
+    for a, b, c in coefficients:
+        slope *= a + 3 * b * value**2 + 5 * c * value**4
+        value = a * value + b * value**3 + c * value**5
+    return abs(slope / value)
+
+
 def test_muon_in_f32(tmp_path, capsys):
-    """1e-5 of the norm of the update after one step."""
+    """1e-5 of the norm of the update after one step.
+
+    A row has one singular value, and the norm and the division make it 1 within two roundings, an ulp.
+    cubic5 enlarges that by 240, in any f32 implementation.
+    """
     given, worst = tensors(SHAPES, 1), 0.0
     for coefficients in ("simple", "quintic", "cubic5"):
         text = MUON.replace("COEFFICIENTS", coefficients).replace("PRECISION", "f32")
@@ -120,8 +133,12 @@ def test_muon_in_f32(tmp_path, capsys):
         found, reference = step(tmp_path, text, document(SHAPES), given)
         update = update_of(reference, given, SHAPES)
         for name in SHAPES:
-            error = found[f"param:{name}"].array() - reference[f"param:{name}"].array()
-            worst = max(worst, np.linalg.norm(error) / np.linalg.norm(update[name]))
+            difference = found[f"param:{name}"].array() - reference[f"param:{name}"].array()
+            error = np.linalg.norm(difference) / np.linalg.norm(update[name])
+            if name == "row":
+                assert error <= max(1e-5, ULP * condition_at_one(SETS[coefficients])), coefficients
+            else:
+                worst = max(worst, error)
     with capsys.disabled():
         print(f"\nMuon in f32: off by {worst:.2g} of the norm of the update")
     assert worst <= 1e-5
