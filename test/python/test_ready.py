@@ -88,3 +88,23 @@ def test_libraries_of_other_batch_axes_are_refused(real, tmp_path, spec):
         match="parameter 'w': library .* expects batch axes 1, the model has 0",
     ):
         Optimizer(model(), library=made.library).step()
+
+
+def _other_definition(rank):
+    """A stale file on one rank: the same names, another body."""
+    mesh = DeviceMesh("cpu", torch.arange(3), mesh_dim_names=("dp",))
+    w = nn.Parameter(distribute_tensor(torch.ones(6, 2), mesh, [Shard(0)], src_data_rank=None))
+    w.grad = distribute_tensor(torch.ones(6, 2), mesh, [Shard(0)], src_data_rank=None)
+    text = SGD.replace("lr * grad", "2 * lr * grad") if rank == 1 else SGD
+    try:
+        Optimizer([("w", w)], text, timeout=20.0).step()
+    except stepc.StepcError as error:
+        assert torch.equal(w.to_local(), torch.ones(2, 2))
+        return str(error)
+    return "stepped"
+
+
+def test_ranks_with_other_definitions_do_not_step(real):
+    for text in run_ranks(_other_definition, 3):
+        assert "expected the definition and options of rank 0 on all ranks" in text, text
+        assert "found others on rank 1" in text

@@ -80,6 +80,11 @@ def load_spec(spec: Spec) -> tuple[str, str]:
         raise CompileError(f"{path}: cannot read the specification: {error.strerror}") from error
 
 
+def definition_hash(spec: Spec, options: Mapping[str, Any]) -> str:
+    """Equal for ranks that would compile the same: the specification's text, and the options."""
+    return hashlib.sha256(repr((load_spec(spec)[1], sorted(options.items()))).encode()).hexdigest()
+
+
 def load_manifest(manifest: Manifest) -> dict[str, Any]:
     """A manifest given as a dict or as the path of a JSON file."""
     if isinstance(manifest, Mapping):

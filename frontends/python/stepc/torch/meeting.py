@@ -194,9 +194,12 @@ class Meeting:
 
 
 def share_library(
-    world: tuple[int, ...], compile_library: Callable[[], bytes], meeting: Meeting
+    world: tuple[int, ...], compile_library: Callable[[], bytes], meeting: Meeting, made_of: str
 ) -> bytes:
     """Compiles on the lowest rank of every world, and hands the bytes to that world's ranks.
+
+    ``made_of`` tells one definition from another: where a rank of the world has another one than
+    the rank that compiles, all of the world's ranks raise.
 
     A failure is raised on every rank of the group. While a rank compiles it says so, since a long
     compilation is no silence.
@@ -221,16 +224,23 @@ def share_library(
             pause = min(2 * pause, 1.0, meeting.timeout / 4)
             state = mine[0] if mine else ("compiles", None)
         sent = (state[0], len(state[1]) if state[0] == "done" else str(state[1]))
-        found = dict(zip(meeting.ranks, meeting.gather((world, *sent)), strict=True))
+        found = dict(zip(meeting.ranks, meeting.gather((world, *sent, made_of)), strict=True))
+        other = [rank for rank in world if found[rank][3] != found[world[0]][3]]
+        if other:
+            raise StepcError(
+                f"expected the definition and options of rank {world[0]} on all ranks that share "
+                f"parameters, found others on rank{'s' * (len(other) > 1)} "
+                f"{', '.join(map(str, other[:8]))}"
+            )
         if state[0] == "failed":
             raise state[1]
-        for rank, (_, what, text) in found.items():
+        for rank, (_, what, text, _) in found.items():
             if what == "failed":
                 raise CompileError(f"{text}\n(compiled on rank {rank})")
-        if not any(what == "compiles" for _, what, _ in found.values()):
+        if not any(what == "compiles" for _, what, *_ in found.values()):
             break
     result = b""
-    for rank, (one, what, size) in found.items():
+    for rank, (one, what, size, _) in found.items():
         if what == "done":
             data = meeting.broadcast(mine[0][1] if rank == dist.get_rank() else None, size, rank)
             if one == world:

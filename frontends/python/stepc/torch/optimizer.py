@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from stepc._compile import Spec, compile as compile_spec, store_received
+from stepc._compile import Spec, compile as compile_spec, definition_hash, store_received
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
 from stepc.torch import groups as group_rules
@@ -218,9 +218,7 @@ class Optimizer(torch.optim.Optimizer):
             instance.close()
             raise
 
-    def _library(
-        self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting
-    ) -> Library:
+    def _library(self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting) -> Library:
         if self._given_library is not None:
             return self._given_library
 
@@ -229,7 +227,8 @@ class Optimizer(torch.optim.Optimizer):
 
         if len(meeting.ranks) == 1:
             return Library(compile_now())
-        data = share_library(world, lambda: compile_now().read_bytes(), meeting)
+        made_of = definition_hash(self._spec, self._compile_options)
+        data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
         return Library(store_received(data))
 
     def _bind(
