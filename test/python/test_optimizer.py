@@ -55,6 +55,10 @@ def test_callers_groups_are_split_by_route(fake):
     set_gradients(model, 0)
     optimizer.step()
     assert torch.equal(model.v, before - 0.25 * model.v.grad)
+    # A group may say its route, and nothing else than the definition does.
+    Optimizer([{"params": [("w", model.w)], "route": "Momentum"}], SPEC, Plain={"lr": 0.5})
+    with pytest.raises(ValueError, match="route 'Plain' in a group.*found 'w' of route 'Momentum'"):
+        Optimizer([{"params": [("w", model.w)], "route": "Plain"}], SPEC, Plain={"lr": 0.5})
 
 
 @pytest.mark.parametrize(

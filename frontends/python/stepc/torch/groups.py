@@ -173,6 +173,11 @@ def split(
         route = routing.parameters.get(name)
         if route is None and tensor.requires_grad:
             raise PlanError(f"parameter '{name}': the library was not compiled for it")
+        if group.get(ROUTE) not in (None, route):
+            raise ValueError(
+                f"expected parameters of route {group[ROUTE]!r} in a group that says so, found "
+                f"'{name}' of route {route!r}: the definition routes parameters, not the group"
+            )
         by_route.setdefault(route, []).append((name, tensor))
     own = {key: value for key, value in group.items() if key != "params"}
     present = [routing.routes[route] for route in by_route if route is not None]
