@@ -242,7 +242,7 @@ def test_a_stopped_rank_hangs_nobody(fake):
     assert any(result[0] == "StepcTimeout" and "rank 2" in result[1] for result in results)
     for name, text, seconds, half in results:
         assert name in ("StepcTimeout", "TransportError"), text
-        assert seconds < 8 and len(half) == 3
+        assert seconds < 20 and len(half) == 3
 
 
 def _lost(rank):

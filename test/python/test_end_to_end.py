@@ -377,7 +377,7 @@ def test_a_stopped_rank_hangs_nobody(real):
     assert any(result[0] == "StepcTimeout" and "rank 1" in result[1] for result in results)
     for name, text, half, seconds in results:
         assert name in ("StepcTimeout", "TransportError"), text
-        assert half and seconds < 12
+        assert half and seconds < 30
 
 
 def test_the_example_trains(real, tmp_path):
