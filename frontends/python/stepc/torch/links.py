@@ -160,11 +160,13 @@ class Links:
         # The first reason stays: what follows from it would only repeat it.
         text = f"{self.name(self.rank)} gave up: {reason}"
         within(lambda: self.store.compare_set("abort", "", text))
+        # From every peer: one that has given up itself fails at once, which breaks nothing else.
         group = self.group
-        if self.size > 1 and group is not None:
+        for peer in range(self.size if group is not None else 0):
+            if peer == self.rank:
+                continue
             try:
-                work = group.recv([torch.empty(1, dtype=torch.uint8)],
-                                  (self.rank + 1) % self.size, _BREAK_TAG)  # fmt: skip
+                work = group.recv([torch.empty(1, dtype=torch.uint8)], peer, _BREAK_TAG)
                 work.wait(timedelta(milliseconds=1))
             except RuntimeError:
                 pass
