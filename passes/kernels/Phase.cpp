@@ -2,8 +2,8 @@
 
 #include "passes/kernels/Phase.h"
 #include "passes/kernels/products/Products.h"
+#include "stepc/kernel_abi.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -193,10 +193,10 @@ LogicalResult Phase::lowerScalars(comm::ScalarsOp op) {
   FailureOr<Value> table = pointerOf(op.getInit());
   if (failed(kernel) || failed(table))
     return failure();
-  constexpr int64_t kRecordWords = 8; // stepc_parameter_record
   Value records = lookUp("stepc_rt_records");
-  Value first =
-      b.address(records, b.getI64Type(), number(firstParameter(op.getGroupAttr()) * kRecordWords));
+  Value first = b.address(records, b.getI64Type(),
+                          number(firstParameter(op.getGroupAttr()) *
+                                 int64_t(sizeof(stepc_parameter_record) / sizeof(int64_t))));
   launch(plan::LaunchKind::Group, *kernel, {first, *table},
          ProgramPlan::find(program.groups, op.getGroupAttr()));
   return success();

@@ -1,5 +1,6 @@
 //===- CheckFlow.cpp - What each buffer holds when it is read -------------===//
 
+#include "passes/plan/Saturate.h"
 #include "passes/verify/BufferStates.h"
 
 using namespace mlir;
@@ -71,10 +72,7 @@ private:
       diag << ", found " << type;
       return false;
     }
-    int64_t elements;
-    if (llvm::MulOverflow(type.getDimSize(1), type.getDimSize(2), elements))
-      elements = std::numeric_limits<int64_t>::max();
-    need(Need::Blocks, user, value, segment, elements);
+    need(Need::Blocks, user, value, segment, saturatingMul(type.getDimSize(1), type.getDimSize(2)));
     return true;
   }
 

@@ -82,7 +82,7 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[worldRank]);
   if (found == mesh.ranks.end())
     return local;
-  int64_t position = found - mesh.ranks.begin();
+  int64_t position = local.position = found - mesh.ranks.begin();
   local.member = true;
   local.shape = geometry::localShape(group.shape, group.placements, mesh,
                                      geometry::coordinates(mesh, position));

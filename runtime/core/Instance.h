@@ -21,6 +21,7 @@ namespace stepc::runtime {
 /// What a rank holds of a group's parameters, each alike.
 struct LocalGroup {
   bool member = false;
+  int64_t position = 0; ///< in the group's mesh, of a member
   std::vector<int64_t> shape;
   int64_t elements = 0;
   struct LocalState {

@@ -28,39 +28,30 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t state, stepc_
                         format("shard_runs: expected -1 or one of the %zu states of '%s', found %d",
                                states.size(), lib.parameter(parameter).name.c_str(), state));
   *count = 0;
-  const plan::Mesh &mesh = plan.meshes[group.mesh];
-  auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[self->rank]);
-  if (found == mesh.ranks.end())
+  const LocalGroup &local = self->groups[index];
+  if (!local.member)
     return STEPC_OK;
   plan::ValueKind kind = state < 0 ? plan::ValueKind::Full : states[state].value;
   geometry::View view = geometry::view(group, kind);
-  stepc_run last{0, 0, 0};
-  auto flush = [&] {
-    if (!last.length)
-      return;
-    if (*count < capacity)
-      runs[*count] = last;
-    ++*count;
-  };
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
-       geometry::rectangles(group, mesh, found - mesh.ranks.begin(), kind))
+       geometry::rectangles(group, plan.meshes[group.mesh], local.position, kind))
     for (int64_t row = 0; row < rect.rows; ++row)
       rows.push_back({((rect.block * view.rows) + rect.row + row) * view.cols + rect.col,
                       rect.offset + row * rect.stride, rect.cols});
   // Rectangles of a block lie side by side; the shard is read from its first element on.
   std::sort(rows.begin(), rows.end(),
             [](const stepc_run &a, const stepc_run &b) { return a.local < b.local; });
+  std::vector<stepc_run> merged;
   for (const stepc_run &run : rows) {
-    if (last.length && last.global + last.length == run.global &&
-        last.local + last.length == run.local) {
-      last.length += run.length;
-      continue;
-    }
-    flush();
-    last = run;
+    if (!merged.empty() && merged.back().global + merged.back().length == run.global &&
+        merged.back().local + merged.back().length == run.local)
+      merged.back().length += run.length;
+    else if (run.length)
+      merged.push_back(run);
   }
-  flush();
+  *count = int64_t(merged.size());
+  std::copy_n(merged.begin(), std::min(*count, capacity), runs);
   return STEPC_OK;
 }
 
