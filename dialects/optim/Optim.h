@@ -67,6 +67,17 @@ inline constexpr int64_t kMostElements = int64_t(1) << 40;
 
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
+
+/// Whether an operation of a rule has a space: those with a tensor result, but splats and
+/// conditions. These two are computed wherever they are used: a scalar is known everywhere, and
+/// no condition travels.
+bool hasSpace(mlir::Operation *op);
+/// The tensors that an operation of a rule reads and that stand somewhere: arguments and results of
+/// operations with a space, each once, in the order of its operands. Conditions among the operands
+/// stand for what they read in turn.
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
+/// The same for one operand of the yield.
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
 /// Set on the yield of a decided rule: one space per yielded value, where it is written.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
 

@@ -25,6 +25,39 @@ static ParseResult parseDefaults(OpAsmParser &parser, DenseF64ArrayAttr &default
 #define GET_OP_CLASSES
 #include "dialects/optim/OptimOps.cpp.inc"
 
+bool optim::hasSpace(Operation *op) {
+  if (op->getNumResults() != 1 || isa<SplatOp>(op))
+    return false;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && !type.getElementType().isInteger(1);
+}
+
+static void collectPlaced(Value value, llvm::DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
+  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second)
+    return;
+  Operation *op = value.getDefiningOp();
+  if (!op || hasSpace(op))
+    found.push_back(value);
+  else
+    for (Value operand : op->getOperands())
+      collectPlaced(operand, seen, found);
+}
+
+SmallVector<Value> optim::placedOperands(Operation *op) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> found;
+  for (Value operand : op->getOperands())
+    collectPlaced(operand, seen, found);
+  return found;
+}
+
+SmallVector<Value> optim::placedOperands(Value operand) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> found;
+  collectPlaced(operand, seen, found);
+  return found;
+}
+
 LogicalResult BroadcastOp::verify() {
   auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
   if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())

@@ -69,10 +69,10 @@ Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
     return arith::XOrIOp::create(builder, loc, operand, one);
   }
-  // No constant has a dynamic shape, so the condition goes through numbers.
+  // No constant has a dynamic shape, so what is true everywhere is a comparison.
   Value zero = toShape(loc, constant(loc, 0), shape);
-  Value number = arith::SelectOp::create(builder, loc, operand, constantLike(loc, 1, zero), zero);
-  return arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, number, zero);
+  Value always = arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, zero, zero);
+  return arith::XOrIOp::create(builder, loc, operand, always);
 }
 
 /// A comparison with NaN is false, except `!=`.

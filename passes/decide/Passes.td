@@ -42,6 +42,8 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
     All else may run on shards before (in) or after (out). The cut takes the cheapest edges: bytes per
     element of the values that cross, found as a minimum cut; ties leave work on the shards. What `out` needs
     of `in` is recomputed, so `optim.writes` stores a state in `in` only if `out` does not need its old value.
+    Splats and conditions get no label: they are computed wherever they are used, so what a condition is made of counts as
+    read by the operation that it decides for.
 
     Remark (passed) `spaces-assigned`: the operations of a rule in each space.
 

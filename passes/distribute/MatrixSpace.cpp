@@ -47,8 +47,10 @@ void GroupChain::buildMatrix() {
       ValueKind kind = *kindOf(reduce.getResult().getType());
       SmallVector<Value> outs = {batch(kind, builder.getF32Type())};
       SmallVector<Type> types = {outs[0].getType()};
-      if (kind == ValueKind::One) { // row partials
-        outs.push_back(batch(ValueKind::Rows, builder.getF32Type()));
+      if (kind == ValueKind::One) { // a partial result per row that the source has
+        ValueKind from = *kindOf(reduce.getSource().getType());
+        bool oneRow = from == ValueKind::Cols || from == ValueKind::One;
+        outs.push_back(batch(oneRow ? ValueKind::One : ValueKind::Rows, builder.getF32Type()));
         types.push_back(outs[1].getType());
       }
       auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(),
