@@ -65,6 +65,12 @@ inline constexpr int64_t kMostWaves = int64_t(1) << 20;
 /// parameters still fit int64.
 inline constexpr int64_t kMostElements = int64_t(1) << 40;
 
+/// The least eps of optim.orthogonalize: 2^-24 of it is a normal f32.
+inline constexpr double kLeastEps = 0x1p-100;
+/// optim.orthogonalize scales its norm by 2 to this: 2^40 elements of the largest f32 have a norm
+/// below 2^148.
+inline constexpr int kNormExponent = -24;
+
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 

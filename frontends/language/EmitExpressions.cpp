@@ -208,11 +208,15 @@ Value RuleEmitter::emitReduction(const CallExpr &call) {
 Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
-  Value operand = toElement(loc, emit(*call.arguments[0]), options.precision);
+  Value operand = emit(*call.arguments[0]);
+  // f16 has too small a range for what is not normalized yet: it is rounded to afterwards.
+  operand = options.precision == ElementType::F16 ? toF32(loc, operand)
+                                            : toElement(loc, operand, options.precision);
   SmallVector<Attribute> steps;
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
-  return optim::OrthogonalizeOp::create(builder, loc, operand.getType(), operand,
+  RankedTensorType type = tensorType(Shape::Full, elementType(options.precision));
+  return optim::OrthogonalizeOp::create(builder, loc, type, operand,
                                         builder.getArrayAttr(steps),
                                         builder.getF64FloatAttr(options.eps));
 }

@@ -37,7 +37,9 @@ void GroupChain::buildMatrix() {
     if (auto orthogonalize = dyn_cast<optim::OrthogonalizeOp>(op)) {
       Type element = orthogonalize.getSource().getType().getElementType();
       Value source = materialize(orthogonalize.getSource(), element);
-      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), source.getType(), source,
+      Type type = cast<RankedTensorType>(source.getType())
+                      .clone(orthogonalize.getResult().getType().getElementType());
+      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), type, source,
                                                     orthogonalize.getCoefficientsAttr(),
                                                     orthogonalize.getEpsAttr());
       created->setAttr(kSegmentAttr, segment);

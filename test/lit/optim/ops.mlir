@@ -107,11 +107,21 @@ func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>, %s: tensor<?x
 // CHECK: optim.block_reduce norm @s %[[X:.*]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
 // CHECK: optim.block_reduce sum @s %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
 // CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
+// CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>{{$}}
 // GENERIC: "optim.block_reduce"({{.*}}kind = 3 : i64
 func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %rows: tensor<?x8x1xf32>, %cols: tensor<?x1x6xf32>,
                         %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
   %n:2 = optim.block_reduce norm @s %x outs(%one, %rows : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
   %c = optim.block_reduce sum @s %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
   optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
+  optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>
   return
+}
+
+// What is rounded after it is normalized has two types.
+// CHECK-LABEL: func.func @rounded_after
+// CHECK: optim.orthogonalize %{{.*}} coefficients {{.*}} eps {{.*}} : tensor<?x?xf32> to tensor<?x?xf16>
+func.func @rounded_after(%x: tensor<?x?xf32>) -> tensor<?x?xf16> {
+  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
+  return %o : tensor<?x?xf16>
 }
