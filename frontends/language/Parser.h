@@ -14,6 +14,10 @@
 
 namespace stepc::lang {
 
+/// For an `if` where a value or a statement is expected.
+constexpr llvm::StringLiteral selectHint =
+    "a choice is written 'select(condition, value, otherwise)'";
+
 class Parser {
 public:
   Parser(const Source &source, Diagnostics &diagnostics)
@@ -76,6 +80,7 @@ private:
   bool parseBinding(Rule &rule, bool isLet);
   Route parseRoute();
   bool parseClaim(Route &route);
+  bool parseIfPresent(Claim &claim);
   bool parseSetting(Claim &claim);
   bool parseSelector(Claim &claim);
   bool expectClosingBrace(SourceRange openRange);
