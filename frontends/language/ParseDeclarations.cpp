@@ -2,6 +2,7 @@
 #include "frontends/language/Builtins.h"
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -84,6 +85,7 @@ bool Parser::parseHyperparameter(Rule &rule) {
 
 void Parser::parseBody(Rule &rule) {
   SourceRange open = consume().range;
+  llvm::SaveAndRestore inside(inRule, true);
   while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
          !diagnostics.isFull()) {
     size_t before = position;
@@ -131,9 +133,7 @@ bool Parser::parseStatement(Rule &rule) {
   }
   if (isName)
     return parseBinding(rule, /*isLet=*/false);
-  Diagnostic &error = expected("a statement");
-  if (at(TokenKind::KwIf))
-    error.withHint(selectHint);
+  expected("a statement");
   return false;
 }
 

@@ -170,8 +170,6 @@ ExprPtr Parser::parsePrimary() {
     error.withHint("a number needs no sign '+'");
   else if (at(TokenKind::Star) && previousRange().end == current().range.begin)
     error.withHint("a power is written 'x ^ y'");
-  else if (at(TokenKind::KwIf))
-    error.withHint(selectHint);
   return nullptr;
 }
 

@@ -14,10 +14,6 @@
 
 namespace stepc::lang {
 
-/// For an `if` where a value or a statement is expected.
-constexpr llvm::StringLiteral selectHint =
-    "a choice is written 'select(condition, value, otherwise)'";
-
 class Parser {
 public:
   Parser(const Source &source, Diagnostics &diagnostics)
@@ -99,6 +95,7 @@ private:
   size_t position = 0;
   unsigned depth = 0;      ///< Of the expression being parsed.
   unsigned openParens = 0; ///< Within the statement being parsed.
+  bool inRule = false;
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;
 };

@@ -306,26 +306,6 @@ TEST(RouteErrors, All) {
        {"6:17: error: 'rest' is claimed twice", "  5:17: note: the first claim is here"}},
       {"Sgd(lr = 1) for \"\"",
        {"5:17: error: expected a pattern, found an empty one", "  hint: '*' matches every name"}},
-      {"Sgd(lr = 1) for \"[^a]*\"",
-       {"5:17: error: expected '!' where a set of a pattern is negated, found '^'",
-        "  hint: write '[!...]' for a character that is not in the set, and a '^' that belongs to "
-        "the set behind its first character"}},
-      {"Sgd(lr = 1) for \"a\" except \"[z-a]\"",
-       {"5:28: error: expected a range that rises in a pattern, found 'z-a'",
-        "  hint: write 'a-z'"}},
-      {"Sgd(lr = 1) for rest if present",
-       {"5:22: error: expected 'if present' after patterns, found it after 'rest'",
-        "  hint: leave it out: without patterns a claim may take no parameter at all"}},
-      {"Sgd(lr = 1) for matrix if present except \"a\"",
-       {"5:24: error: expected 'if present' after patterns, found it after 'matrix'",
-        "  hint: leave it out: without patterns a claim may take no parameter at all"}},
-      {"Sgd(lr = 1) for matrix \"a\" if present", {}},
-      {"Sgd(lr = 1) as one for \"a\"\nSgd(lr = 1) as one for \"b\"",
-       {"6:16: error: expected routes of different names, found another 'one'",
-        "  5:16: note: the first is here", "  hint: 'as NAME' before 'for' names a route"}},
-      {"Sgd(lr = 1) as Sgd for \"a\"\nSgd(lr = 1) for rest",
-       {"6:1: error: expected routes of different names, found another 'Sgd'",
-        "  5:16: note: the first is here", "  hint: 'as NAME' before 'for' names a route"}},
       {"Sgd(lr = 1) for \"a[b\"",
        {"5:17: error: expected ']' after '[' in a pattern",
         "  hint: a '[' of the name itself is written '[[]'"}},
@@ -364,33 +344,6 @@ TEST(Route, ClaimsAreResolved) {
   EXPECT_EQ(claims[0].globs[0].value, "a");
   EXPECT_EQ(claims[0].except[0].value, "b");
   EXPECT_TRUE(claims[1].isRest);
-}
-
-/// The names of the routes, or the messages.
-std::vector<std::string> routeNames(const std::string &claims) {
-  Result result = check("optimizer A() {\n  param = grad\n}\noptimizer B() {\n  param = grad\n}\n"
-                        "route {\n" +
-                        claims + "}\n");
-  std::vector<std::string> names = result.messages();
-  if (names.empty())
-    for (const Claim &claim : result.file->route()->claims)
-      names.push_back(claim.name);
-  return names;
-}
-
-TEST(Route, Names) {
-  EXPECT_THAT(routeNames("A() for \"a\"\nB() for rest\n"), ElementsAre("A", "B"));
-  EXPECT_THAT(routeNames("A() for \"a\"\nB() for \"b\"\nA() for rest\n"),
-              ElementsAre("A.1", "B", "A.2"));
-  // A name of its own leaves the numbers to the others, wherever it stands.
-  EXPECT_THAT(routeNames("A() as head for \"a\"\nB() for \"b\"\nA() for rest\n"),
-              ElementsAre("head", "B", "A"));
-  EXPECT_THAT(routeNames("A() for \"a\"\nA() as present for \"b\"\nA() for rest\nB() for \"c\"\n"),
-              ElementsAre("A.1", "present", "A.2", "B"));
-  EXPECT_THAT(routeNames("A() as A for \"a\"\nB() for rest\n"), ElementsAre("A", "B"));
-  EXPECT_THAT(routeNames("A() as B for \"a\"\nB() for rest\n"),
-              ElementsAre("8:8: error: expected a route's name that no other optimizer has, found 'B'",
-                          "  4:11: note: the optimizer is declared here"));
 }
 
 } // namespace

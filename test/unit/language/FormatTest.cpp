@@ -52,18 +52,6 @@ TEST(Format, BlankLines) {
             "}\n");
 }
 
-TEST(Format, Claims) {
-  EXPECT_EQ(formatted("route { A()  as\nhead for\n \"a\"  if\npresent   except \"b\"\n"
-                      "AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name for "
-                      "\"layers.*.weight\" if present except \"layers.0.*\"\n}"),
-            "route {\n"
-            "  A() as head for \"a\" if present except \"b\"\n"
-            "  AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name "
-            "for \"layers.*.weight\"\n"
-            "      if present except \"layers.0.*\"\n"
-            "}\n");
-}
-
 TEST(Format, Comments) {
   EXPECT_EQ(formatted("//one   \noptimizer A() {//two\n//three\n"
                       "let x = 1// four\n\n\n// five\n    + 2 // six\n"

@@ -130,9 +130,7 @@ TEST(Parser, Declarations) {
                            "state m : bf16[rows] = 0.5\n state v : f16[cols]\n"
                            "state c : f32[]\n param = grad }\n"
                            "route { A(lr = 1, missing_grad = skip) for matrix "
-                           "\"a*\", \"b\" except \"c\"\n"
-                           "A(lr = 3) as head for \"h\"\nif present except \"d\"\n"
-                           "A(lr = -2) for rest }");
+                           "\"a*\", \"b\" except \"c\"\n A(lr = -2) for rest }");
   Diagnostics diagnostics;
   auto file = parse(source, diagnostics);
   EXPECT_FALSE(diagnostics.hasErrors());
@@ -147,7 +145,6 @@ TEST(Parser, Declarations) {
                          "(route\n"
                          "  (claim A (lr 1) (missing_grad skip) matrix (globs "
                          "\"a*\" \"b\") (except \"c\"))\n"
-                         "  (claim A (lr 3) (as head) (globs \"h\") if-present (except \"d\"))\n"
                          "  (claim A (lr -2) rest (globs) (except))\n)\n");
 }
 
@@ -210,12 +207,6 @@ TEST(Parser, StatementErrors) {
       {"master : bf16",
        {"2:10: error: expected f32, found 'bf16'", "  hint: a master copy keeps full precision"}},
       {"3 + 4", {"2:1: error: expected a statement, found '3'"}},
-      {"if step > 3",
-       {"2:1: error: expected a statement, found 'if'",
-        "  hint: a choice is written 'select(condition, value, otherwise)'"}},
-      {"let x = if step > 3",
-       {"2:9: error: expected a value, found 'if'",
-        "  hint: a choice is written 'select(condition, value, otherwise)'"}},
       {"grad", {"3:1: error: expected '=' after 'grad', found 'param'"}},
       {"input logits : f32", {"2:1: error: 'input' is not supported yet"}},
       {"metric loss = 3", {"2:1: error: 'metric' is not supported yet"}},
@@ -261,17 +252,6 @@ TEST(Parser, DeclarationErrors) {
        {"2:14: error: expected 'except' or the end of the line, found \"a\""}},
       {"route {\nA() for rest except matrix\n}",
        {"2:21: error: expected a pattern in quotes, found 'matrix'"}},
-      {"route {\nA() as for \"a\"\n}",
-       {"2:8: error: expected the route's name, found 'for'",
-        "  hint: 'for' is a word of the language"}},
-      {"route {\nA() for \"a\" as b\n}",
-       {"2:13: error: expected 'except' or the end of the line, found 'as'"}},
-      {"route {\nA() for \"a\" if absent\n}",
-       {"2:16: error: expected 'present', found 'absent'",
-        "  hint: 'if present' lets the patterns of a claim match nothing; there is no other 'if'"}},
-      {"route {\nA() for \"a\" except \"b\" if present\n}",
-       {"2:24: error: expected the end of the line, found 'if'",
-        "  hint: 'if present' stands before 'except'"}},
       {"route {\nA(lr 3) for rest\n}", {"2:6: error: expected '=', found '3'"}},
       {"route {\nA(lr = \"x\") for rest\n}", {"2:8: error: expected a number, found \"x\""}},
       {"route {\nA(lr = 1 * 2) for rest\n}",
