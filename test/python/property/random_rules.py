@@ -213,7 +213,13 @@ class Generator:
             update = f"(o + {update})"
         elif "r" in self.values:
             update = f"{update} * r"
-        self.lines.append(f"param = decay(param, lr, 0.1) - lr * clamp({update}, -9, 9)")
+        # Every let and condition shows in the result, and large values do not hide small ones.
+        for name in [name for name in self.values if name[0] == "t"]:
+            update = f"({update} + {name} / (1 + abs({name})))"
+        for name in self.conditions:
+            update = f"select({name}, 1, -0.5) * {update}"
+        self.lines.append(f"let u = {update}")
+        self.lines.append("param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))")
         if master:
             self.lines.insert(0, "master : f32")
         body = "".join(f"  {line}\n" for line in self.lines)
