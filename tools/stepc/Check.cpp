@@ -97,16 +97,19 @@ int driver::runCheck(const CheckCommand &command) {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!hasManifest) {
     module = frontends::importRules(input.context(), *input.spec.file, "check");
-    if (failed(mlir::verify(*module)))
+    if (failed(mlir::verify(*module))) {
+      input.report.internalError("the rules of a specification that was accepted are not legal");
       return kInternalError;
+    }
     printSummary(command.spec, *input.spec.file, nullptr);
     return kSuccess;
   }
   CompileOptions options;
   options.input = command.spec;
-  module = input.import(options);
+  int exitCode = kSuccess;
+  module = input.import(options, exitCode);
   if (!module)
-    return kInputError;
+    return exitCode;
   mlir::PassManager manager(&input.context());
   manager.addPass(decide::createRouteParameters());
   if (failed(manager.run(*module)))

@@ -57,14 +57,16 @@ bool Input::loadManifest(const std::string &path) {
   return manifest.has_value();
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
+mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options, int &exitCode) {
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
   llvm::Expected<std::string> chip = chipOfTarget(options.target.empty() ? "cpu" : options.target);
   if (!chip) {
     report.error("--target", llvm::toString(chip.takeError()));
+    exitCode = kUsageError;
     return nullptr;
   }
+  exitCode = kInputError;
   import.chip = *chip;
   import.numerics = options.numerics;
   import.workspaceLimit = options.workspaceLimit;
@@ -136,5 +138,5 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
   good &= loadManifest(options.manifest);
   if (!good)
     return nullptr;
-  return import(options);
+  return import(options, exitCode);
 }
