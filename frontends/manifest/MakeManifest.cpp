@@ -71,8 +71,8 @@ void Maker::readMesh() {
     MeshAxis axis{name.trim(" ").str(), 0};
     if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) || axis.size < 1 ||
         axis.size > kMaxMeshRanks)
-      return errors.addUsage(at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" +
-                                part + "'");
+      return errors.addUsage(
+          at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" + part + "'");
     mesh.axes.push_back(std::move(axis));
   }
   if (mesh.axes.size() <= kMaxMeshAxes) {

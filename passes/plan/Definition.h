@@ -8,7 +8,7 @@ namespace stepc {
 
 /// A hash of what a rule computes; passes/plan/README.md says of what exactly. Two specifications
 /// that differ in comments, layout, names of intermediate values or order of independent statements
-/// give one hash. Rules are compared past optim-expand-named, at any level until the rule is erased.
+/// give one hash. Rules are compared past optim-expand-named, at any level that still has them.
 uint64_t definitionHash(optim::RuleOp rule);
 
 } // namespace stepc

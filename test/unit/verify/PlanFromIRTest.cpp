@@ -120,8 +120,9 @@ TEST_F(PlanFromIR, TheDefinitionOfARuleIsWhatItComputes) {
     optim.yield %x : tensor<?x?xf32> {optim.writes = array<i64: 0>})"));
   // Operands, operations and the last bit of a literal do.
   std::set<uint64_t> hashes = {definition(plain)};
-  for (auto [from, to] : {std::pair("%p, %g", "%g, %p"), std::pair("mulf %a", "subf %a"),
-                          std::pair("0.1", "0.10000000000000002"), std::pair("yield %b", "yield %a")}) {
+  for (auto [from, to] :
+       {std::pair("%p, %g", "%g, %p"), std::pair("mulf %a", "subf %a"),
+        std::pair("0.1", "0.10000000000000002"), std::pair("yield %b", "yield %a")}) {
     std::string text = plain;
     text.replace(text.find(from), std::strlen(from), to);
     EXPECT_TRUE(hashes.insert(definition(text.c_str())).second) << from;
