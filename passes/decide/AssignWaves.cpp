@@ -31,7 +31,7 @@ using namespace stepc::decide;
 namespace {
 
 /// How much longer than the best a choice may take, by the model.
-constexpr int64_t kTolerancePercent = 5;
+constexpr int64_t kTolerancePercent = 3;
 /// Without need no more waves than these: each makes the program longer, and saves ever less.
 constexpr int64_t kMostFreeWaves = 32;
 

@@ -121,7 +121,7 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let description = [{
     More workspace is taken only where it buys time. Of 1, 2, 3, 4, 6, 8, 12, … waves, those count whose modelled workspace,
     three waves in flight, stays within the module's `comm.workspace_limit`, or within `target-bytes` where there is none;
-    more than 32 only where fewer do not. Of these the least workspace is taken whose modelled time is at most 5 % above
+    more than 32 only where fewer do not. Of these the least workspace is taken whose modelled time is at most 3 % above
     the best. Where nothing stays within the bound it is the least workspace of all.
 
     The time (`WaveModel.cpp`): a wave's products, the launches of each group in it, and what threads lose at a launch's end,
