@@ -41,6 +41,12 @@ inline constexpr llvm::StringLiteral kSegmentAttr = "comm.segment";
 /// Offsets into the workspace are multiples of it.
 inline constexpr int64_t kAlignment = 64;
 
+/// In the metadata of a diagnostic past level decided: what the user asked for is wrong, not the
+/// compiler. Without it a driver has to take such an error for a fault of the compiler.
+inline constexpr llvm::StringLiteral kInputErrorMark = "stepc.input";
+/// Marks a diagnostic so.
+mlir::InFlightDiagnostic blameInput(mlir::InFlightDiagnostic diagnostic);
+
 } // namespace stepc::comm
 
 #endif

@@ -33,6 +33,11 @@ void CommDialect::initialize() {
       >();
 }
 
+InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
+  diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kInputErrorMark));
+  return diagnostic;
+}
+
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSegmentAttr) {

@@ -25,8 +25,8 @@ struct ImportOptions {
   int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
 };
 
-/// The library name of a specification file: its stem. Symbols in C have `_` for every character
-/// that an identifier cannot have (kernels::entryName).
+/// The library name of a specification file: its stem. Names in C are made from it
+/// (kernels::symbolPrefix).
 std::string libraryName(llvm::StringRef path);
 
 /// A manifest, and the text that it was read from: parameters are located in it.

@@ -25,6 +25,8 @@ struct InputError {
   /// The parameter or tensor that the error is about, "" if it is about none.
   std::string parameter;
   std::string message;
+  /// The command line is wrong, not a file.
+  bool isUsage = false;
 
   /// "FILE[:LINE:COLUMN]: [POINTER: ]MESSAGE[ (parameter 'NAME')]".
   std::string str() const;
@@ -38,8 +40,20 @@ public:
   void add(const llvm::Twine &file, const llvm::Twine &message, llvm::StringRef parameter = "") {
     errors.push_back({file.str(), 0, 0, "", parameter.str(), message.str()});
   }
+  /// An error in the command line's options.
+  void addUsage(const llvm::Twine &place, const llvm::Twine &message,
+                llvm::StringRef parameter = "") {
+    add(place, message, parameter);
+    errors.back().isUsage = true;
+  }
   void add(InputError error) { errors.push_back(std::move(error)); }
 
+  bool hasUsageErrors() const {
+    for (const InputError &error : errors)
+      if (error.isUsage)
+        return true;
+    return false;
+  }
   bool empty() const { return errors.empty(); }
   size_t size() const { return errors.size(); }
   std::vector<InputError> &get() { return errors; }

@@ -77,8 +77,8 @@ void Maker::readMesh() {
     MeshAxis axis{name.trim(" ").str(), 0};
     if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) || axis.size < 1 ||
         axis.size > kMaxMeshRanks)
-      return errors.add(at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" +
-                                part + "'");
+      return errors.addUsage(
+          at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" + part + "'");
     mesh.axes.push_back(std::move(axis));
   }
   if (mesh.axes.size() <= kMaxMeshAxes) {
@@ -89,7 +89,7 @@ void Maker::readMesh() {
     std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
   }
   checkMesh(mesh,
-            [&](const std::string &, const std::string &message) { errors.add(at, message); });
+            [&](const std::string &, const std::string &message) { errors.addUsage(at, message); });
 }
 
 void Maker::readRules() {
@@ -98,7 +98,7 @@ void Maker::readRules() {
     // Placements have no '=', patterns may.
     size_t split = option.rfind('=');
     if (split == std::string::npos || split == 0) {
-      errors.add(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
+      errors.addUsage(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
       continue;
     }
     std::optional<NamePattern> pattern = readPattern(at, llvm::StringRef(option).take_front(split));
@@ -110,10 +110,10 @@ void Maker::readRules() {
       if (std::optional<Placement> placement = parsePlacement(text, error))
         rule.placements.push_back(*placement);
       else
-        errors.add(at, error);
+        errors.addUsage(at, error);
     size_t axes = manifest.meshes[0].axes.size();
     if (error.empty() && rule.placements.size() != axes)
-      errors.add(at, "expected " + llvm::Twine(axes) +
+      errors.addUsage(at, "expected " + llvm::Twine(axes) +
                          " placements, one for each axis of --mesh, "
                          "found " +
                          llvm::Twine(rule.placements.size()));
@@ -182,9 +182,14 @@ void Maker::collectParameters() {
 void Maker::collectGradient(const TensorView &view, const TensorName &name) {
   // "grad:w@2" is also what the parameter "w@2" would call its gradient, if
   // there is one.
-  auto it = parameterAt.find(llvm::StringRef(view.name).drop_front(5).str());
-  if (it == parameterAt.end())
-    it = parameterAt.find(name.parameter);
+  auto it = parameterAt.find(name.parameter);
+  if (name.step > 0)
+    if (auto whole = parameterAt.find(llvm::StringRef(view.name).drop_front(5).str());
+        whole != parameterAt.end()) {
+      if (it != parameterAt.end())
+        return errors.add(file.path(), ambiguousGradient(view.name));
+      it = whole;
+    }
   if (it == parameterAt.end())
     return errors.add(file.path(), "expected a tensor 'param:" + name.parameter + "' for '" +
                                        view.name + "', found none");
@@ -224,7 +229,7 @@ void Maker::place(Parameter &parameter) {
       holding = &rule;
     }
   if (!holding)
-    return errors.add(file.path(),
+    return errors.addUsage(file.path(),
                       "expected a --place pattern that matches each parameter "
                       "(--place '*=R' with one R per axis keeps the rest whole), "
                       "found none",
@@ -235,23 +240,23 @@ void Maker::place(Parameter &parameter) {
       parameter.batchAxes = parameter.shape.size() - 2;
     }
   parameter.placements = parameter.gradPlacements = parameter.statePlacements = holding->placements;
-  auto report = [&](llvm::StringRef where) {
-    return [this, where, &parameter](const std::string &, const std::string &message) {
-      errors.add(where, message, parameter.name);
-    };
-  };
-  checkShape(parameter, report(file.path()));
-  checkPlacements(parameter, manifest.meshes[0], report(holding->option));
+  checkShape(parameter, [&](const std::string &, const std::string &message) {
+    errors.add(file.path(), message, parameter.name);
+  });
+  checkPlacements(parameter, manifest.meshes[0],
+                  [&](const std::string &, const std::string &message) {
+                    errors.addUsage(holding->option, message, parameter.name);
+                  });
 }
 
 void Maker::checkUse() {
   for (const Rule &rule : rules)
     if (!rule.used)
-      errors.add(rule.option, "expected a pattern that matches a parameter, found none for '" +
-                                  rule.pattern.text() + "'");
+      errors.addUsage(rule.option, "expected a pattern that matches a parameter, found none for '" +
+                                       rule.pattern.text() + "'");
   for (const BatchPattern &stack : batch)
     if (!stack.used)
-      errors.add(("--batch '" + stack.pattern.text() + "'").str(),
+      errors.addUsage(("--batch '" + stack.pattern.text() + "'").str(),
                  "expected a pattern that matches a parameter of three or more "
                  "dimensions, found "
                  "none");

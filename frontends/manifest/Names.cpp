@@ -39,4 +39,13 @@ TensorName parseTensorName(llvm::StringRef name) {
   return {Role::Other, name.str(), 0, ""};
 }
 
+std::string ambiguousGradient(llvm::StringRef tensor) {
+  TensorName name = parseTensorName(tensor);
+  llvm::StringRef whole = tensor.drop_front(5); // "grad:"
+  return ("expected a gradient of one parameter, found '" + tensor + "', which is that of '" +
+          name.parameter + "' for step " + llvm::Twine(name.step) + " and that of '" + whole +
+          "' for every step; '" + tensor + "@STEP' names the latter's for one step")
+      .str();
+}
+
 } // namespace stepc::manifest

@@ -39,6 +39,10 @@ struct TensorName {
 /// Anything else is Other.
 TensorName parseTensorName(llvm::StringRef name);
 
+/// What is said of the gradient "grad:w@2" where parameters "w" and "w@2" both
+/// exist: neither is guessed to be meant.
+std::string ambiguousGradient(llvm::StringRef tensor);
+
 } // namespace stepc::manifest
 
 #endif // STEPC_FRONTENDS_MANIFEST_NAMES_H

@@ -51,11 +51,14 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);
     auto it = parameterAt.find(canonicalName(name.parameter));
-    // "grad:w@2" belongs to a parameter that is really called "w@2" before it
-    // is w's second.
+    // "grad:w@2" may belong to a parameter that is really called "w@2".
     if (name.role == Role::Gradient && name.step > 0) {
       llvm::StringRef whole = llvm::StringRef(view.name).drop_front(5);
       if (auto exact = parameterAt.find(canonicalName(whole)); exact != parameterAt.end()) {
+        if (it != parameterAt.end()) {
+          errors.add(file.path(), ambiguousGradient(view.name));
+          continue;
+        }
         it = exact;
         name.step = 0;
       }
@@ -74,6 +77,11 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       result[index].parameter = &view;
       check(view, parameter, parameter.dtype);
     } else if (name.role == Role::Gradient) {
+      if (name.step > numSteps)
+        errors.add(file.path(),
+                   "expected gradients for steps 1 to " + llvm::Twine(numSteps) + ", found '" +
+                       view.name + "'",
+                   parameter.name);
       isFirst = gradients.try_emplace({index, name.step}, &view).second;
       check(view, parameter, parameter.gradDType);
     } else {

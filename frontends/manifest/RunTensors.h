@@ -24,7 +24,8 @@ struct RunTensors {
 /// One entry per manifest parameter, in its order. Names may be a parameter's
 /// name or an alias, with or without wrappers' prefixes. Errors: a parameter
 /// without its tensor, a shape or dtype other than the manifest's, two tensors
-/// for one thing, a name that fits nothing; and a gradient that is absent,
+/// for one thing, a name that fits nothing or (a gradient's) two parameters, a
+/// gradient for a step past `numSteps`; and a gradient that is absent,
 /// unless `allowMissingGradients` or the parameter requires none. Returns
 /// nothing if there was an error. `numSteps` is at least 0.
 std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,

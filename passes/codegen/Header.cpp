@@ -81,8 +81,9 @@ void define(raw_ostream &os, const std::string &name, int64_t value, StringRef n
 
 std::string makeHeader(const plan::Plan &plan) {
   std::string entry = kernels::entryName(plan.name);
-  std::string prefix = StringRef(entry).drop_back(StringRef("_library").size()).str();
-  std::string guard = StringRef("STEPC_" + prefix + "_H").upper();
+  std::string prefix = kernels::symbolPrefix(plan.name);
+  // Unlike any of the interface's own, and in the name's case: `Muon` and `muon` are two libraries.
+  std::string guard = "STEPC_GENERATED_" + prefix + "_H";
   Names names(prefix);
 
   std::string text;

@@ -81,6 +81,7 @@ private:
 
   void writeRule(const plan::Rule &rule) {
     json.attribute("name", rule.name);
+    json.attribute("definition", hex(rule.definition));
     texts("hyperparameters", rule.hyperparameters);
     list("states", rule.states, [&](const plan::State &state) {
       json.attribute("name", state.name);

@@ -1,14 +1,21 @@
 //===- AssignWaves.cpp - Divide the blocks into waves ----------------------===//
+//
+// More workspace is taken only where it buys time: of all numbers of waves that stay
+// within the bound, the one with the least workspace whose modelled time is close to
+// the least.
+//
+//===----------------------------------------------------------------------===//
 
 #include "passes/decide/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "dialects/optim/Optim.h"
-#include "passes/decide/GroupGeometry.h"
+#include "passes/decide/WaveModel.h"
 #include "passes/kernels/TargetShape.h"
-#include "passes/plan/Saturate.h"
 
 #include "mlir/IR/Remarks.h"
+
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace stepc;
@@ -23,25 +30,31 @@ using namespace stepc::decide;
 
 namespace {
 
-/// A block and what computing it takes, on the rank that stands for it (its owner, its first
-/// holder, or -1: all ranks).
-struct Item {
-  size_t group;
-  int64_t block, rank, bytes;
-};
+/// How much longer than the best a choice may take, by the model.
+constexpr int64_t kTolerancePercent = 3;
+/// Without need no more waves than these: each makes the program longer, and saves ever less.
+constexpr int64_t kMostFreeWaves = 32;
 
 class AssignWaves : public stepc::decide::impl::AssignWavesBase<AssignWaves> {
 public:
   using AssignWavesBase::AssignWavesBase;
 
 private:
-  SmallVector<GroupOp> groups;
-  std::vector<Item> items;
-  std::vector<GroupGeometry> geometries;
-  std::vector<BlockBytes> bytesOf;   // per group
-  std::map<int64_t, int64_t> totals; // bytes per rank
+  /// One division of all blocks.
+  struct Division {
+    std::vector<int64_t> waveOf;
+    int64_t waves = 0;
+    WaveCost cost;
+  };
 
-  void collect() {
+  /// The chosen one, and what it is compared with.
+  struct Choice {
+    Division division;
+    int64_t oneWave = 0; // bytes of all blocks at once
+    double best = 0;     // seconds of the fastest that was allowed
+  };
+
+  WaveModel collect() {
     std::optional<TargetShape> target;
     if (auto chip = getOperation()->getAttrOfType<StringAttr>(kChipAttr)) {
       llvm::Expected<TargetShape> shape = shapeOfChip(chip.getValue());
@@ -50,171 +63,120 @@ private:
       else // whoever needs it says so
         llvm::consumeError(shape.takeError());
     }
+    WaveModel model;
     for (auto group : getOperation().getOps<GroupOp>()) {
       std::optional<Strategy> strategy = group.getStrategy();
-      if (!strategy || *strategy == Strategy::Elementwise || group.getWaves())
-        continue;
-      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-      GroupGeometry geometry(group);
-      BlockBytes model =
-          modelledBytes(rule, group.getRows(), group.getCols(), target ? &*target : nullptr);
-      int64_t bytes = model.work;
-      for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
-        int64_t rank = -1;
-        if (*strategy == Strategy::Owner)
-          rank = geometry.mesh.ranks[(*group.getOwners())[block]];
-        else if (*strategy == Strategy::Local)
-          rank = geometry.mesh.ranks[geometry.firstHolder(block % geometry.blocksPerParameter())];
-        items.push_back({groups.size(), block, rank, bytes});
-        totals[rank] = saturatingAdd(totals[rank], bytes);
-      }
-      groups.push_back(group);
-      geometries.push_back(std::move(geometry));
-      bytesOf.push_back(model);
+      if (strategy && *strategy != Strategy::Elementwise && !group.getWaves())
+        model.add(group, target ? &*target : nullptr);
     }
+    return model;
   }
 
-  /// Waves of all items when there are `count` at most: each rank's bytes are divided evenly, in
-  /// order.
-  std::vector<int64_t> assign(int64_t count) const {
-    std::map<int64_t, int64_t> before;
-    std::vector<int64_t> result;
-    for (const Item &item : items) {
-      int64_t total = std::max<int64_t>(1, totals.at(item.rank));
-      int64_t &sum = before[item.rank];
-      // The middle of the item decides, so that equal items divide evenly.
-      double middle = double(sum) + double(item.bytes) / 2;
-      result.push_back(
-          int64_t(std::min(double(count - 1), std::floor(middle * double(count) / double(total)))));
-      sum = saturatingAdd(sum, item.bytes);
+  static Division divide(const WaveModel &model, int64_t count) {
+    Division division;
+    division.waveOf = model.assign(count);
+    division.waves = *llvm::max_element(division.waveOf) + 1;
+    division.cost = model.cost(division.waveOf);
+    return division;
+  }
+
+  /// 1, 2, 3, 4, 6, 8, 12, …, and as many as there are blocks.
+  static SmallVector<int64_t> counts(int64_t blocks) {
+    SmallVector<int64_t> result;
+    for (int64_t power = 1; power < blocks; power *= 2) {
+      result.push_back(power);
+      if (power > 1 && power / 2 * 3 < blocks)
+        result.push_back(power / 2 * 3);
     }
-    // Numbers without holes.
-    std::map<int64_t, int64_t> numbers;
-    for (int64_t wave : result)
-      numbers[wave] = 0;
-    for (auto [index, entry] : llvm::enumerate(numbers))
-      entry.second = index;
-    for (int64_t &wave : result)
-      wave = numbers.at(wave);
+    result.push_back(blocks);
     return result;
   }
 
-  /// What a group's blocks of one wave take, on the rank that needs most of each.
-  struct Need {
-    int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
-    int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
-    int64_t work = 0;
-  };
-
-  Need need(size_t group, ArrayRef<int64_t> blocks) const {
-    const GroupGeometry &geometry = geometries[group];
-    GroupOp op = groups[group];
-    std::vector<int64_t> held(geometry.mesh.ranks.size()), computed(held.size());
-    Strategy strategy = *op.getStrategy();
-    for (int64_t block : blocks)
-      for (int64_t position = 0, e = held.size(); position < e; ++position) {
-        int64_t area = geometry.held(position, block % geometry.blocksPerParameter());
-        held[position] = saturatingAdd(held[position], area);
-        computed[position] += strategy == Strategy::Gather ||
-                              (strategy == Strategy::Local && area > 0) ||
-                              (strategy == Strategy::Owner && (*op.getOwners())[block] == position);
-      }
-    int64_t element = bytesOf[group].element, most = *llvm::max_element(computed);
-    Need result;
-    result.work = saturatingMul(most, bytesOf[group].work);
-    if (strategy != Strategy::Local) {
-      result.held = saturatingMul(*llvm::max_element(held), element);
-      result.whole = saturatingMul(most, element * op.getRows() * op.getCols());
+  /// The least workspace within the tolerance of the best time, of what stays within the bound; the
+  /// least workspace if nothing does. Of equal ones the fewest waves.
+  Choice choose(const WaveModel &model, int64_t bound) {
+    Choice choice;
+    auto fits = [&](const Division &d) { return d.cost.bytes <= bound; };
+    bool any = false;
+    std::vector<Division> found;
+    for (int64_t count : counts(model.blocks())) {
+      if (any && count > kMostFreeWaves)
+        break;
+      Division division = divide(model, count);
+      if (!found.empty() && division.waves == found.back().waves)
+        continue; // the same blocks cannot be told apart further
+      any |= fits(division);
+      found.push_back(std::move(division));
     }
-    return result;
-  }
-
-  /// Modelled workspace: while a group is computed, the next wave travels there, the one before it
-  /// back, and the wave's other groups wait to be unpacked or are packed.
-  int64_t workspace(const std::vector<int64_t> &wavesOf) const {
-    std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
-    for (auto [item, wave] : llvm::zip(items, wavesOf))
-      blocks[{wave, item.group}].push_back(item.block);
-    std::vector<std::vector<Need>> waves;
-    std::vector<int64_t> travel; // one way, and the other
-    for (auto &[key, list] : blocks) {
-      waves.resize(key.first + 1);
-      travel.resize(key.first + 1);
-      const Need &last = waves.back().emplace_back(need(key.second, list));
-      travel.back() = saturatingAdd(travel.back(), saturatingAdd(last.held, last.whole));
-    }
-    int64_t most = 0;
-    for (size_t wave = 0; wave < waves.size(); ++wave) {
-      int64_t flying = saturatingAdd(wave > 0 ? travel[wave - 1] : 0,
-                                     wave + 1 < waves.size() ? travel[wave + 1] : 0);
-      int64_t others = 0;
-      for (const Need &n : waves[wave])
-        others = saturatingAdd(others, n.whole);
-      most = std::max(most, saturatingAdd(flying, travel[wave]));
-      for (const Need &n : waves[wave])
-        most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
-    }
-    // Buffers of several sizes leave gaps between them; those of one chain do not.
-    return blocks.size() > 1 ? saturatingAdd(most, most / 4) : most;
+    auto allowed = [&](const Division &d) { return !any || fits(d); };
+    double best = std::numeric_limits<double>::infinity();
+    for (const Division &d : found)
+      if (allowed(d))
+        best = std::min(best, d.cost.seconds);
+    const Division *chosen = nullptr;
+    for (const Division &d : found)
+      if (allowed(d) && (!any || d.cost.seconds * 100 <= best * (100 + kTolerancePercent)) &&
+          (!chosen || d.cost.bytes < chosen->cost.bytes))
+        chosen = &d;
+    choice.division = *chosen;
+    choice.oneWave = found.front().cost.bytes;
+    choice.best = best;
+    return choice;
   }
 
   /// Says what was decided, and what could not be had.
-  void report(int64_t count, int64_t needed, int64_t target, bool isLimit) {
+  void report(const Choice &choice, int64_t blocks, int64_t bound, bool isLimit) {
+    const Division &chosen = choice.division;
     Location loc = getOperation().getLoc();
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
-    StringRef bound = isLimit ? "the limit" : "target-bytes";
-    int64_t most = items.size();
-    if (waves > count)
+    StringRef name = isLimit ? "the limit" : "target-bytes";
+    int64_t needed = chosen.cost.bytes;
+    if (waves > chosen.waves)
       remark::missed(loc, named("fewer-waves"))
-          << remark::metric("asked", int64_t(waves)) << remark::metric("waves", count)
-          << remark::reason("{0} blocks, divided evenly, fill no more", most);
-    if (needed > target)
+          << remark::metric("asked", int64_t(waves)) << remark::metric("waves", chosen.waves)
+          << remark::reason("{0} blocks, divided evenly, fill no more", blocks);
+    if (needed > bound)
       remark::missed(loc, named("workspace-above-target"))
-          << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", target)
-          << remark::metric("waves", count)
+          << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)
+          << remark::metric("waves", chosen.waves)
           << (waves > 0 ? remark::reason("the number of waves is forced")
                         : remark::reason("more waves than blocks do not exist, and {0} is below "
                                          "what three waves in flight need",
-                                         bound));
+                                         name));
     remark::passed(loc, named("waves-assigned"))
-        << remark::metric("blocks", most) << remark::metric("modelled-bytes", needed)
-        << remark::metric("target-bytes", target) << remark::metric("waves", count)
-        << (waves > 0          ? remark::reason("forced by option waves")
-            : count == 1       ? remark::reason("all blocks at once stay within {0}", bound)
-            : needed <= target ? remark::reason("doubled until the blocks stay within {0}", bound)
-                               : remark::reason("as many as there are blocks to tell apart"));
+        << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
+        << remark::metric("one-wave-bytes", choice.oneWave)
+        << remark::metric("target-bytes", bound)
+        << remark::metric("time-percent-of-best",
+                          int64_t(std::round(100 * chosen.cost.seconds / choice.best)))
+        << remark::metric("waves", chosen.waves)
+        << (waves > 0 ? remark::reason("forced by option waves")
+            : needed > bound
+                ? remark::reason("the least workspace, and still above {0}", name)
+                : remark::reason("the least workspace within {0} whose modelled time is at most "
+                                 "{1} % above the best",
+                                 name, kTolerancePercent));
   }
 
   void runOnOperation() override {
     getOperation()->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), "decided"));
-    groups.clear();
-    items.clear();
-    geometries.clear();
-    bytesOf.clear();
-    totals.clear();
-    collect();
-    if (items.empty())
+    WaveModel model = collect();
+    if (model.blocks() == 0)
       return;
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(comm::kLimitAttr);
-    int64_t target = limit ? limit.getInt() : int64_t(targetBytes);
-    int64_t most = items.size();
-    int64_t count = waves > 0 ? std::min<int64_t>(waves, most) : 1;
-    std::vector<int64_t> assigned = assign(count);
-    int64_t needed = workspace(assigned);
-    // Doubling, then the arena says exactly whether the limit holds.
-    while (waves <= 0 && needed > target && count < most) {
-      count = std::min(2 * count, most);
-      assigned = assign(count);
-      needed = workspace(assigned);
-    }
-    report(*llvm::max_element(assigned) + 1, needed, target, bool(limit));
-    std::vector<std::vector<int64_t>> lists(groups.size());
-    for (auto [item, wave] : llvm::zip(items, assigned))
-      lists[item.group].push_back(wave);
-    for (auto [group, list] : llvm::zip(groups, lists))
-      group.setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
+    int64_t bound = limit ? limit.getInt() : int64_t(targetBytes);
+    // Made for a forced number, too: the remark compares with it.
+    Choice choice = choose(model, bound);
+    if (waves > 0)
+      choice.division = divide(model, std::min<int64_t>(waves, model.blocks()));
+    report(choice, model.blocks(), bound, bool(limit));
+    std::vector<std::vector<int64_t>> lists(model.groups().size());
+    for (auto [block, wave] : llvm::enumerate(choice.division.waveOf))
+      lists[model.groupOf(int64_t(block))].push_back(wave);
+    for (auto [group, list] : llvm::zip(model.groups(), lists))
+      GroupOp(group).setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
   }
 };
 

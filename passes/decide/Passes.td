@@ -123,15 +123,23 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
 }
 
 def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
-  let summary = "Divide the blocks into waves that fit the workspace";
+  let summary = "Divide the blocks into waves: the least workspace that costs no time";
   let description = [{
-    The number of waves doubles from 1 until the modelled workspace, three waves in flight, stays within the module's
-    `comm.workspace_limit`, or within `target-bytes` where there is none; it ends at the number of blocks. The blocks of
-    each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get no
-    number. `comm-assign-arena` says exactly whether a limit holds.
+    More workspace is taken only where it buys time. Of 1, 2, 3, 4, 6, 8, 12, … waves, those count whose modelled workspace,
+    three waves in flight, stays within the module's `comm.workspace_limit`, or within `target-bytes` where there is none;
+    more than 32 only where fewer do not. Of these the least workspace is taken whose modelled time is at most 3 % above
+    the best. Where nothing stays within the bound it is the least workspace of all.
 
-    Remarks: `waves-assigned` (passed) with the number and why; `workspace-above-target` (missed) when no number of waves
-    is enough; `fewer-waves` (missed) when more are forced than blocks fill.
+    The time (`WaveModel.cpp`): a wave's products, the launches of each group in it, and what threads lose at a launch's end,
+    which is once per wave and group; beside them travel the next wave and the one before it; the first wave's way there and
+    the last one's back are seen whole. So waves are free where each has work for all threads, gain where much travels, and cost
+    where blocks are small.
+
+    The blocks of each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get
+    no number. `comm-assign-arena` says exactly whether a limit holds.
+
+    Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take; `workspace-above-target` (missed)
+    when no number of waves is enough; `fewer-waves` (missed) when more are forced than blocks fill.
 
     ```mlir
     optim.group @g0 … owners [0, 1, 0, 1] …
@@ -141,7 +149,7 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"int64_t(1) << 30",
-           "modelled workspace per rank that one step may use without a limit">,
+           "modelled workspace per rank that one step may use at most where no limit is given">,
     Option<"waves", "waves", "int64_t", /*default=*/"0", "force this number of waves">,
   ];
 }

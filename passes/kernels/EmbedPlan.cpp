@@ -7,6 +7,8 @@
 #include "stepc/kernel_abi.h"
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace stepc::kernels {
@@ -18,14 +20,27 @@ using namespace mlir;
 constexpr StringLiteral kPlan = "stepc_program_plan", kPlanBytes = "stepc_program_plan_bytes",
                         kAbiVersion = "stepc_program_abi_version", kLibrary = "stepc_rt_library";
 
-std::string entryName(StringRef library) {
+std::string symbolPrefix(StringRef library) {
   std::string name;
-  for (char c : library)
-    name += llvm::isAlnum(c) ? c : '_';
-  if (name.empty() || llvm::isDigit(name.front()))
-    name.insert(name.begin(), '_');
-  return name + "_library";
+  const llvm::UTF8 *at = library.bytes_begin(), *end = library.bytes_end();
+  while (at != end) {
+    llvm::UTF32 point = *at;
+    if (point < 0x80 || llvm::convertUTF8Sequence(&at, end, &point, llvm::strictConversion) !=
+                            llvm::conversionOK) {
+      name += llvm::isAlnum(char(*at)) ? char(*at) : '_';
+      ++at;
+      continue;
+    }
+    name += "u" + llvm::utohexstr(point, /*LowerCase=*/true);
+  }
+  // Names of the interface itself, and those that C reserves, are no library's.
+  if (name.empty() || !llvm::isAlpha(name.front()) ||
+      StringRef(name).starts_with_insensitive("stepc"))
+    name = (StringRef(name).starts_with("_") ? "optim" : "optim_") + name;
+  return name;
 }
+
+std::string entryName(StringRef library) { return symbolPrefix(library) + "_library"; }
 
 FailureOr<plan::Plan> embeddedPlan(ModuleOp module) {
   auto global = module.lookupSymbol<LLVM::GlobalOp>(kPlan);

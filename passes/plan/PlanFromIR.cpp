@@ -2,6 +2,7 @@
 //-------------------===//
 
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/Definition.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -107,6 +108,7 @@ private:
                              plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
                              state.getMaster()});
     }
+    rule.definition = definitionHash(op);
     result.rules[op.getSymNameAttr()] = plan().rules.size();
     plan().rules.push_back(std::move(rule));
   }

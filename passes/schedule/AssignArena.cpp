@@ -80,11 +80,12 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     int64_t arena = schedule::packArena(buffers);
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(kLimitAttr);
     if (limit && arena > limit.getInt())
-      return step.emitError("expected a workspace within the limit of ")
-             << limit.getInt() << " bytes per rank, found that this schedule needs " << arena;
+      return blameInput(step.emitError("expected a workspace within the limit of ")
+                        << limit.getInt() << " bytes per rank, found that this schedule needs "
+                        << arena);
     if (arena > plan::kMostArenaBytes)
-      return step.emitError("expected a workspace of at most 2^50 bytes per rank, found that this "
-                            "schedule needs more");
+      return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
+                                       "that this schedule needs more"));
     Builder builder(&getContext());
     for (auto [alloc, buffer] : llvm::zip_equal(allocs, buffers)) {
       alloc->setAttr(kOffsetAttr, builder.getI64IntegerAttr(buffer.offset));

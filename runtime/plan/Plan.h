@@ -63,6 +63,7 @@ struct Rule {
   std::string name;
   std::vector<std::string> hyperparameters;
   std::vector<State> states;
+  uint64_t definition = 0; // of what the rule computes (passes/plan/README.md); compared by tools
 };
 
 enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 
 class Writer {
 public:
@@ -145,6 +145,7 @@ public:
     field(v.name);
     list(v.hyperparameters, "hyperparameters");
     list(v.states, "states");
+    field(v.definition);
   }
   void field(Ref<Route> v) {
     fields(v.name, v.rule);

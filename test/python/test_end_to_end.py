@@ -222,6 +222,31 @@ def test_diagnostics_are_the_compilers(real):
         Optimizer(model.named_parameters(), spec(MUON) + "route { Muon(lr = 1) for matrix }").step()
 
 
+def test_the_workspace_is_bounded_and_the_bits_stay(real):
+    """What docs/torch.md says of workspace_limit=."""
+    torch.manual_seed(5)
+    values = [torch.randn(96, 64) for _ in range(8)]
+
+    def stepped(**options):
+        parameters = [nn.Parameter(value.clone()) for value in values]
+        for index, p in enumerate(parameters):
+            p.grad = values[index - 1].clone()
+        optimizer = Optimizer([(f"w{i}", p) for i, p in enumerate(parameters)],
+                              spec(MUON) + "route { Muon(lr = 0.02) for rest }", **options)  # fmt: skip
+        optimizer.step()
+        return optimizer._binding.instance.library.workspace_bytes, parameters
+
+    free, expected = stepped()
+    limit = free // 3
+    bounded, found = stepped(workspace_limit=limit)
+    assert bounded <= limit < free
+    for one, other in zip(expected, found, strict=True):
+        assert torch.equal(one, other)
+    with pytest.raises(stepc.CompileError, match="workspace within the limit of 4096 bytes") as error:
+        stepped(workspace_limit="4KiB")
+    assert error.value.exit_code == 1
+
+
 def test_missing_gradients_follow_the_route(real):
     text = spec(ADAMW) + 'route { AdamW(lr = 1e-2, missing_grad = MODE) for rest }'
     for mode in ("error", "skip", "zero"):

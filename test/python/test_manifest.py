@@ -14,7 +14,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, 
 from stepc.errors import StepcError
 from stepc.torch import Placed, PlacementError, export_manifest, register_placement
 from stepc.torch.describe import Entry, Mesh, Root
-from stepc.torch.manifest import build
+from stepc.torch.manifest import build, world_manifest
 from stepc.torch.names import canonical_name, matches
 from stepc.torch.placements import parse_placements, placement_text
 
@@ -83,6 +83,36 @@ def test_bad_tensors_are_named(tensor, error, message):
 def test_batch_needs_matrices():
     with pytest.raises(ValueError, match="'w': batch= matches it with 0 batch axes"):
         export_manifest([("w", nn.Parameter(torch.zeros(2, 3)))], batch=["*"])
+
+
+def test_patterns_that_match_nothing_are_warned_of():
+    named = [("w", nn.Parameter(torch.zeros(2, 3, 4))), ("v", nn.Parameter(torch.zeros(2)))]
+    named[1][1].requires_grad_(False)
+    with pytest.warns(UserWarning) as caught:
+        export_manifest(named, batch=["w", "exprets.*"], replicated=["v", "norm*"],
+                        placements={"x": None})  # fmt: skip
+    assert [str(one.message) for one in caught] == [
+        "batch= pattern 'exprets.*' matches no parameter",
+        "replicated= pattern 'norm*' matches no parameter",
+        "placements= pattern 'x' matches no parameter",
+    ]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_pattern_of_another_stage_is_not_warned_of(first, recwarn):
+    """One rank of the group warns, and only of what no rank has."""
+    class Both:
+        ranks = (0, 1) if first else (1, 0)
+
+        def gather(self, item):
+            other = ([], None, [("batch", "neither.*")])
+            return [item, other] if first else [other, item]
+
+    mesh = Mesh((("world", 1),), (0,))
+    entry = Entry("w", (4,), "f32", "f32", mesh, ("R",))
+    world_manifest([entry], Both(), None, [("batch", "stage1.*"), ("batch", "neither.*")])
+    expected = ["batch= pattern 'neither.*' matches no parameter"] if first else []
+    assert [str(one.message) for one in recwarn] == expected
 
 
 def _root():

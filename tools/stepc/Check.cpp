@@ -98,16 +98,19 @@ int driver::runCheck(const CheckCommand &command) {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!hasManifest) {
     module = frontends::importRules(input.context(), *input.spec.file, "check");
-    if (failed(mlir::verify(*module)))
+    if (failed(mlir::verify(*module))) {
+      input.report.internalError("the rules of a specification that was accepted are not legal");
       return kInternalError;
+    }
     printSummary(command.spec, *input.spec.file, nullptr);
     return kSuccess;
   }
   CompileOptions options;
   options.input = command.spec;
-  module = input.import(options);
+  int exitCode = kSuccess;
+  module = input.import(options, exitCode);
   if (!module)
-    return kInputError;
+    return exitCode;
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
   mlir::PassManager manager(&input.context());

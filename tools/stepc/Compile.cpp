@@ -11,6 +11,7 @@
 
 using namespace stepc;
 using namespace stepc::driver;
+using llvm::StringRef;
 
 /// The module's text. Locations stay out: they would tie the text to files.
 static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Report &report) {
@@ -36,22 +37,31 @@ int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, Ou
     report.error(llvm::toString(std::move(error)));
     return kInternalError;
   };
+  auto fault = [&](StringRef what) {
+    // Edited text may be at level llvm and still say what nothing can be made of.
+    if (isModulePath(options.input))
+      return kInputError;
+    report.internalError(what);
+    return kInternalError;
+  };
   llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(module);
   if (failed(plan))
-    return kInputError;
+    return fault("the module has no plan");
   progress.stage("generating code");
   codegen::CodegenOptions codegen;
   codegen.sanitizer = options.sanitizer;
   llvm::FailureOr<std::vector<char>> object = codegen::emitObject(module, codegen);
   if (failed(object))
-    return kInternalError;
+    return fault("no code could be generated");
   progress.stage("linking");
   llvm::Expected<std::string> archive = codegen::findRuntimeArchive(
       llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizer);
   if (!archive)
     return fail(archive.takeError());
-  std::string library = files.add("lib" + name + ".so"), header = files.add(name + ".h");
-  if (library.empty() || header.empty())
+  std::string library = files.add("lib" + name + ".so");
+  // What keeps one from being written keeps the other, and is said once.
+  std::string header = library.empty() ? "" : files.add(name + ".h");
+  if (header.empty())
     return kInternalError;
   if (llvm::Error error = codegen::linkLibrary(*object, name, *archive, library, options.sanitizer))
     return fail(std::move(error));

@@ -18,8 +18,10 @@ int driver::runExplain(const ExplainCommand &command) {
   if (int code = lowerTo(*module, Level::Scheduled, command, input.report))
     return code;
   llvm::FailureOr<explain::Report> report = explain::explain(*module);
-  if (failed(report))
+  if (failed(report)) {
+    input.report.internalError("the scheduled program cannot be explained");
     return kInternalError;
+  }
   std::string text = command.json ? explain::toJson(*report) : explain::toText(*report);
   return writeFile(input.report, "-", text) ? kSuccess : kInternalError;
 }

@@ -58,14 +58,16 @@ bool Input::loadManifest(const std::string &path) {
   return manifest.has_value();
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
+mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options, int &exitCode) {
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
   llvm::Expected<std::string> chip = chipOfTarget(options.target.empty() ? "cpu" : options.target);
   if (!chip) {
     report.error("--target", llvm::toString(chip.takeError()));
+    exitCode = kUsageError;
     return nullptr;
   }
+  exitCode = kInputError;
   import.chip = *chip;
   import.numerics = options.numerics;
   import.workspaceLimit = options.workspaceLimit;
@@ -172,7 +174,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
   good &= loadManifest(options.manifest);
   if (!good)
     return nullptr;
-  auto module = import(options);
+  auto module = import(options, exitCode);
   if (module && !allowNoMatch(*module, options.ifPresent)) {
     exitCode = kUsageError;
     return nullptr;

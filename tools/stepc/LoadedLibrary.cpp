@@ -3,6 +3,7 @@
 #include "tools/stepc/LoadedLibrary.h"
 
 #include "runtime/geometry/Geometry.h"
+#include "tools/stepc/MatchDefinition.h"
 
 #include <cstring>
 #include <dlfcn.h>
@@ -35,6 +36,14 @@ LoadedLibrary::~LoadedLibrary() {
 bool LoadedLibrary::refuse(const std::string &path, const Twine &message) {
   report.error(path, message);
   return false;
+}
+
+bool LoadedLibrary::load(const std::string &path) {
+  if (!open(path))
+    return false;
+  if (run.specified && !matchDefinition(*run.specified, command.input, plan, path, report))
+    return false;
+  return matchParameters(path);
 }
 
 bool LoadedLibrary::open(const std::string &path) {
@@ -80,7 +89,9 @@ bool LoadedLibrary::matchParameters(const std::string &path) {
     std::vector<KnownState> known;
     for (size_t i = 0; i < p.states.size(); ++i)
       known.push_back({p.stateNames[i], p.states[i].shape, p.states[i].type});
-    if (!checkStates(run, p.index, known, report))
+    const plan::Route &route = plan.routes[planned.route];
+    if (!checkStates(run, p.index, known, report) ||
+        !checkGradients(run, p.index, route.name, route.missingGrad, report))
       return false;
     loadStates(p);
   }

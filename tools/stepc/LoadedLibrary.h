@@ -33,12 +33,13 @@ struct StepParameter {
 /// with.
 class LoadedLibrary {
 public:
-  LoadedLibrary(const RunInput &run, Report &report) : run(run), report(report) {}
+  LoadedLibrary(const RunInput &run, const RunCommand &command, Report &report)
+      : run(run), command(command), report(report) {}
   LoadedLibrary(const LoadedLibrary &) = delete;
   ~LoadedLibrary();
 
   /// False after an error.
-  bool load(const std::string &path) { return open(path) && matchParameters(path); }
+  bool load(const std::string &path);
 
   const stepc_library *table = nullptr;
   plan::Plan plan;
@@ -55,6 +56,7 @@ private:
   void loadStates(StepParameter &p);
 
   const RunInput &run;
+  const RunCommand &command;
   Report &report;
   void *handle = nullptr;
 };

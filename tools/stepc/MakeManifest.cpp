@@ -10,13 +10,13 @@ using namespace stepc::driver;
 int driver::runManifest(const ManifestCommand &command) {
   Report report;
   manifest::ErrorList errors;
-  auto finish = [&](int code) {
+  auto fail = [&] {
     report.errors(errors);
-    return code;
+    return errors.hasUsageErrors() ? kUsageError : kInputError;
   };
   auto file = manifest::SafetensorsFile::open(command.tensors, errors);
   if (!file)
-    return finish(kInputError);
+    return fail();
   manifest::MakeManifestOptions options;
   options.mesh = command.mesh;
   options.place = command.place;
@@ -25,7 +25,7 @@ int driver::runManifest(const ManifestCommand &command) {
     options.gradDType = manifest::parseDType(command.gradDType);
   auto made = manifest::makeManifest(*file, options, errors);
   if (!made)
-    return finish(kInputError);
+    return fail();
   return writeFile(report, command.output, manifest::writeManifest(*made)) ? kSuccess
                                                                            : kInternalError;
 }

@@ -137,15 +137,6 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
       ->check(checkNumerics)
       ->type_name("N");
-  app.add_option_function<std::string>(
-         "--sanitize",
-         [&options](const std::string &text) {
-           options.sanitizer = text == "thread" ? stepc::codegen::Sanitizer::Thread
-                                                : stepc::codegen::Sanitizer::Address;
-         },
-         "address or thread: instrument the generated code with that sanitizer")
-      ->check([](const std::string &text) { return checkOneOf(text, {"address", "thread"}); })
-      ->type_name("S");
   app.add_option("--remarks", options.remarks,
                  "Print on standard error what passes chose and refused, and why: of those whose "
                  "names match, say 'waves|strategies', or . for all")
@@ -161,7 +152,8 @@ constexpr const char *kExitCodes = "Exit status:\n"
                                    "  0  success\n"
                                    "  1  an input file is wrong; the messages say where\n"
                                    "  2  the command line is wrong\n"
-                                   "  3  stepc or a tool that it calls failed\n";
+                                   "  3  stepc or a tool that it calls failed: a fault of stepc "
+                                   "where the message says so\n";
 
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
@@ -175,6 +167,16 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
                   "Folder for lib<name>.so, <name>.h and <name>.json (default: here); with --emit, "
                   "- is standard output")
       ->type_name("DIR");
+  // Here only: the program that loads an instrumented library must be instrumented, too.
+  app->add_option_function<std::string>(
+         "--sanitize",
+         [&command](const std::string &text) {
+           command.sanitizer = text == "thread" ? stepc::codegen::Sanitizer::Thread
+                                                : stepc::codegen::Sanitizer::Address;
+         },
+         "address or thread: instrument the generated code with that sanitizer")
+      ->check([](const std::string &text) { return checkOneOf(text, {"address", "thread"}); })
+      ->type_name("S");
   app->footer("Examples:\n"
               "  stepc compile muon.optim --manifest model.json -o build\n"
               "  stepc compile muon.optim --manifest model.json --emit decided -o -\n"
@@ -251,7 +253,7 @@ void defineRun(CLI::App &root, RunCommand &command) {
   app->add_option("--threads", command.threads, "Workers of each rank (default 1)")
       ->check(checkPositive)
       ->type_name("T");
-  app->add_option("--library", command.library, "Step a library that is compiled already")
+  app->add_option("--library", command.library, "Step a library, compiled already from SPEC")
       ->type_name("LIB.so");
   app->add_option_function<std::vector<std::string>>(
          "--hyper",

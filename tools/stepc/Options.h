@@ -23,6 +23,11 @@ enum ExitCode : int {
   kInternalError = 3, ///< stepc, or a tool that it calls, failed.
 };
 
+/// What is said with kInternalError, where no tool that stepc calls is to blame.
+inline constexpr const char *kFaultOfStepc =
+    "this is a fault of stepc, not of your input; please report it with the specification and the "
+    "manifest";
+
 /// What shapes the compiled library. `compile`, `explain` and `run` share it.
 struct CompileOptions {
   std::string input; ///< A specification, or any level's .mlir.

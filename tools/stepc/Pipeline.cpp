@@ -6,7 +6,10 @@
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
+#include "passes/plan/PlanFromIR.h"
 #include "passes/schedule/Passes.h"
+#include "runtime/plan/Tables.h"
+#include "tools/stepc/Input.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -111,6 +114,32 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
   return true;
 }
 
+/// What a pipeline's failure means: see the table in the room's README.
+int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
+  // A pass that fails without a word is a fault of stepc, never of the input.
+  if (!report.hasErrors()) {
+    report.internalError("the passes to level " + name(to) + " failed without a message");
+    return kInternalError;
+  }
+  // Text of any level may say anything, and up to level decided so may a specification.
+  if (isModulePath(options.input) || to <= Level::Decided || report.hasInputErrors())
+    return kInputError;
+  report.internalError("the passes to level " + name(to) + " refused what those to level " +
+                       name(Level::Decided) + " had accepted");
+  return kInternalError;
+}
+
+/// Sizes that a plan cannot hold are found here, where they still are the input's fault.
+bool checkLimits(mlir::ModuleOp module) {
+  llvm::FailureOr<ProgramPlan> program = planFromModule(module);
+  if (failed(program))
+    return false;
+  std::string error = plan::validate(program->plan);
+  if (!error.empty())
+    module.emitError("expected parameters within a plan's limits, found that ") << error;
+  return error.empty();
+}
+
 } // namespace
 
 int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options,
@@ -141,15 +170,10 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     if (options.timing)
       manager.enableTiming();
     rung.build(manager, options);
-    bool hadErrors = report.hasErrors();
-    if (mlir::failed(manager.run(module))) {
-      if (hadErrors || report.hasErrors())
-        return kInputError;
-      // A pass that fails without a word is a fault of stepc, never of the input.
-      report.error("internal error: the passes to level " + name(rung.to) +
-                   " failed without a message");
-      return kInternalError;
-    }
+    if (mlir::failed(manager.run(module)))
+      return codeOfFailure(rung.to, options, report);
+    if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
+      return kInputError;
     module->setAttr(comm::kLevelAttr, mlir::StringAttr::get(context, name(rung.to)));
   }
   return kSuccess;

@@ -2,6 +2,9 @@
 
 #include "tools/stepc/Report.h"
 
+#include "dialects/comm/Comm.h"
+#include "tools/stepc/Options.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -61,6 +64,11 @@ void Report::error(StringRef file, const Twine &message) {
 void Report::hint(const Twine &message) {
   paint(raw_ostream::GREEN, "hint: ");
   err() << message << '\n';
+}
+
+void Report::internalError(const Twine &message) {
+  error("internal error: " + message);
+  hint(kFaultOfStepc);
 }
 
 void Report::errors(const manifest::ErrorList &list) {
@@ -138,6 +146,9 @@ void Report::print(mlir::Diagnostic &diagnostic) {
   std::lock_guard<std::mutex> lock(mutex);
   if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
     ++errorCount;
+  for (const mlir::DiagnosticArgument &mark : diagnostic.getMetadata())
+    inputErrorCount += mark.getKind() == mlir::DiagnosticArgument::DiagnosticArgumentKind::String &&
+                       mark.getAsString() == comm::kInputErrorMark;
   header(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str(), true);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     header(note.getLocation(), note.getSeverity(), note.str(),

@@ -34,6 +34,8 @@ public:
   /// The same with a name in front: "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
   void hint(const llvm::Twine &message);
+  /// What was found wrong is stepc's own fault: says so, and what to do.
+  void internalError(const llvm::Twine &message);
   void errors(const manifest::ErrorList &list);
   void diagnostics(const lang::Diagnostics &list, const lang::Source &source);
 
@@ -41,6 +43,8 @@ public:
   std::unique_ptr<mlir::ScopedDiagnosticHandler> attach(mlir::MLIRContext &context);
 
   bool hasErrors() const { return errorCount != 0; }
+  /// An error past level decided that is the input's all the same (comm::blameInput).
+  bool hasInputErrors() const { return inputErrorCount != 0; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
@@ -50,7 +54,7 @@ private:
   void excerpt(llvm::StringRef file, unsigned line, unsigned column);
 
   std::map<std::string, std::string> texts;
-  unsigned errorCount = 0;
+  unsigned errorCount = 0, inputErrorCount = 0;
   std::mutex mutex; // passes may run on several threads
 };
 

@@ -5,6 +5,7 @@
 
 #include "frontends/manifest/Names.h"
 #include "passes/decide/Passes.h"
+#include "passes/plan/PlanFromIR.h"
 #include "tools/stepc/Compile.h"
 #include "tools/stepc/Pipeline.h"
 
@@ -154,6 +155,23 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
   return true;
 }
 
+bool driver::checkGradients(const RunInput &input, size_t parameter, StringRef route,
+                            plan::MissingGrad policy, Report &report) {
+  if (policy != plan::MissingGrad::Error)
+    return true;
+  llvm::ArrayRef<const manifest::TensorView *> gradients = input.tensors[parameter].gradients;
+  const auto *absent = llvm::find(gradients, nullptr);
+  if (absent == gradients.end())
+    return true;
+  const std::string &name = input.manifest->parameters[parameter].name;
+  std::string step = std::to_string(absent - gradients.begin() + 1);
+  report.error(input.tensorFile, "expected a gradient of parameter '" + name + "' for step " +
+                                     step + ", a tensor 'grad:" + name + "' or 'grad:" + name +
+                                     "@" + step + "', found none, and route " + route +
+                                     " says missing_grad = error");
+  return false;
+}
+
 bool driver::checkHyperparameter(StringRef name, llvm::ArrayRef<std::string> known,
                                  Report &report) {
   if (llvm::is_contained(known, name))
@@ -193,15 +211,28 @@ static void passFrozen(const RunInput &run, bool reference, std::vector<RunOutpu
   }
 }
 
+/// A library that is there already, which must be what the specification says.
+static int stepLibrary(Input &input, mlir::ModuleOp module, const RunCommand &command, RunInput run,
+                       std::vector<RunOutput> &outputs) {
+  if (int code = lowerTo(module, Level::Decided, command, input.report))
+    return code;
+  llvm::FailureOr<ProgramPlan> specified = planFromModule(module);
+  if (failed(specified))
+    return kInputError;
+  run.specified = &specified->plan;
+  return runLibrary(command.library, run, command, outputs, input.report);
+}
+
 static int execute(Input &input, const RunCommand &command, const RunInput &run,
                    std::vector<RunOutput> &outputs) {
-  if (!command.library.empty())
-    return runLibrary(command.library, run, command, outputs, input.report);
-  mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command);
+  int exitCode = kSuccess;
+  mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command, exitCode);
   if (!module)
-    return kInputError;
+    return exitCode;
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
+  if (!command.library.empty())
+    return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {
     mlir::PassManager manager(&input.context());
     manager.addPass(decide::createRouteParameters());
@@ -236,11 +267,16 @@ int driver::runRun(const RunCommand &command) {
                  command.input + "'");
   if (command.manifest.empty())
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
-  if (command.sanitizer != codegen::Sanitizer::None)
-    return usage("expected --sanitize with compile only: the program that loads an instrumented "
-                 "library must be built with that sanitizer");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
+  if (!command.library.empty())
+    for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
+                                 std::pair("--waves", command.waves != 0),
+                                 std::pair("--workspace-limit", command.workspaceLimit != 0),
+                                 std::pair("--target", !command.target.empty())})
+      if (given)
+        return usage("expected no " + Twine(option) +
+                     " beside --library, which was compiled already");
 
   bool good = input.loadSpecification(command.input, /*requireRoute=*/true);
   good &= input.loadManifest(command.manifest);

@@ -3,6 +3,7 @@
 #define STEPC_TOOLS_STEPC_RUN_H
 
 #include "frontends/manifest/RunTensors.h"
+#include "runtime/plan/Plan.h"
 #include "tools/stepc/Input.h"
 
 namespace stepc::driver {
@@ -14,6 +15,8 @@ struct RunInput {
   std::vector<std::string> names;      ///< canonical, as the library calls them
   llvm::StringMap<size_t> indexOfName; ///< by canonical name
   std::string tensorFile;              ///< for messages
+  /// What the specification defines, for a ready library to be compared with; else null.
+  const plan::Plan *specified = nullptr;
 
   /// "state:NAME:STATE" of a parameter, or null.
   const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
@@ -44,6 +47,11 @@ std::vector<double> toDoubles(const manifest::TensorView &tensor);
 std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 /// `count` copies of a value in a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
+
+/// Steps need a gradient wherever the route says so: an error that names the step and the tensors
+/// that would do, for the first step without, or true.
+bool checkGradients(const RunInput &input, size_t parameter, llvm::StringRef route,
+                    plan::MissingGrad policy, Report &report);
 
 /// Both append to `outputs` and return an exit code; errors were printed.
 int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,

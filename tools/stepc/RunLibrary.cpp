@@ -40,7 +40,8 @@ class LibraryRun {
 public:
   LibraryRun(const RunInput &run, const RunCommand &command, std::vector<RunOutput> &outputs,
              Report &report)
-      : run(run), command(command), outputs(outputs), report(report), library(run, report) {}
+      : run(run), command(command), outputs(outputs), report(report),
+        library(run, command, report) {}
 
   ~LibraryRun() {
     for (Rank &rank : ranks)

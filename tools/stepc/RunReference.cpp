@@ -26,8 +26,8 @@ public:
     if (!setHyperparameters())
       return kUsageError;
     for (auto parameter : module.getOps<optim::ParameterOp>())
-      if (!stepParameter(parameter))
-        return kInputError;
+      if (int code = stepParameter(parameter))
+        return code;
     return kSuccess;
   }
 
@@ -49,7 +49,7 @@ private:
     return true;
   }
 
-  bool stepParameter(optim::ParameterOp op) {
+  int stepParameter(optim::ParameterOp op) {
     optim::RouteOp route = routes[*op.getRoute()];
     optim::RuleOp rule = rules[route.getRule()];
     size_t index = run.indexOfName.lookup(op.getSymName());
@@ -60,8 +60,10 @@ private:
       if (optim::StateAttr state = rule.getState(i); reference::stateExists(op, state))
         known.push_back(
             {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
-    if (!checkStates(run, index, known, report))
-      return false;
+    if (!checkStates(run, index, known, report) ||
+        !checkGradients(run, index, route.getSymName(), plan::MissingGrad(route.getMissingGrad()),
+                        report))
+      return kInputError;
 
     reference::Tensors tensors;
     tensors.parameter = {in.parameter->shape, toDoubles(*in.parameter)};
@@ -80,18 +82,15 @@ private:
         continue;
       } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {
         tensors.gradient.data.assign(tensors.parameter.data.size(), 0.0);
-      } else {
-        report.error(run.tensorFile, "expected a gradient of parameter '" + op.getSymName() +
-                                         "' for step " + llvm::Twine(k + 1) +
-                                         ", found none, and route " + route.getSymName() +
-                                         " says missing_grad = error");
-        return false;
       }
-      if (failed(reference::step(rule, op, tensors, hyperparameters[route.getSymName()], ++taken)))
-        return false;
+      if (failed(
+              reference::step(rule, op, tensors, hyperparameters[route.getSymName()], ++taken))) {
+        report.internalError("the reference cannot interpret rule '" + rule.getSymName() + "'");
+        return kInternalError;
+      }
     }
     write(index, rule, tensors, taken);
-    return true;
+    return kSuccess;
   }
 
   void write(size_t index, optim::RuleOp rule, const reference::Tensors &tensors, int64_t taken) {

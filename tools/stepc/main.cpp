@@ -11,7 +11,7 @@ using namespace stepc::driver;
 
 /// LLVM's own handler exits with 1, which would blame the input.
 static void fatal(void *, const char *reason, bool) {
-  llvm::errs() << "stepc: internal error: " << reason << '\n';
+  llvm::errs() << "stepc: internal error: " << reason << "\nhint: " << kFaultOfStepc << '\n';
   llvm::sys::RunInterruptHandlers(); // removes temporary files
   llvm::errs().flush();
   std::_Exit(kInternalError);

@@ -5,9 +5,9 @@
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves=waves=9 --remark-policy=all --remarks-filter=optim-assign-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix NINE-REMARK
 
 // How many waves and why; what could not be had.
-// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="all blocks at once stay within target-bytes", blocks=4, modelled-bytes=163840, target-bytes=1073741824, waves=1
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=4, modelled-bytes=163840, one-wave-bytes=163840, target-bytes=1073741824, time-percent-of-best=100, waves=1
 // REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="more waves than blocks do not exist, and the limit is below what three waves in flight need", modelled-bytes=143360, target-bytes=1000, waves=2
-// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="as many as there are blocks to tell apart", blocks=4, modelled-bytes=143360, target-bytes=1000, waves=2
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace, and still above the limit", blocks=4, modelled-bytes=143360, one-wave-bytes=163840, target-bytes=1000, time-percent-of-best={{[0-9]+}}, waves=2
 // NINE-REMARK: remark: [Missed] fewer-waves | Category:optim-assign-waves | Reason="4 blocks, divided evenly, fill no more", asked=9, waves=2
 // NINE-REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="forced by option waves", blocks=4, {{.*}}, waves=2
 // NINE-REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="the number of waves is forced", modelled-bytes=143360, target-bytes=1000, waves=2
@@ -106,7 +106,7 @@ optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7
 // CHECK: optim.group @a {{.*}} waves [0, 0, 0, 0]
 // CHECK: optim.group @b {{.*}} waves [0, 0]
 // CHECK: optim.group @c {{.*}} waves [0]
-// REMARK: waves-assigned {{.*}} Reason="all blocks at once stay within the limit", blocks=7, modelled-bytes=266240, target-bytes=266240, waves=1
+// REMARK: waves-assigned {{.*}} Reason="the least workspace within the limit whose modelled time is at most 3 % above the best", blocks=7, modelled-bytes=266240, {{.*}} target-bytes=266240, {{.*}} waves=1
 module @just_fits attributes {comm.workspace_limit = 266240 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -134,7 +134,7 @@ optim.group @c rule @Matrix parameters [@c] strategy gather
 // CHECK: optim.group @a {{.*}} waves [0, 0, 1, 1]
 // CHECK: optim.group @b {{.*}} waves [3, 3]
 // CHECK: optim.group @c {{.*}} waves [2]
-// REMARK: waves-assigned {{.*}} Reason="doubled until the blocks stay within the limit", blocks=7, modelled-bytes=225280, target-bytes=266239, waves=4
+// REMARK: waves-assigned {{.*}} Reason="the least workspace within the limit {{.*}}", blocks=7, modelled-bytes=225280, one-wave-bytes=266240, target-bytes=266239, {{.*}} waves=4
 module @one_byte_less attributes {comm.workspace_limit = 266239 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -152,4 +152,60 @@ optim.parameter @c shape [64, 64] batch 0 type f32 gradient f32 mesh @world plac
 optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1]
 optim.group @b rule @Matrix parameters [@b0, @b1] strategy owner owners [1, 0]
 optim.group @c rule @Matrix parameters [@c] strategy gather
+}
+
+// -----
+
+// Large blocks that no rank has to wait for: a wave of a few keeps all threads at work, and one of all would take as many
+// times the workspace for nothing. Small ones would leave threads idle: one wave.
+// CHECK-LABEL: @large
+// CHECK: optim.group @g {{.*}} waves [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7]
+// REMARK: waves-assigned {{.*}} Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=24, modelled-bytes=123863040, one-wave-bytes=792723456, target-bytes=1073741824, time-percent-of-best=102, waves=8
+module @large {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @x shape [24, 768, 3072] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @Matrix parameters [@x] strategy local
+}
+
+// -----
+
+// CHECK-LABEL: @small
+// CHECK: optim.group @g {{.*}} waves [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+module @small {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @x shape [16, 64, 64] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @Matrix parameters [@x] strategy local
+}
+
+// -----
+
+// Few products and much to send: with two waves one half travels while the other is computed, in less workspace, too.
+// CHECK-LABEL: @travels
+// CHECK: optim.group @g {{.*}} waves [0, 0, 0, 0, 1, 1, 1, 1]
+module @travels {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @d shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @e shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @f shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @h shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @i shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Matrix parameters [@a, @b, @c, @d, @e, @f, @h, @i] strategy owner owners [0, 1, 0, 1, 0, 1, 0, 1]
 }

@@ -217,6 +217,29 @@ TEST(RunTensors, CollectsBySteps) {
   EXPECT_EQ((*run)[2].gradients[2], nullptr);
 }
 
+TEST(RunTensors, AGradientThatCouldBeTwoParametersIsNeithers) {
+  ErrorList errors;
+  std::optional<Manifest> m =
+      makeManifest(fileWith({{"param:w", "F32", "[1]", 4}, {"param:w@1", "F32", "[1]", 4}}),
+                   {"dp=2", {"*=R"}, {}, {}}, errors);
+  ASSERT_TRUE(m) << errors.str();
+  auto gradients = [&](std::vector<Entry> tensors) {
+    tensors.insert(tensors.begin(),
+                   {{"param:w", "F32", "[1]", 4}, {"param:w@1", "F32", "[1]", 4}});
+    SafetensorsFile file = fileWith(tensors);
+    errors = {};
+    (void)collectRunTensors(file, *m, 2, true, errors);
+    return errors.str();
+  };
+  EXPECT_EQ(gradients({{"grad:w@1", "F32", "[1]", 4}}),
+            "f.st: expected a gradient of one parameter, found 'grad:w@1', which is that of 'w' "
+            "for step 1 and that of 'w@1' for every step; 'grad:w@1@STEP' names the latter's for "
+            "one step\n");
+  EXPECT_EQ(gradients({{"grad:w", "F32", "[1]", 4}, {"grad:w@1@1", "F32", "[1]", 4}}), "");
+  EXPECT_EQ(gradients({{"grad:w@2", "F32", "[1]", 4}, {"grad:w@1@3", "F32", "[1]", 4}}),
+            "f.st: expected gradients for steps 1 to 2, found 'grad:w@1@3' (parameter 'w@1')\n");
+}
+
 TEST(RunTensors, Errors) {
   ErrorList errors;
   std::optional<Manifest> m = makeManifest(model(), {"dp=2", {"*=R"}, {}, {}}, errors);

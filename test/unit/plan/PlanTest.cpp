@@ -64,6 +64,7 @@ Plan rich() {
   plan.arenaBytes = 4096;
   plan.programHash = 0xfedcba9876543210;
   plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
+  plan.rules[0].definition = 0x0123456789abcdef;
   plan.routes[0].defaults = {std::numeric_limits<double>::quiet_NaN()};
   plan.routes[0].missingGrad = MissingGrad::Zero;
   plan.groups[0].parameterType = DType::BF16;
@@ -90,6 +91,7 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_TRUE(std::isnan(copy->routes[0].defaults[0]));
   EXPECT_EQ(copy->rules[0].states[1].kind, ValueKind::Cols);
   EXPECT_TRUE(copy->rules[0].states[1].master);
+  EXPECT_EQ(copy->rules[0].definition, plan.rules[0].definition);
   EXPECT_EQ(copy->groups[0].placements, plan.groups[0].placements);
   EXPECT_EQ(copy->groups[0].owners, plan.groups[0].owners);
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
@@ -117,10 +119,10 @@ TEST(Plan, ForeignBytesAreRefused) {
   EXPECT_FALSE(deserialize(nullptr, 0, error));
   EXPECT_EQ(error, "the bytes are not a plan");
   auto bytes = serialize(rich());
-  bytes[8] = 2;
-  EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 1, found 2");
   bytes[8] = 1;
+  EXPECT_FALSE(reread(bytes, error));
+  EXPECT_EQ(error, "expected plan version 2, found 1");
+  bytes[8] = 2;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

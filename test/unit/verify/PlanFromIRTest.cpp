@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 using namespace mlir;
 using namespace stepc;
 
@@ -89,6 +91,43 @@ TEST_F(PlanFromIR, OrdersParametersByGroup) {
   EXPECT_EQ(program->plan.groups[1].parameters, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(program->plan.groups[0].parameterType, plan::DType::BF16);
   EXPECT_EQ(program->plan.routes[0].missingGrad, plan::MissingGrad::Skip);
+}
+
+TEST_F(PlanFromIR, TheDefinitionOfARuleIsWhatItComputes) {
+  auto definition = [&](const char *body, const char *rule = "hyperparameters [] states []") {
+    std::string text = "module {\n optim.rule @R " + std::string(rule) + R"( {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %s: f64, %r: f64, %c: f64, %n: f64):
+    )" + body + "}}";
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    EXPECT_TRUE(module) << text;
+    FailureOr<ProgramPlan> program = planFromModule(*module);
+    return program->plan.rules[0].definition;
+  };
+  const char *plain = R"(
+    %a = arith.addf %p, %g : tensor<?x?xf32>
+    %k = arith.constant 0.1 : f64
+    %ks = optim.splat %k : tensor<?x?xf32>
+    %b = arith.mulf %a, %ks : tensor<?x?xf32>
+    optim.yield %b : tensor<?x?xf32>)";
+  // Order, sharing, dead code and what passes decide do not matter.
+  EXPECT_EQ(definition(plain), definition(R"(
+    %dead = arith.subf %p, %g : tensor<?x?xf32>
+    %k = arith.constant 0.1 : f64
+    %other = arith.constant 0.1 : f64
+    %ks = optim.splat %other : tensor<?x?xf32>
+    %sum = arith.addf %p, %g {optim.space = 0 : i64} : tensor<?x?xf32>
+    %x = arith.mulf %sum, %ks {optim.space = 2 : i64} : tensor<?x?xf32>
+    optim.yield %x : tensor<?x?xf32> {optim.writes = array<i64: 0>})"));
+  // Operands, operations and the last bit of a literal do.
+  std::set<uint64_t> hashes = {definition(plain)};
+  for (auto [from, to] :
+       {std::pair("%p, %g", "%g, %p"), std::pair("mulf %a", "subf %a"),
+        std::pair("0.1", "0.10000000000000002"), std::pair("yield %b", "yield %a")}) {
+    std::string text = plain;
+    text.replace(text.find(from), std::strlen(from), to);
+    EXPECT_TRUE(hashes.insert(definition(text.c_str())).second) << from;
+  }
+  EXPECT_TRUE(hashes.insert(definition(plain, "hyperparameters [] states [] needs_matrix")).second);
 }
 
 TEST_F(PlanFromIR, RefusesParametersInNoGroupOrTwo) {

@@ -100,6 +100,14 @@ class Declarations:
                 found = value
         return found
 
+    def unmatched(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
+        """The patterns, each behind its argument's name, that match no parameter, frozen or not."""
+        names = [name for name, _ in named]
+        declared = (("batch", self.batch), ("replicated", self.replicated),
+                    ("placements", self.placements))  # fmt: skip
+        return [(argument, pattern) for argument, patterns in declared for pattern in patterns
+                if not any(matches(pattern, [name]) for name in names)]  # fmt: skip
+
 
 def group_ranks(process_group: dist.ProcessGroup | None) -> tuple[int, ...]:
     """Global ranks of the optimizer's process group; (0,) without torch.distributed."""

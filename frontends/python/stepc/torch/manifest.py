@@ -8,6 +8,7 @@ and every rank computes the manifest of its own world, the same on all of that w
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,8 @@ def export_manifest(
         named_parameters: ``model.named_parameters()``; pass ``remove_duplicate=False`` to have
             the names of tied tensors.
         batch: patterns of parameters whose leading axes count matrices (experts): all but the
-            last two, or as many as a dict says.
+            last two, or as many as a dict says. Here and below a pattern that matches no parameter
+            of any rank is a warning.
         replicated: patterns of plain tensors that every rank of the group holds whole.
         placements: pattern to :class:`Placed`, for plain tensors that are shards.
         process_group: the ranks that call this; the default group without it.
@@ -47,33 +49,43 @@ def export_manifest(
     """
     declarations = Declarations(batch, replicated, placements or {})
     world = group_ranks(process_group)
-    mine, problem = {}, None
+    named = list(named_parameters)
+    mine, problem, unmatched = {}, None, declarations.unmatched(named)
     try:
-        mine = describe(named_parameters, world, declarations)
+        mine = describe(named, world, declarations)
     except (TypeError, ValueError) as error:
         problem = error
     with Meeting(process_group, "export_manifest()", timeout) as meeting:
-        return world_manifest([entry for entry, _ in mine.values()], meeting, problem)[0]
+        return world_manifest([entry for entry, _ in mine.values()], meeting, problem, unmatched)[0]
 
 
 def world_manifest(
     entries: Sequence[Entry],
     meeting: Meeting,
     problem: Exception | None = None,
+    unmatched: Sequence[tuple[str, str]] = (),
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
     """The manifest of this rank's world, and the world's global ranks.
 
     ``problem`` is what kept this rank from describing its parameters: every rank then raises, so
-    that none waits for a rank that gave up.
+    that none waits for a rank that gave up. ``unmatched`` patterns (see `Declarations.unmatched`)
+    are warned of where no rank's parameters match them: another pipeline stage's may.
     """
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
-    gathered = dict(zip(meeting.ranks, meeting.gather((list(entries), message)), strict=True))
+    told = meeting.gather((list(entries), message, list(unmatched)))
+    gathered = dict(zip(meeting.ranks, told, strict=True))
     if problem is not None:
         raise problem
-    for rank, (_, text) in gathered.items():
+    for rank, (_, text, _) in gathered.items():
         if text is not None:
             raise StepcError(f"rank {rank} could not export its manifest: {text}")
-    return build({rank: entries for rank, (entries, _) in gathered.items()}, my_rank())
+    if my_rank() == meeting.ranks[0]:  # once, not once per rank
+        for argument, pattern in unmatched:
+            if all((argument, pattern) in others for _, _, others in gathered.values()):
+                warnings.warn(
+                    f"{argument}= pattern {pattern!r} matches no parameter", stacklevel=2
+                )
+    return build({rank: entries for rank, (entries, _, _) in gathered.items()}, my_rank())
 
 
 def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, Any], tuple[int, ...]]:

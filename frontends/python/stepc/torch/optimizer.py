@@ -181,17 +181,18 @@ class Optimizer(torch.optim.Optimizer):
             raise
 
     def _plan(self, meeting: Meeting) -> None:
-        problem: Exception | None = None
-        mine = {}
+        mine, unmatched, problem = {}, [], None
         try:
             self._adopt_unfrozen()
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
+            unmatched = self._declarations.unmatched(named)
             mine = describe(named, meeting.ranks, self._declarations)
             if not mine:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
-        manifest, world = world_manifest([entry for entry, _ in mine.values()], meeting, problem)
+        entries = [entry for entry, _ in mine.values()]
+        manifest, world = world_manifest(entries, meeting, problem, unmatched)
         library = self._library(manifest, world, meeting)
         try:
             if self._given_library is not None:

@@ -1,0 +1,220 @@
+//===- WaveModel.cpp - What a division into waves costs --------------------===//
+
+#include "passes/decide/WaveModel.h"
+
+#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/products/Tiling.h"
+#include "passes/plan/Saturate.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::decide;
+using namespace stepc::optim;
+
+namespace {
+
+// A rank with a share of a server's cores, and its network. More threads make waves dearer (less
+// work for each at a time), a slower network makes them cheaper (more to hide).
+constexpr double kThreads = 16;
+constexpr double kFlops = 1e12;    // per second, by all threads
+constexpr double kLaunch = 5e-6;   // seconds to start threads and wait for them
+constexpr double kMessage = 20e-6; // seconds
+constexpr double kBytes = 12.5e9;  // per second, each way
+
+/// Seconds that a product costs once, however many blocks there are: two launches, at the end of
+/// which all threads but one wait for half of an item.
+double onceOf(int64_t m, int64_t n, int64_t k, const TargetShape &target) {
+  kernels::Tiling tiling(m, n, k, target);
+  double rows = std::min(m, tiling.itemRows * tiling.tileRows);
+  double cols = std::min(n, tiling.itemCols * tiling.tileCols);
+  return 2 * kLaunch + rows * cols * double(k) * (kThreads - 1) / kFlops;
+}
+
+} // namespace
+
+WaveModel::Seconds WaveModel::secondsOf(GroupOp group, const TargetShape &target) {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  int64_t r = std::min(group.getRows(), group.getCols());
+  int64_t c = std::max(group.getRows(), group.getCols());
+  // Packing and unpacking, and what the rule does besides.
+  double chain = 6 * kLaunch;
+  rule.walk([&](OrthogonalizeOp op) {
+    chain += 2 * kLaunch; // norm and scaling
+    for (std::array<double, 3> step : op.getSteps())
+      chain += onceOf(r, r, c, target) + onceOf(r, c, r, target) +
+               (step[2] == 0.0 ? 0.0 : onceOf(r, r, r, target));
+  });
+  return {double(modelledFlops(rule, group.getRows(), group.getCols())) / kFlops, chain};
+}
+
+void WaveModel::add(GroupOp group, const TargetShape *target) {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  GroupGeometry geometry(group);
+  BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols(), target);
+  for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
+    int64_t rank = -1;
+    if (group.getStrategy() == Strategy::Owner)
+      rank = geometry.mesh.ranks[(*group.getOwners())[block]];
+    else if (group.getStrategy() == Strategy::Local)
+      rank = geometry.mesh.ranks[geometry.firstHolder(block % geometry.blocksPerParameter())];
+    items.push_back({ops.size(), block, rank, model.work});
+    totals[rank] = saturatingAdd(totals[rank], model.work);
+  }
+  ops.push_back(group);
+  geometries.push_back(std::move(geometry));
+  bytesOf.push_back(model);
+  seconds.push_back(secondsOf(group, target ? *target : TargetShape()));
+}
+
+std::vector<int64_t> WaveModel::assign(int64_t count) const {
+  std::map<int64_t, int64_t> before;
+  std::vector<int64_t> result;
+  for (const Item &item : items) {
+    int64_t total = std::max<int64_t>(1, totals.at(item.rank));
+    int64_t &sum = before[item.rank];
+    // The middle of the item decides, so that equal items divide evenly.
+    double middle = double(sum) + double(item.bytes) / 2;
+    result.push_back(
+        int64_t(std::min(double(count - 1), std::floor(middle * double(count) / double(total)))));
+    sum = saturatingAdd(sum, item.bytes);
+  }
+  std::map<int64_t, int64_t> numbers;
+  for (int64_t wave : result)
+    numbers[wave] = 0;
+  for (auto [index, entry] : llvm::enumerate(numbers))
+    entry.second = index;
+  for (int64_t &wave : result)
+    wave = numbers.at(wave);
+  return result;
+}
+
+WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
+                                std::map<int64_t, Load> &loads) const {
+  const GroupGeometry &geometry = geometries[group];
+  GroupOp op = ops[group];
+  Strategy strategy = *op.getStrategy();
+  auto ranks = int64_t(geometry.mesh.ranks.size());
+  int64_t element = bytesOf[group].element, size = op.getRows() * op.getCols();
+  // Blocks at one place of their parameters are held alike: they are counted by place and owner.
+  std::map<int64_t, std::map<int64_t, int64_t>> counts;
+  for (int64_t block : blocks)
+    ++counts[block % geometry.blocksPerParameter()]
+            [strategy == Strategy::Owner ? (*op.getOwners())[block] : -1];
+  // By position: elements held, blocks computed, elements sent there and received there, and peers.
+  std::vector<int64_t> held(ranks), computed(ranks), peers(ranks);
+  std::vector<double> sent(ranks), received(ranks);
+  for (auto &[place, byOwner] : counts) {
+    int64_t count = 0, holders = 0;
+    for (auto [owner, part] : byOwner)
+      count += part;
+    double whole = 0;
+    for (int64_t position = 0; position < ranks; ++position) {
+      int64_t area = geometry.held(position, place);
+      held[position] = saturatingAdd(held[position], saturatingMul(area, count));
+      whole += double(area);
+      holders += area > 0;
+      if (strategy == Strategy::Gather || (strategy == Strategy::Local && area > 0))
+        computed[position] += count;
+      if (strategy == Strategy::Local)
+        continue;
+      bool gather = strategy == Strategy::Gather;
+      sent[position] += double(area) * double(count) * (gather ? double(ranks - 1) : 1);
+      received[position] += gather ? double(size - area) * double(count) : 0;
+      peers[position] = gather ? ranks - 1 : peers[position];
+    }
+    for (auto [owner, part] : byOwner) {
+      if (owner < 0)
+        continue;
+      int64_t area = geometry.held(owner, place);
+      computed[owner] += part;
+      sent[owner] -= double(area) * double(part);
+      received[owner] += (whole - double(area)) * double(part);
+      peers[owner] = std::max(peers[owner], holders - (area > 0));
+    }
+  }
+  int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
+  for (int64_t position = 0; position < ranks; ++position) {
+    Load &load = loads[geometry.mesh.ranks[position]];
+    if (computed[position] > 0)
+      load.compute += double(computed[position]) * seconds[group].block + seconds[group].chain;
+    if (strategy == Strategy::Owner && sent[position] > 0)
+      peers[position] = std::max(peers[position], owners - (computed[position] > 0));
+    // All groups' parts for one peer travel in one message: taken for the first group's alone.
+    double bytes = double(element) * std::max(sent[position], received[position]);
+    double there = bytes / kBytes + (load.there > 0 ? 0 : double(peers[position]) * kMessage);
+    load.there += bytes > 0 ? there : 0;
+    load.back += bytes > 0 && strategy == Strategy::Owner ? there : 0;
+  }
+  int64_t most = *llvm::max_element(computed);
+  Need result;
+  result.work = saturatingMul(most, bytesOf[group].work);
+  if (strategy != Strategy::Local) {
+    result.held = saturatingMul(*llvm::max_element(held), element);
+    result.whole = saturatingMul(most, element * size);
+  }
+  return result;
+}
+
+std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const {
+  std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
+  for (auto [item, wave] : llvm::zip(items, wavesOf))
+    blocks[{wave, item.group}].push_back(item.block);
+  std::vector<Wave> waves;
+  std::map<int64_t, Load> loads; // of the wave at hand, by rank
+  auto close = [&] {
+    for (auto &[rank, load] : loads) {
+      Load &most = waves.back().load;
+      most = {std::max(most.compute, load.compute), std::max(most.there, load.there),
+              std::max(most.back, load.back)};
+    }
+    loads.clear();
+  };
+  for (auto &[key, list] : blocks) {
+    if (key.first == int64_t(waves.size())) {
+      close();
+      waves.emplace_back();
+    }
+    Wave &wave = waves.back();
+    const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
+    wave.travel = saturatingAdd(wave.travel, saturatingAdd(last.held, last.whole));
+  }
+  close();
+  return waves;
+}
+
+/// While a group is computed, the next wave travels there, the one before it back, and the wave's
+/// other groups wait to be unpacked or are packed.
+int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
+  int64_t most = 0;
+  size_t chains = 0;
+  for (size_t wave = 0; wave < waves.size(); ++wave) {
+    int64_t flying = saturatingAdd(wave > 0 ? waves[wave - 1].travel : 0,
+                                   wave + 1 < waves.size() ? waves[wave + 1].travel : 0);
+    int64_t others = 0;
+    for (const Need &n : waves[wave].needs)
+      others = saturatingAdd(others, n.whole);
+    most = std::max(most, saturatingAdd(flying, waves[wave].travel));
+    for (const Need &n : waves[wave].needs)
+      most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
+    chains += waves[wave].needs.size();
+  }
+  // Buffers of several sizes leave gaps between them; those of one chain do not.
+  return chains > 1 ? saturatingAdd(most, most / 4) : most;
+}
+
+/// The first wave's way there and the last one's back are seen; the rest hides behind products, as
+/// far as they take longer.
+double WaveModel::time(ArrayRef<Wave> waves) {
+  double total = waves.front().load.there + waves.back().load.back;
+  for (size_t wave = 0; wave < waves.size(); ++wave) {
+    double flying = (wave > 0 ? waves[wave - 1].load.back : 0) +
+                    (wave + 1 < waves.size() ? waves[wave + 1].load.there : 0);
+    total += std::max(waves[wave].load.compute, flying);
+  }
+  return total;
+}
+
+WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
+  std::vector<Wave> waves = divide(wavesOf);
+  return {workspace(waves), time(waves)};
+}

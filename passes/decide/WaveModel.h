@@ -1,0 +1,75 @@
+//===- WaveModel.h - What a division into waves costs -----------*- C++ -*-===//
+#ifndef STEPC_PASSES_DECIDE_WAVEMODEL_H
+#define STEPC_PASSES_DECIDE_WAVEMODEL_H
+
+#include "passes/decide/GroupGeometry.h"
+
+namespace stepc::decide {
+
+/// Workspace per rank, and time of a step's matrix space with its exchanges.
+struct WaveCost {
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// The blocks of all groups whose waves are to be decided, and a model of what waves cost. The
+/// machine's figures in WaveModel.cpp are rough on purpose: they are compared with each other only,
+/// and depend neither on this machine nor on its load, so that a decision repeats.
+class WaveModel {
+public:
+  /// `target` may be null, as for modelledBytes.
+  void add(optim::GroupOp group, const TargetShape *target);
+
+  llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
+  int64_t blocks() const { return int64_t(items.size()); }
+  size_t groupOf(int64_t block) const { return items[block].group; }
+
+  /// Waves of all blocks when there are `count` at most: each rank's bytes are divided evenly, in
+  /// order, and numbers have no holes.
+  std::vector<int64_t> assign(int64_t count) const;
+  WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
+
+private:
+  /// A block and what computing it takes, on the rank that stands for it (its owner, its first
+  /// holder, or -1: all ranks).
+  struct Item {
+    size_t group;
+    int64_t block, rank, bytes;
+  };
+  /// What a group's blocks of one wave take, on the rank that needs most of each.
+  struct Need {
+    int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
+    int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
+    int64_t work = 0;
+  };
+  /// What one rank does in one wave.
+  struct Load {
+    double compute = 0, there = 0, back = 0; ///< seconds
+  };
+  struct Wave {
+    std::vector<Need> needs; // per group with blocks
+    int64_t travel = 0;      // bytes, one way and the other
+    Load load;               // of the busiest rank, each by itself
+  };
+  /// What computing takes: per block, and per wave and group however many blocks.
+  struct Seconds {
+    double block, chain;
+  };
+  static Seconds secondsOf(optim::GroupOp group, const TargetShape &target);
+
+  std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
+  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;
+  static int64_t workspace(llvm::ArrayRef<Wave> waves);
+  static double time(llvm::ArrayRef<Wave> waves);
+
+  llvm::SmallVector<optim::GroupOp> ops;
+  std::vector<Item> items;
+  std::vector<GroupGeometry> geometries;
+  std::vector<BlockBytes> bytesOf;   // per group
+  std::vector<Seconds> seconds;      // per group
+  std::map<int64_t, int64_t> totals; // bytes per rank
+};
+
+} // namespace stepc::decide
+
+#endif

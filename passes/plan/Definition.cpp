@@ -1,0 +1,72 @@
+//===- Definition.cpp - What a rule computes, as one number ----------------===//
+//
+// Each value's hash is made of its operation and its operands' hashes, so that neither
+// the order of operations nor their sharing enters: only what the results are
+// computed from, and how.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/plan/Definition.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace stepc;
+
+namespace {
+
+/// Raised whenever equal specifications would get other hashes than before.
+constexpr uint64_t kVersion = 1;
+
+/// FNV-1a over numbers and texts, each with its length, so that no two lists of them run together.
+class Hash {
+public:
+  Hash &number(uint64_t value) {
+    for (int shift = 0; shift < 64; shift += 8)
+      state = (state ^ ((value >> shift) & 0xff)) * 0x100000001b3;
+    return *this;
+  }
+  Hash &text(StringRef value) {
+    number(value.size());
+    for (unsigned char c : value)
+      state = (state ^ c) * 0x100000001b3;
+    return *this;
+  }
+  /// A type or attribute by its text, which reads back as the same: literals keep all their bits.
+  template <typename T> Hash &printed(T value) {
+    std::string buffer;
+    llvm::raw_string_ostream os(buffer);
+    value.print(os);
+    return text(buffer);
+  }
+  uint64_t state = 0xcbf29ce484222325;
+};
+
+} // namespace
+
+uint64_t stepc::definitionHash(optim::RuleOp rule) {
+  llvm::DenseMap<Value, uint64_t> hashes;
+  Block &body = rule.getBody().front();
+  for (BlockArgument argument : body.getArguments())
+    hashes[argument] = Hash().number(argument.getArgNumber()).printed(argument.getType()).state;
+  uint64_t results = 0;
+  for (Operation &op : body) {
+    Hash hash;
+    hash.text(op.getName().getStringRef()).number(op.getNumOperands());
+    for (Value operand : op.getOperands())
+      hash.number(hashes.lookup(operand));
+    // What passes add is discardable: spaces and places of writes are decisions, not the rule's.
+    for (NamedAttribute attribute : op.getAttrs())
+      if (!op.getDiscardableAttr(attribute.getName()))
+        hash.text(attribute.getName()).printed(attribute.getValue());
+    for (Type type : op.getResultTypes())
+      hash.printed(type);
+    for (OpResult result : op.getResults())
+      hashes[result] = Hash(hash).number(result.getResultNumber()).state;
+    results = hash.state; // the last one's, the yield's, remains
+  }
+  Hash hash;
+  hash.number(kVersion).text(rule.getSymName()).number(rule.getNeedsMatrix());
+  hash.printed(rule.getHyperparameters()).printed(rule.getStates());
+  return hash.number(results).state;
+}
