@@ -1,5 +1,6 @@
 //===- AnalyzeExpressions.cpp - Names, operators and kinds ----------------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -35,7 +36,11 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
         .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
     break;
   }
-  expr.type = type;
+  // A chain has filled in each of its links.
+  if (!llvm::isa<BinaryExpr>(expr)) {
+    expr.type = type;
+    foldConstant(expr);
+  }
   return type;
 }
 
@@ -68,6 +73,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
       }
       [[fallthrough]];
     case NameExpr::Symbol::Grad:
+      rule.usesGrad |= name.symbol == NameExpr::Symbol::Grad;
       return arithmetic(Shape::Full);
     case NameExpr::Symbol::Rows:
     case NameExpr::Symbol::Cols:
@@ -97,6 +103,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
     return arithmetic(Shape::Scalar);
   }
   if (symbol.state) {
+    symbol.state->isRead = true;
     name.symbol = NameExpr::Symbol::State;
     name.state = symbol.state;
     return {symbol.state->shape, symbol.state->element};
@@ -111,12 +118,13 @@ void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
   if (findFunction(name))
     error.withHint("'" + name + "' is a function: " + name + "(...)");
+  else if (std::optional<StringRef> hint = foreignValueHint(name))
+    error.withHint(*hint);
   else
-    hintNearest(error, name, valueNames());
+    hintNearest(error, name, valueNames(range.begin));
 }
 
-Type RuleAnalyzer::analyzeNumber(Expr &expr) {
-  Type type = analyzeExpr(expr);
+Type RuleAnalyzer::checkNumber(const Expr &expr, Type type) {
   if (!type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a number, found a condition")
@@ -124,8 +132,7 @@ Type RuleAnalyzer::analyzeNumber(Expr &expr) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeCondition(Expr &expr) {
-  Type type = analyzeExpr(expr);
+Type RuleAnalyzer::checkCondition(const Expr &expr, Type type) {
   if (!type.isValid() || type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a condition, found " + describe(type))
@@ -149,13 +156,30 @@ Type RuleAnalyzer::analyzeUnary(UnaryExpr &unary) {
 }
 
 Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
-  bool logical = isLogical(binary.op);
-  Type lhs = logical ? analyzeCondition(*binary.lhs) : analyzeNumber(*binary.lhs);
-  Type rhs = logical ? analyzeCondition(*binary.rhs) : analyzeNumber(*binary.rhs);
+  std::vector<BinaryExpr *> links = chain(binary);
+  analyzeExpr(*links.front()->lhs);
+  for (BinaryExpr *link : links) {
+    link->type = analyzeLink(*link);
+    foldConstant(*link);
+  }
+  return binary.type;
+}
+
+/// One operation of a chain, whose left operand is analyzed.
+Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
+  bool logical = isLogical(link.op);
+  Type lhs = logical ? checkCondition(*link.lhs, link.lhs->type)
+                     : checkNumber(*link.lhs, link.lhs->type);
+  Type rhs = logical ? analyzeCondition(*link.rhs) : analyzeNumber(*link.rhs);
   if (!lhs.isValid() || !rhs.isValid())
     return {};
   Shape shape = broadcast(lhs.shape, rhs.shape);
-  if (logical || isComparison(binary.op))
+  meetTensor(*link.lhs, shape);
+  // An exponent that is computed by products is never a number of its own.
+  double exponent = link.op == BinaryOp::Power ? literalExponent(*link.rhs) : 0;
+  if (exponent != 0.5 && !isProductExponent(exponent))
+    meetTensor(*link.rhs, shape);
+  if (logical || isComparison(link.op))
     return {shape, ElementType::Condition};
   return arithmetic(shape);
 }

@@ -13,7 +13,8 @@
 namespace stepc::lang {
 
 /// Deepest nesting of an expression; beyond it is an error, so that no walk
-/// over the tree can overflow the stack.
+/// over the tree can overflow the stack. A chain `a + b + ...` is one level,
+/// however long.
 constexpr unsigned maxNesting = 200;
 
 /// Parses a whole file. Never null: after an error parsing goes on at the next

@@ -19,12 +19,19 @@ std::unique_ptr<File> Parser::parseFile() {
       if (at(TokenKind::KwInput) || at(TokenKind::KwMetric))
         unsupported(current());
       else
-        expected("'optimizer' or 'route'");
+        hintDeclaration(expected("'optimizer' or 'route'"));
       consume();
       skipToDeclaration();
     }
   }
   return file;
+}
+
+void Parser::hintDeclaration(Diagnostic &error) const {
+  static constexpr StringRef words[] = {"optimizer", "route"};
+  StringRef nearest = at(TokenKind::Name) ? nearestName(spelling(current()), words) : "";
+  if (!nearest.empty())
+    error.withHint("did you mean '" + nearest + "'?");
 }
 
 bool Parser::expectClosingBrace(SourceRange openRange) {
@@ -48,8 +55,14 @@ std::unique_ptr<Rule> Parser::parseRule() {
   std::optional<Name> name = parseName("the optimizer's name");
   if (name)
     rule->name = std::move(*name);
-  if (!name || !parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                          [&] { return parseHyperparameter(*rule); })) {
+  bool parsed = false;
+  if (name && at(TokenKind::LeftBrace))
+    expected("'('").withHint("one without hyperparameters is 'optimizer " + rule->name.text +
+                             "() { ... }'");
+  else if (name)
+    parsed = parseList(TokenKind::LeftParen, TokenKind::RightParen,
+                       [&] { return parseHyperparameter(*rule); });
+  if (!parsed) {
     rule->hasSyntaxErrors = true;
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
            !atDeclaration())
@@ -158,8 +171,10 @@ bool Parser::parseState(Rule &rule) {
       state.shape = Shape::One;
     } else {
       Diagnostic &error = expected("'rows', 'cols' or ']'");
-      if (atName("columns"))
+      if (atName("columns") || atName("col") || atName("column"))
         error.withHint("did you mean 'cols'?");
+      else if (atName("row"))
+        error.withHint("did you mean 'rows'?");
       return false;
     }
     if (!expect(TokenKind::RightBracket))
@@ -212,7 +227,7 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
   bool hasEqual = at(TokenKind::Equal);
   ExprPtr value;
   if (!hasEqual)
-    expected("'=' after '" + target.text + "'");
+    hintBinding(expected("'=' after '" + target.text + "'"), target.text, isLet);
   else if (consume(); true)
     value = parseExpression();
   bool parsed = value != nullptr;
@@ -226,6 +241,25 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
     rule.statements.push_back(
         std::make_unique<AssignStatement>(range, std::move(target), std::move(value)));
   return parsed;
+}
+
+/// What was probably meant where a statement's name is followed by no '='.
+void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
+  bool isUpdate = (at(TokenKind::Plus) || at(TokenKind::Minus) || at(TokenKind::Star) ||
+                   at(TokenKind::Slash) || at(TokenKind::Caret)) &&
+                  next().kind == TokenKind::Equal;
+  if (isLet)
+    return;
+  if (isUpdate)
+    error.withHint("write '" + name + " = " + name + " " + spelling(current()) + " ...'");
+  else if (at(TokenKind::EqualEqual))
+    error.withHint("assign with one '='");
+  else if (name == "if" || name == "else" || name == "elif")
+    error.withHint("choose with 'select(condition, a, b)'");
+  else if (name == "while")
+    error.withHint("there are no loops: a tensor's operations are of all its elements");
+  else if (name == "return")
+    error.withHint("a step ends with 'param = ...'");
 }
 
 //===----------------------------------------------------------------------===//
@@ -267,6 +301,11 @@ bool Parser::parseClaim(Route &route) {
   Claim claim;
   claim.range = name->range;
   claim.ruleName = std::move(*name);
+  if (at(TokenKind::KwFor)) {
+    expected("'('").withHint("values of hyperparameters stand in parentheses: '" +
+                             claim.ruleName.text + "(...) for'");
+    return false;
+  }
   if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
                  [&] { return parseSetting(claim); }) ||
       !expect(TokenKind::KwFor) || !parseSelector(claim))
@@ -306,7 +345,9 @@ bool Parser::parseSelector(Claim &claim) {
     parsed = parseStrings(claim.globs);
   } else {
     Diagnostic &error = expected("'matrix', 'rest' or a pattern in quotes");
-    if (at(TokenKind::Name))
+    if (atName("vector") || atName("vectors"))
+      error.withHint("vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
+    else if (at(TokenKind::Name))
       error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
     return false;
   }

@@ -1,4 +1,5 @@
 //===- Parser.cpp - Tokens, pieces and recovery ---------------------------===//
+#include "frontends/language/ForeignNames.h"
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -84,7 +85,7 @@ bool Parser::checkStartsLine(StringRef alternatives) {
   if (current().startsLine || position == 0 ||
       stream.tokens[position - 1].kind == TokenKind::LeftBrace)
     return true;
-  expected(alternatives);
+  hintAfterValue(expected(alternatives));
   return false;
 }
 
@@ -124,7 +125,9 @@ std::optional<ElementType> Parser::parseDtype() {
       consume();
       return element;
     }
-  expected("f32, bf16 or f16");
+  Diagnostic &error = expected("f32, bf16 or f16");
+  if (std::optional<StringRef> hint = foreignDtypeHint(spelling(current())))
+    error.withHint(*hint);
   return std::nullopt;
 }
 
@@ -149,7 +152,9 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
       return false;
     if (consumeIf(TokenKind::Comma) || at(close))
       continue;
-    expected("',' or " + describe(close)).withNote(openRange, "to match this " + describe(open));
+    Diagnostic &error = expected("',' or " + describe(close));
+    error.withNote(openRange, "to match this " + describe(open));
+    hintAfterValue(error);
     // At the start of a statement the bracket was most likely forgotten.
     if (current().startsLine && atStatement())
       openParens = 0;

@@ -41,6 +41,10 @@ private:
   Diagnostic &expected(const llvm::Twine &what);
   Diagnostic &errorAt(SourceRange range, const llvm::Twine &message);
   std::string describeCurrent() const;
+  void hintValue(Diagnostic &error) const;
+  void hintAfterValue(Diagnostic &error) const;
+  void hintBinding(Diagnostic &error, llvm::StringRef name, bool isLet) const;
+  void hintDeclaration(Diagnostic &error) const;
   bool expect(TokenKind kind);
   void unsupported(const Token &construct);
   bool checkStartsLine(llvm::StringRef alternatives);

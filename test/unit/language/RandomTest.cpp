@@ -143,7 +143,7 @@ TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
                                                         {"1 + (", ")"},
                                                         {"2 ^ ", ""},
                                                         {"not ", ""},
-                                                        {"1 + ", ""},
+                                                        {"1 * 2 ^ (", ")"},
                                                         {"select(not (", "), 1, 2)"}}) {
     for (int depth : {150, 300, 200000}) {
       std::string text;
@@ -160,13 +160,26 @@ TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
       EXPECT_TRUE(!isDeep || reported) << open << depth;
     }
   }
-  // Left-deep trees come from a loop, not from recursion.
-  std::string chain = "lr";
-  for (int i = 0; i < 100000; ++i)
-    chain += " + lr";
-  EXPECT_THAT(messagesIn("let x = " + chain),
-              testing::ElementsAre(testing::HasSubstr("expected at most 200 levels of nesting"),
-                                   "  hint: name a part of it with 'let'"));
+}
+
+TEST(Random, LongChainsAreNoNesting) {
+  for (std::string op : {"+", "-", "*", "/", "and", "or"}) {
+    std::string term = op[0] == 'a' || op[0] == 'o' ? "lr > 0" : "lr", chain = term;
+    for (int i = 0; i < 100000; ++i)
+      chain += " " + op + " " + term;
+    std::string text = rule("let x = " + chain);
+    EXPECT_THAT(check(text).messages(),
+                testing::ElementsAre("2:5: warning: 'x' is never used"));
+    std::optional<std::string> once = formatted(text);
+    ASSERT_TRUE(once);
+    EXPECT_EQ(dumped(*once), dumped(text));
+  }
+  // Parentheses nest, in the first term as in the others.
+  for (int depth : {90, 300}) {
+    std::string open(depth, '('), close(depth, ')');
+    for (std::string text : {open + "lr" + close + " + 2 * lr", "lr + " + open + "lr" + close})
+      EXPECT_EQ(check(rule("let x = " + text)).diagnostics.hasErrors(), depth > int(maxNesting));
+  }
 }
 
 } // namespace
