@@ -94,6 +94,7 @@ struct State {
   SourceRange range;
   bool isAssigned = false; ///< analysis
   bool isRead = false;     ///< analysis: by any statement, its own included
+  uint32_t depth = 0;      ///< analysis: of the value that it has by now
 };
 
 /// `master : f32`.
@@ -130,6 +131,9 @@ struct Expr {
   /// analysis: the value of a scalar that literals alone give; 1 or 0 for a
   /// condition.
   std::optional<double> constant;
+  /// analysis: at least as many as the operations of level 1 that follow from
+  /// one another up to this value, through names too.
+  uint32_t depth = 0;
 
   virtual ~Expr() = default;
 

@@ -35,7 +35,9 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
         diagnostics.warning(hyper.name.range,
                             "hyperparameter '" + hyper.name.text + "' is never used");
     for (const State &state : rule->states) {
-      if (!state.isAssigned)
+      if (!state.isAssigned && !state.isRead)
+        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
+      else if (!state.isAssigned)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
             .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
                       state.name.text + "'");
@@ -252,6 +254,8 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   symbol.state->isAssigned = true;
+  // It is rounded to the state's type, and extended where it is read.
+  symbol.state->depth = assign.value->depth + 2;
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
     diagnostics.error(target.range, "'" + Twine(target.text) + "' is used before it is declared")

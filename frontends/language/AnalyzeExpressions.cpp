@@ -39,9 +39,40 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
   // A chain has filled in each of its links.
   if (!llvm::isa<BinaryExpr>(expr)) {
     expr.type = type;
+    measureDepth(expr);
     foldConstant(expr);
   }
   return type;
+}
+
+void RuleAnalyzer::measureDepth(Expr &expr) {
+  // A conversion of an operand's type and shape, and the longest that one function becomes.
+  constexpr uint32_t conversion = 2, function = 10;
+  auto below = [&](const Expr &operand) {
+    bool same = operand.type == expr.type;
+    return operand.depth + (same ? 0 : conversion);
+  };
+  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    if (name->let)
+      expr.depth = name->let->value->depth;
+    else if (name->state)
+      expr.depth = name->state->depth;
+  } else if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr)) {
+    expr.depth = below(*unary->operand) + (unary->op == UnaryOp::Not ? function : 1);
+  } else if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    expr.depth = std::max(below(*binary->lhs), below(*binary->rhs)) +
+                 (binary->op == BinaryOp::Power ? function : 1);
+  } else if (const auto *call = llvm::dyn_cast<CallExpr>(&expr)) {
+    for (const ExprPtr &argument : call->arguments)
+      expr.depth = std::max(expr.depth, below(*argument) + function);
+  }
+  if (expr.depth <= maxDepth)
+    return;
+  diagnostics
+      .error(expr.range, "expected at most " + Twine(maxDepth) +
+                             " operations that follow from one another, found more")
+      .withHint("add in groups, '(a + b) + (c + d)', rather than one after the other");
+  expr.depth = 0;
 }
 
 bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
@@ -160,6 +191,7 @@ Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
   analyzeExpr(*links.front()->lhs);
   for (BinaryExpr *link : links) {
     link->type = analyzeLink(*link);
+    measureDepth(*link);
     foldConstant(*link);
   }
   return binary.type;

@@ -54,6 +54,9 @@ private:
   Type checkNumber(const Expr &expr, Type type);
   Type checkCondition(const Expr &expr, Type type);
 
+  /// Fills in the depth of an expression whose operands have theirs.
+  void measureDepth(Expr &expr);
+
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
   /// Where a value of shape `result` is computed from `operand`: a scalar is

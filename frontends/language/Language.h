@@ -17,6 +17,11 @@ namespace stepc::lang {
 /// however long.
 constexpr unsigned maxNesting = 200;
 
+/// Most operations of an optimizer that follow from one another. Passes of the
+/// compiler recurse from a value to its operands, and 8 MiB of stack hold that
+/// many.
+constexpr unsigned maxDepth = 10000;
+
 /// Parses a whole file. Never null: after an error parsing goes on at the next
 /// statement, claim or declaration, and the tree holds what could be read, fit
 /// for `analyze` to find more. `source` must outlive the file.

@@ -7,6 +7,8 @@
 
 #include "tools/stepc/Options.h"
 
+#include "frontends/language/Diagnostics.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -297,6 +299,23 @@ std::string tidy(std::string message) {
   return message;
 }
 
+/// "did you mean '--json'? " for the first word that looks like an option of `app` and is none.
+std::string suggestOption(const CLI::App &app, int argc, char **argv) {
+  std::vector<std::string> known = {"--help"};
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      known.push_back("--" + name);
+  std::vector<llvm::StringRef> names(known.begin(), known.end());
+  for (int i = 2; i < argc; ++i) {
+    llvm::StringRef word = llvm::StringRef(argv[i]).split('=').first;
+    if (!word.starts_with("--") || llvm::is_contained(names, word))
+      continue;
+    llvm::StringRef nearest = stepc::lang::nearestName(word, names);
+    return nearest.empty() ? "" : ("did you mean '" + nearest + "'? ").str();
+  }
+  return "";
+}
+
 } // namespace
 
 bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode) {
@@ -317,15 +336,19 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   std::string name = "stepc";
   // CLI11 would say of a misspelt command only that one is required.
   std::string names;
+  std::vector<std::string> commandNames;
   bool isCommand = argc > 1 && argv[1][0] == '-';
   for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; })) {
     names += (names.empty() ? "" : ", ") + sub->get_name();
+    commandNames.push_back(sub->get_name());
     isCommand |= argc > 1 && sub->get_name() == argv[1];
   }
   if (!isCommand) {
+    std::vector<llvm::StringRef> known(commandNames.begin(), commandNames.end());
+    llvm::StringRef nearest = argc < 2 ? "" : stepc::lang::nearestName(argv[1], known);
     std::cerr << "stepc: error: expected a command (" << names << "), found "
-              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'")
-              << "\nhint: `stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'") << "\nhint: "
+              << (nearest.empty() ? "" : "did you mean '" + nearest.str() + "'? ") << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
     exitCode = kUsageError;
     return false;
   }
@@ -335,9 +358,12 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     app.exit(request, std::cout, std::cerr);
     return false;
   } catch (const CLI::ParseError &error) {
-    for (const CLI::App *sub : app.get_subcommands())
+    std::string suggestion;
+    for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
-    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: `" << name
+      suggestion = suggestOption(*sub, argc, argv);
+    }
+    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: " << suggestion << "`" << name
               << " --help` shows how it is used\n";
     exitCode = kUsageError;
     return false;

@@ -49,6 +49,14 @@ std::string withShape(const std::string &shape, const std::string &placements,
 
 } // namespace
 
+TEST(ManifestErrors, ByteOrderMarkIsSkipped) {
+  // The message has the place in the text behind it.
+  ErrorList errors;
+  EXPECT_FALSE(readManifest("\xEF\xBB\xBF{\"version\": 3}", "m.json", errors));
+  EXPECT_EQ(errors.get()[0].line, 1u);
+  EXPECT_EQ(errors.get().back().column, 13u);
+}
+
 TEST(ManifestErrors, Root) {
   EXPECT_EQ(errorsOf("[]"), "expected a manifest, found an array\n");
   EXPECT_EQ(errorsOf("{}"), "expected the key 'meshes', found none\n"
