@@ -17,6 +17,7 @@ constexpr StringRef usePower = "a power is written 'x ^ y'";
 constexpr StringRef useSquare = "a square is written 'x ^ 2'";
 constexpr StringRef useOrthogonalize = "did you mean 'orthogonalize'?";
 constexpr StringRef useCast = "did you mean 'cast(x, dtype)'?";
+constexpr StringRef useTurns = "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'";
 constexpr StringRef useZeros = "zeros like x are '0 * x'";
 
 constexpr Entry functionNames[] = {
@@ -92,10 +93,10 @@ constexpr Entry functionNames[] = {
     {"gamma", noHint},
     {"floor", noHint},
     {"ceil", noHint},
-    {"round", noHint},
+    {"round", "a scalar is rounded to a whole number by '(x + 6e15) - 6e15'"},
     {"trunc", noHint},
-    {"mod", "there is no remainder; count in a state what comes back every few steps"},
-    {"fmod", "there is no remainder; count in a state what comes back every few steps"},
+    {"mod", useTurns},
+    {"fmod", useTurns},
     {"any", noHint},
     {"all", noHint},
     {"median", noHint},

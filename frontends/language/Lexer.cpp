@@ -251,7 +251,7 @@ private:
     else if (found == "?")
       error.withHint("choose with 'select(condition, a, b)'");
     else if (found == "%")
-      error.withHint("there is no remainder; count in a state what comes back every few steps");
+      error.withHint("every k steps is 'step == k * ((step / k + 6e15) - 6e15)'");
     else if (found == "@")
       error.withHint("products of matrices are not supported yet");
   }

@@ -68,7 +68,7 @@ TEST(Hints, Syntax) {
           {"let x = lr || lr", "2:12: error: unexpected character '||'", "write 'a or b'"},
           {"let x = !lr", "2:9: error: unexpected character '!'", "write 'not a'"},
           {"let x = step % 10", "2:14: error: unexpected character '%'",
-           "there is no remainder; count in a state what comes back every few steps"},
+           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
           {"let x = torch.sqrt(lr)", "2:14: error: unexpected character '.'",
            "functions have no prefix: 'sqrt(x)'"},
           {"state m : float32", "2:11: error: expected f32, bf16 or f16, found 'float32'",
