@@ -290,8 +290,8 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
                         "expected a constant above 0, found " + found(*eps->value));
       valid = false;
     } else if (Loss loss = lossIn(ElementType::F32, *value); loss != Loss::None) {
-      diagnostics.error(eps->value->range,
-                        "expected a constant that f32 can hold, found " + describeLoss(*value, loss));
+      diagnostics.error(eps->value->range, "expected a constant that f32 can hold, found " +
+                                               describeLoss(*value, loss));
       valid = false;
     }
     result.eps = value.value_or(1);
@@ -393,16 +393,4 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
       return false;
     }
   return true;
-}
-
-bool RuleAnalyzer::checkCoefficients(const CoefficientListExpr &list) {
-  bool valid = true;
-  for (const std::array<Constant, 3> &step : list.steps)
-    for (const Constant &coefficient : step)
-      if (Loss loss = lossIn(ElementType::F32, coefficient.value); loss != Loss::None) {
-        diagnostics.error(coefficient.range, "expected a coefficient that f32 can hold, found " +
-                                                 describeLoss(coefficient.value, loss));
-        valid = false;
-      }
-  return valid;
 }

@@ -73,13 +73,8 @@ static std::optional<double> foldBinary(const BinaryExpr &binary) {
     return a * b;
   case BinaryOp::Divide:
     return a / b;
-  case BinaryOp::Power: {
-    double exponent = literalExponent(*binary.rhs);
-    if (exponent == 0.5)
-      return std::sqrt(a);
-    // The power function has no value for a negative base; products have.
-    return a < 0 && !isProductExponent(exponent) ? std::nan("") : std::pow(a, b);
-  }
+  case BinaryOp::Power:
+    return std::pow(a, b);
   case BinaryOp::Less:
     return a < b;
   case BinaryOp::LessEqual:
@@ -224,7 +219,8 @@ void RuleAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType ele
   if (loss == Loss::None)
     return;
   Diagnostic &error = diagnostics.error(
-      operand.range, "expected a number that " + spell(element) + " can hold next to a tensor, found " +
+      operand.range, "expected a number that " + spell(element) +
+                         " can hold next to a tensor, found " +
                          describeLoss(*operand.constant, loss));
   if (const auto *name = llvm::dyn_cast<NameExpr>(&operand))
     error.withNote(name->let->value->range, "its value is given here");
@@ -241,6 +237,18 @@ void RuleAnalyzer::checkDecayFactor(const CallExpr &call) {
     diagnostics.error(call.arguments[1]->range.to(call.arguments[2]->range),
                       "expected a factor '1 - lr * wd' that f32 can hold, found " +
                           describeLoss(factor, loss));
+}
+
+bool RuleAnalyzer::checkCoefficients(const CoefficientListExpr &list) {
+  bool valid = true;
+  for (const std::array<Constant, 3> &step : list.steps)
+    for (const Constant &coefficient : step)
+      if (Loss loss = lossIn(ElementType::F32, coefficient.value); loss != Loss::None) {
+        diagnostics.error(coefficient.range, "expected a coefficient that f32 can hold, found " +
+                                                 describeLoss(coefficient.value, loss));
+        valid = false;
+      }
+  return valid;
 }
 
 void stepc::lang::warnHyperparameters(const File &file, Diagnostics &diagnostics) {

@@ -346,7 +346,8 @@ bool Parser::parseSelector(Claim &claim) {
   } else {
     Diagnostic &error = expected("'matrix', 'rest' or a pattern in quotes");
     if (atName("vector") || atName("vectors"))
-      error.withHint("vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
+      error.withHint(
+          "vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
     else if (at(TokenKind::Name))
       error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
     return false;

@@ -299,19 +299,23 @@ std::string tidy(std::string message) {
   return message;
 }
 
-/// "did you mean '--json'? " for the first word that looks like an option of `app` and is none.
+/// "did you mean '--json'? " where a name is near to the word, otherwise nothing.
+std::string suggest(llvm::StringRef word, const std::vector<std::string> &names) {
+  std::vector<llvm::StringRef> candidates(names.begin(), names.end());
+  llvm::StringRef nearest = stepc::lang::nearestName(word, candidates);
+  return nearest.empty() ? "" : "did you mean '" + nearest.str() + "'? ";
+}
+
+/// The suggestion for the first word that looks like an option of `app` and is none.
 std::string suggestOption(const CLI::App &app, int argc, char **argv) {
-  std::vector<std::string> known = {"--help"};
+  std::vector<std::string> names = {"--help"};
   for (const CLI::Option *option : app.get_options())
     for (const std::string &name : option->get_lnames())
-      known.push_back("--" + name);
-  std::vector<llvm::StringRef> names(known.begin(), known.end());
+      names.push_back("--" + name);
   for (int i = 2; i < argc; ++i) {
     llvm::StringRef word = llvm::StringRef(argv[i]).split('=').first;
-    if (!word.starts_with("--") || llvm::is_contained(names, word))
-      continue;
-    llvm::StringRef nearest = stepc::lang::nearestName(word, names);
-    return nearest.empty() ? "" : ("did you mean '" + nearest + "'? ").str();
+    if (word.starts_with("--") && !llvm::is_contained(names, word))
+      return suggest(word, names);
   }
   return "";
 }
@@ -344,11 +348,10 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     isCommand |= argc > 1 && sub->get_name() == argv[1];
   }
   if (!isCommand) {
-    std::vector<llvm::StringRef> known(commandNames.begin(), commandNames.end());
-    llvm::StringRef nearest = argc < 2 ? "" : stepc::lang::nearestName(argv[1], known);
     std::cerr << "stepc: error: expected a command (" << names << "), found "
               << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'") << "\nhint: "
-              << (nearest.empty() ? "" : "did you mean '" + nearest.str() + "'? ") << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+              << (argc < 2 ? "" : suggest(argv[1], commandNames))
+              << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
     exitCode = kUsageError;
     return false;
   }
@@ -363,8 +366,8 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
       name += " " + sub->get_name();
       suggestion = suggestOption(*sub, argc, argv);
     }
-    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: " << suggestion << "`" << name
-              << " --help` shows how it is used\n";
+    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: " << suggestion << "`"
+              << name << " --help` shows how it is used\n";
     exitCode = kUsageError;
     return false;
   }

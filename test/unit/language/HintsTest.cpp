@@ -138,10 +138,9 @@ TEST(Hints, Names) {
 }
 
 TEST(Hints, ShapesOfStates) {
-  const std::string rows =
-                        "a reduction of a full tensor with 'over = columns' gives one value per row",
-                    cols =
-                        "a reduction of a full tensor with 'over = rows' gives one value per column";
+  const std::string reduction = "a reduction of a full tensor with ",
+                    rows = reduction + "'over = columns' gives one value per row",
+                    cols = reduction + "'over = rows' gives one value per column";
   expectHints(
       {
           {"state v : f32[rows]\nv = grad * grad",
