@@ -1,5 +1,6 @@
 // Every error of the manifest reader: where it points and what it says.
 
+#include "frontends/manifest/JsonText.h"
 #include "frontends/manifest/Manifest.h"
 #include "gtest/gtest.h"
 
@@ -48,6 +49,14 @@ std::string withShape(const std::string &shape, const std::string &placements,
 }
 
 } // namespace
+
+TEST(ManifestErrors, OnlyLikelyNamesAreSuggested) {
+  EXPECT_EQ(nearestHint("grad_dtyp", {"dtype", "grad_dtype"}), ", did you mean 'grad_dtype'?");
+  EXPECT_EQ(nearestHint("mech", {"mesh", "name"}), ", did you mean 'mesh'?");
+  // Half of the letters are others.
+  EXPECT_EQ(nearestHint("tp", {"dp"}), "");
+  EXPECT_EQ(nearestHint("rank", {"name", "axes"}), "");
+}
 
 TEST(ManifestErrors, ByteOrderMarkIsSkipped) {
   // The message has the place in the text behind it.
