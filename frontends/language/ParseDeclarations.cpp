@@ -245,12 +245,9 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
 
 /// What was probably meant where a statement's name is followed by no '='.
 void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
-  bool isUpdate = (at(TokenKind::Plus) || at(TokenKind::Minus) || at(TokenKind::Star) ||
-                   at(TokenKind::Slash) || at(TokenKind::Caret)) &&
-                  next().kind == TokenKind::Equal;
   if (isLet)
     return;
-  if (isUpdate)
+  if (atUpdate(position))
     error.withHint("write '" + name + " = " + name + " " + spelling(current()) + " ...'");
   else if (at(TokenKind::EqualEqual))
     error.withHint("assign with one '='");
@@ -260,6 +257,15 @@ void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
     error.withHint("there are no loops: a tensor's operations are of all its elements");
   else if (name == "return")
     error.withHint("a step ends with 'param = ...'");
+  else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
+    // `sate m : f32`, `var x = 1`: a word in front of what is declared.
+    static constexpr StringRef words[] = {"state", "master", "let"};
+    StringRef nearest = nearestName(name, words);
+    if (!nearest.empty())
+      error.withHint("did you mean '" + nearest + "'?");
+    else if (at(TokenKind::Name) && next().kind == TokenKind::Equal)
+      error.withHint("a value is named by 'let " + spelling(current()) + " = ...'");
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -348,8 +354,14 @@ bool Parser::parseSelector(Claim &claim) {
     if (atName("vector") || atName("vectors"))
       error.withHint(
           "vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
-    else if (at(TokenKind::Name))
-      error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
+    else if (at(TokenKind::Name)) {
+      static constexpr StringRef words[] = {"matrix", "rest"};
+      StringRef nearest = nearestName(spelling(current()), words);
+      if (nearest.empty())
+        error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
+      else
+        error.withHint("did you mean '" + nearest + "'?");
+    }
     return false;
   }
   claim.selectorRange = begin.to(previousRange());

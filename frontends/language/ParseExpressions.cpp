@@ -194,7 +194,7 @@ void Parser::hintValue(Diagnostic &error) const {
 void Parser::hintAfterValue(Diagnostic &error) const {
   if (at(TokenKind::Equal))
     error.withHint("equality is written 'a == b'");
-  else if (atName("if") || atName("else"))
+  else if (spelling(current()) == "if" || spelling(current()) == "else")
     error.withHint("choose with 'select(condition, a, b)'");
 }
 

@@ -180,11 +180,22 @@ bool Parser::atStatement() const {
     return true;
   default:
     return (at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
-           next().kind == TokenKind::Equal;
+           (next().kind == TokenKind::Equal || atUpdate(position + 1));
   }
 }
 
-bool Parser::atClaim() const { return at(TokenKind::Name) && next().kind == TokenKind::LeftParen; }
+/// At the operator of `m += ...`, which is no statement but stands where one begins.
+bool Parser::atUpdate(size_t at) const {
+  if (at + 1 >= stream.tokens.size() || stream.tokens[at + 1].kind != TokenKind::Equal)
+    return false;
+  TokenKind kind = stream.tokens[at].kind;
+  return kind >= TokenKind::Plus && kind <= TokenKind::Caret;
+}
+
+bool Parser::atClaim() const {
+  return at(TokenKind::Name) &&
+         (next().kind == TokenKind::LeftParen || next().kind == TokenKind::KwFor);
+}
 
 void Parser::skipTo(llvm::function_ref<bool()> stop) {
   unsigned braces = 0;

@@ -87,6 +87,7 @@ private:
   // Recovery.
   bool atDeclaration() const;
   bool atStatement() const;
+  bool atUpdate(size_t at) const;
   bool atClaim() const;
   /// Skips to where `stop` holds, to a `}`, or to the next declaration.
   void skipTo(llvm::function_ref<bool()> stop);

@@ -45,11 +45,11 @@ TEST(Hints, Syntax) {
           {"m += grad", "2:3: error: expected '=' after 'm', found '+'", "write 'm = m + ...'"},
           {"param -= lr * grad", "2:7: error: expected '=' after 'param', found '-'",
            "write 'param = param - ...'"},
+          {"sate m : f32", "2:6: error: expected '=' after 'sate', found 'm'",
+           "did you mean 'state'?"},
+          {"var x = 1", "2:5: error: expected '=' after 'var', found 'x'",
+           "a value is named by 'let x = ...'"},
           {"m == grad", "2:3: error: expected '=' after 'm', found '=='", "assign with one '='"},
-          {"if (grad > 0) {\n  let x = 1\n}", "2:4: error: expected '=' after 'if', found '('",
-           select},
-          {"let x = 1 if lr > 0 else 2",
-           "2:11: error: expected an operator or the end of the line, found 'if'", select},
           {"let x = lr > 0 ? 1", "2:16: error: unexpected character '?'", select},
           {"return grad", "2:8: error: expected '=' after 'return', found 'grad'",
            "a step ends with 'param = ...'"},
@@ -79,6 +79,30 @@ TEST(Hints, Syntax) {
            "did you mean 'rows'?"},
       },
       /*isSyntax=*/true);
+}
+
+TEST(Hints, ChoicesOfOtherLanguages) {
+  // Wherever the word stands, the one message about it names the function.
+  for (const char *body :
+       {"if (grad > 0) {\n  let x = 1\n}", "let x = if(lr > 0, 1, 2)", "let x = 1 if lr > 0 else 2",
+        "let x = (1 if lr > 0 else 2)", "let x = abs(1 if lr > 0 else 2)"})
+    EXPECT_THAT(messagesIn(body), testing::Contains(testing::HasSubstr("'select(condition, ")))
+        << body;
+}
+
+TEST(Hints, OneRunReportsAllUpdates) {
+  EXPECT_THAT(syntaxErrors(rule("m += grad\nparam -= lr * grad\nlet x = )")),
+              ElementsAre("2:3: error: expected '=' after 'm', found '+'",
+                          "  hint: write 'm = m + ...'",
+                          "3:7: error: expected '=' after 'param', found '-'",
+                          "  hint: write 'param = param - ...'",
+                          "4:9: error: expected a value, found ')'"));
+  EXPECT_THAT(syntaxErrors("route {\n  A() for matrixx\n  A for rest\n}\n"),
+              ElementsAre("2:11: error: expected 'matrix', 'rest' or a pattern in quotes, found "
+                          "'matrixx'",
+                          "  hint: did you mean 'matrix'?",
+                          "3:5: error: expected '(', found 'for'",
+                          "  hint: values of hyperparameters stand in parentheses: 'A(...) for'"));
 }
 
 TEST(Hints, BlockCommentsAreOneError) {
@@ -117,8 +141,6 @@ TEST(Hints, Names) {
            "it is written 'log(x) / log(2)'"},
           {"let x = square(lr)", "2:9: error: unknown function 'square'",
            "a square is written 'x ^ 2'"},
-          {"let x = if(lr > 0, 1, 2)", "2:9: error: unknown function 'if'",
-           "choose with 'select(condition, a, b)'"},
           {"let x = gradient", "2:9: error: unknown name 'gradient'", "did you mean 'grad'?"},
           {"let x = row", "2:9: error: unknown name 'row'", "did you mean 'rows'?"},
           {"params = grad", "2:1: error: unknown state 'params'", "did you mean 'param'?"},
