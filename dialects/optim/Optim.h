@@ -7,6 +7,7 @@
 #ifndef STEPC_DIALECTS_OPTIM_OPTIM_H
 #define STEPC_DIALECTS_OPTIM_OPTIM_H
 
+#include "dialects/optim/NamePattern.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -58,6 +59,14 @@ MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
+/// Whether the pattern matches the parameter's name or an alias. `Named`: a ParameterOp or a
+/// FrozenOp.
+template <typename Named> bool matches(const NamePattern &pattern, Named named) {
+  return pattern.matches(named.getSymName()) ||
+         llvm::any_of(named.getAliases().template getAsValueRange<mlir::StringAttr>(),
+                      [&](llvm::StringRef alias) { return pattern.matches(alias); });
+}
+
 /// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
 /// for.
 inline constexpr int64_t kMostWaves = int64_t(1) << 20;
@@ -65,8 +74,25 @@ inline constexpr int64_t kMostWaves = int64_t(1) << 20;
 /// parameters still fit int64.
 inline constexpr int64_t kMostElements = int64_t(1) << 40;
 
+/// The least eps of optim.orthogonalize: 2^-24 of it is a normal f32.
+inline constexpr double kLeastEps = 0x1p-100;
+/// optim.orthogonalize scales its norm by 2 to this: 2^40 elements of the largest f32 have a norm
+/// below 2^148.
+inline constexpr int kNormExponent = -24;
+
 /// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
+
+/// Whether an operation of a rule has a space: those with a tensor result, but splats and
+/// conditions. These two are computed wherever they are used: a scalar is known everywhere, and
+/// no condition travels.
+bool hasSpace(mlir::Operation *op);
+/// The tensors that an operation of a rule reads and that stand somewhere: arguments and results of
+/// operations with a space, each once, in the order of its operands. Conditions among the operands
+/// stand for what they read in turn.
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
+/// The same for one operand of the yield.
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
 /// Set on the yield of a decided rule: one space per yielded value, where it is written.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
 

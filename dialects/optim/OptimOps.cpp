@@ -2,6 +2,8 @@
 
 #include "dialects/optim/Optim.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
@@ -22,8 +24,54 @@ static ParseResult parseDefaults(OpAsmParser &parser, DenseF64ArrayAttr &default
   return success();
 }
 
+/// One type where source and result have the same.
+static void printSourceAndResult(OpAsmPrinter &printer, Operation *, Type source, Type result) {
+  printer << source;
+  if (source != result)
+    printer << " to " << result;
+}
+static ParseResult parseSourceAndResult(OpAsmParser &parser, Type &source, Type &result) {
+  if (parser.parseType(source))
+    return failure();
+  result = source;
+  return succeeded(parser.parseOptionalKeyword("to")) ? parser.parseType(result) : success();
+}
+
 #define GET_OP_CLASSES
 #include "dialects/optim/OptimOps.cpp.inc"
+
+bool optim::hasSpace(Operation *op) {
+  if (op->getNumResults() != 1 || isa<SplatOp>(op))
+    return false;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  return type && !type.getElementType().isInteger(1);
+}
+
+static void collectPlaced(Value value, llvm::DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
+  if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second)
+    return;
+  Operation *op = value.getDefiningOp();
+  if (!op || hasSpace(op))
+    found.push_back(value);
+  else
+    for (Value operand : op->getOperands())
+      collectPlaced(operand, seen, found);
+}
+
+SmallVector<Value> optim::placedOperands(Operation *op) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> found;
+  for (Value operand : op->getOperands())
+    collectPlaced(operand, seen, found);
+  return found;
+}
+
+SmallVector<Value> optim::placedOperands(Value operand) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> found;
+  collectPlaced(operand, seen, found);
+  return found;
+}
 
 LogicalResult BroadcastOp::verify() {
   auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
@@ -70,9 +118,20 @@ LogicalResult OrthogonalizeOp::verify() {
     auto step = dyn_cast<ArrayAttr>(attr);
     if (!step || step.size() != 3 || !llvm::all_of(step, llvm::IsaPred<FloatAttr>))
       return emitOpError("expected three numbers per step, found ") << attr;
+    for (auto number : step.getAsRange<FloatAttr>())
+      if (!std::isfinite(float(number.getValueAsDouble())))
+        return emitOpError("expected coefficients that are finite in f32, found ") << attr;
   }
-  if (!(getEps().convertToDouble() > 0))
-    return emitOpError("expected a positive eps, found ") << getEps().convertToDouble();
+  double eps = getEps().convertToDouble();
+  if (!(eps >= kLeastEps) || !std::isfinite(float(eps)))
+    return emitOpError("expected an eps of at least 2^-100, finite in f32, found ") << eps;
+  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getType());
+  if (from.getShape() != to.getShape())
+    return emitOpError("expected a source and a result of one shape, found ")
+           << from << " and " << to;
+  Type source = from.getElementType(), result = to.getElementType();
+  if (source != result && !source.isF32())
+    return emitOpError("expected a source of ") << result << " or f32, found " << source;
   return success();
 }
 
@@ -112,6 +171,14 @@ LogicalResult BlockReduceOp::verify() {
   auto from = cast<ShapedType>(getSource().getType());
   if (from.getRank() != 3)
     return emitOpError("expected a source of rank 3, found ") << from;
+  auto to = cast<ShapedType>(getOuts()[0].getType());
+  if (!to.getElementType().isF32())
+    return emitOpError("expected an out of f32, found ") << to;
+  bool squares = getKind() == Reduction::Norm || getKind() == Reduction::Rms;
+  int64_t exponent = getExponent();
+  if (exponent < -30 || exponent > 30 || (exponent != 0 && !squares))
+    return emitOpError("expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
+           << exponent;
   return verifyReduced(*this, from, cast<ShapedType>(getOuts()[0].getType()));
 }
 

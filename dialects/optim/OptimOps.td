@@ -21,7 +21,7 @@ def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
 //===----------------------------------------------------------------------===//
 // Symbols, and named things
 //
-// Rules, groups and segments are symbols. Meshes, routes and parameters have names of
+// Rules, groups and segments are symbols. Meshes, routes, parameters and frozen ones have names of
 // the same form but are none: a parameter may be called anything, and a route is called like its rule.
 // `lookupMesh` and its like find them.
 //===----------------------------------------------------------------------===//
@@ -101,21 +101,26 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
   let summary = "which parameters take which rule, with defaults";
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
-    (empty: any name), and none of `except`. `rest` claims what no other route does. Defaults are
-    one per hyperparameter; NaN means that the trainer gives the value.
+    (empty: any name), and none of `except`. `rest` claims what no other route does. Those of the patterns that
+    are also in `optional` may match nothing. Trainers know a route, its groups and its checkpoints by its name.
+    Defaults are one per hyperparameter; NaN means that the trainer gives the value.
 
     ```mlir
     optim.route @Muon rule @Muon matrix patterns [] except ["*embed*"] defaults [2.0e-02, 9.5e-01]
       missing_grad error
+    optim.route @head rule @AdamW patterns ["lm_head*"] optional ["lm_head*"] except [] defaults [3.0e-04]
+      missing_grad error
     ```
-    Constraints: the rule exists; as many defaults as hyperparameters; `rest` has no patterns.
+    Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns are
+    well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of `patterns`.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
-                       StrArrayAttr:$patterns, StrArrayAttr:$except, DenseF64ArrayAttr:$defaults,
+                       StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
+                       DenseF64ArrayAttr:$defaults,
                        Optim_MissingGrad:$missing_grad);
   let assemblyFormat = [{
-    $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
-    `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
+    $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns (`optional` $optional^)?
+    `except` $except `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
@@ -153,6 +158,25 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];
   let hasVerifier = 1;
+}
+
+def Optim_FrozenOp : Optim_Op<"frozen", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a parameter of the model that no rule steps: its names";
+  let description = [{
+    Level 1 only. A pattern that matches a frozen parameter has matched; no route claims it.
+    `optim-route-parameters` reads these operations last, and erases them.
+
+    ```mlir
+    optim.frozen @"embed.weight" aliases ["lm_head.weight"]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$label, StrArrayAttr:$aliases);
+  let assemblyFormat = "$label `aliases` $aliases attr-dict";
+  let extraClassDeclaration = [{
+    // Not the attribute sym_name, by which MLIR knows symbols.
+    ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
+    ::llvm::StringRef getSymName() { return getLabel(); }
+  }];
 }
 
 def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
@@ -245,7 +269,9 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
     partial j + 8 for j < 8, and so with 4, 2 and 1. A rows result is a chain along each row, a cols result one
     down each column, a one result the chain of all rows' chains. `mean` and `rms` divide a chain's result by
     the count (rounded to f32), `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root
-    last. `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
+    last. A sum of squares below 2^-70 or above 2^126 may have lost some of them: then each value is multiplied by 2^96 or
+    by 2^-96 before it is squared, and the root by the inverse, so that a norm is right for all finite values; it is
+    infinite only when it is greater than every f32. (The bounds leave room for 2^40 values.) `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
 
     ```mlir
     %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
@@ -258,11 +284,12 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, AllTypesMatch<["source", "result"]>]> {
+def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
   let summary = "Newton–Schulz orthogonalization of each block";
   let description = [{
     One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
-    (‖X‖_F as `optim.reduce norm`), rounded to the operand type; then per coefficient (a, b, c):
+    (‖X‖_F as `optim.reduce norm`; both arguments of max times 2^-24, and the quotient, too, so that the norm of any finite X
+    is finite), rounded to the operand type, which is the result's; then per coefficient (a, b, c):
     A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order as
     `optim.product` says, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
     c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
@@ -271,11 +298,19 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure, AllTypesMatch<["sou
     ```mlir
     %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>
     ```
-    Constraints: at least one coefficient, three numbers each; eps positive; f32, bf16 or f16.
+    The source has the operand type, or is f32: f16 holds no number above 65504 and few below 6e-5, so what is to be
+    orthogonalized in f16 is normalized first and rounded then.
+    ```mlir
+    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
+    ```
+    Constraints: at least one coefficient, three numbers each, finite in f32; eps at least 2^-100 and finite in f32; equal shapes;
+    a source of the result's element type, or of f32.
   }];
   let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
   let results = (outs FloatTensor:$result);
-  let assemblyFormat = "$source `coefficients` $coefficients `eps` $eps attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $source `coefficients` $coefficients `eps` $eps attr-dict `:` custom<SourceAndResult>(type($source), type($result))
+  }];
   let extraClassDeclaration = [{
     /// (a, b, c) per step.
     ::llvm::SmallVector<::std::array<double, 3>> getSteps();
@@ -336,11 +371,14 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
     ```mlir
     %n = optim.block_reduce norm @g0 %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
-    The source may be bf16 or f16: it is extended to f32. Constraints: ranks 3; as `optim.reduce`.
-    The second out, if there, is scratch of f32 [?, R, 1] for row partials.
+    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
+    rounded, so that a norm above the largest f32 can be told. The second out, if there, is scratch of f32 [?, R, 1] for
+    row partials.
+    Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
   }];
   let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
-                       Variadic<FloatTensorOrMemRef>:$outs, FlatSymbolRefAttr:$segment);
+                       Variadic<FloatTensorOrMemRef>:$outs, FlatSymbolRefAttr:$segment,
+                       DefaultValuedAttr<I64Attr, "0">:$exponent);
   let results = (outs Variadic<FloatTensor>:$results);
   let assemblyFormat = [{
     $kind $segment $source `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($source) (`->` type($results)^)?

@@ -69,10 +69,10 @@ Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
     return arith::XOrIOp::create(builder, loc, operand, one);
   }
-  // No constant has a dynamic shape, so the condition goes through numbers.
+  // No constant has a dynamic shape, so what is true everywhere is a comparison.
   Value zero = toShape(loc, constant(loc, 0), shape);
-  Value number = arith::SelectOp::create(builder, loc, operand, constantLike(loc, 1, zero), zero);
-  return arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, number, zero);
+  Value always = arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, zero, zero);
+  return arith::XOrIOp::create(builder, loc, operand, always);
 }
 
 /// A comparison with NaN is false, except `!=`.
@@ -205,11 +205,15 @@ Value RuleEmitter::emitReduction(const CallExpr &call) {
 Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
-  Value operand = toElement(loc, emit(*call.arguments[0]), options.precision);
+  Value operand = emit(*call.arguments[0]);
+  // f16 has too small a range for what is not normalized yet: it is rounded to afterwards.
+  operand = options.precision == ElementType::F16 ? toF32(loc, operand)
+                                            : toElement(loc, operand, options.precision);
   SmallVector<Attribute> steps;
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
-  return optim::OrthogonalizeOp::create(builder, loc, operand.getType(), operand,
+  RankedTensorType type = tensorType(Shape::Full, elementType(options.precision));
+  return optim::OrthogonalizeOp::create(builder, loc, type, operand,
                                         builder.getArrayAttr(steps),
                                         builder.getF64FloatAttr(options.eps));
 }

@@ -23,7 +23,6 @@ constexpr StringRef useZeros = "zeros like x are '0 * x'";
 constexpr Entry functionNames[] = {
     // Functions that are here under another name, or written out.
     {"where", useSelect},
-    {"if", "choose with 'select(condition, a, b)'"},
     {"iif", useSelect},
     {"cond", useSelect},
     {"pow", usePower},

@@ -9,8 +9,9 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr StringRef keywordSpellings[] = {
-    "optimizer", "state", "master", "let",  "route", "for",  "except", "matrix", "rest",  "and",
-    "or",        "not",   "param",  "grad", "step",  "rows", "cols",   "numel",  "input", "metric"};
+    "optimizer", "state", "master", "let", "route", "for",  "except", "as",
+    "if",        "matrix", "rest",  "and", "or",    "not",  "param",  "grad",
+    "step",      "rows",   "cols",  "numel", "input", "metric"};
 
 static constexpr StringRef punctuation[] = {"(", ")", "{", "}", "[", "]",  ",", ":",  "=",  "+",
                                             "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!="};
@@ -249,7 +250,7 @@ private:
     else if (found == "!")
       error.withHint("write 'not a'");
     else if (found == "?")
-      error.withHint("choose with 'select(condition, a, b)'");
+      error.withHint("a choice is written 'select(condition, value, otherwise)'");
     else if (found == "%")
       error.withHint("every k steps is 'step == k * ((step / k + 6e15) - 6e15)'");
     else if (found == "@")

@@ -2,6 +2,7 @@
 #include "frontends/language/Builtins.h"
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -97,6 +98,7 @@ bool Parser::parseHyperparameter(Rule &rule) {
 
 void Parser::parseBody(Rule &rule) {
   SourceRange open = consume().range;
+  llvm::SaveAndRestore inside(inRule, true);
   while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
          !diagnostics.isFull()) {
     size_t before = position;
@@ -251,8 +253,8 @@ void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
     error.withHint("write '" + name + " = " + name + " " + spelling(current()) + " ...'");
   else if (at(TokenKind::EqualEqual))
     error.withHint("assign with one '='");
-  else if (name == "if" || name == "else" || name == "elif")
-    error.withHint("choose with 'select(condition, a, b)'");
+  else if (name == "else" || name == "elif")
+    error.withHint("a choice is written 'select(condition, value, otherwise)'");
   else if (name == "while")
     error.withHint("there are no loops: a tensor's operations are of all its elements");
   else if (name == "return")
@@ -313,13 +315,37 @@ bool Parser::parseClaim(Route &route) {
     return false;
   }
   if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                 [&] { return parseSetting(claim); }) ||
-      !expect(TokenKind::KwFor) || !parseSelector(claim))
+                 [&] { return parseSetting(claim); }))
+    return false;
+  if (consumeIf(TokenKind::KwAs)) {
+    claim.routeName = parseName("the route's name");
+    if (!claim.routeName)
+      return false;
+  }
+  if (!expect(TokenKind::KwFor) || !parseSelector(claim) || !parseIfPresent(claim))
     return false;
   if (consumeIf(TokenKind::KwExcept) && !parseStrings(claim.except))
     return false;
+  if (at(TokenKind::KwIf)) {
+    expected("the end of the line").withHint("'if present' stands before 'except'");
+    return false;
+  }
   claim.range = claim.range.to(previousRange());
   route.claims.push_back(std::move(claim));
+  return true;
+}
+
+bool Parser::parseIfPresent(Claim &claim) {
+  if (!at(TokenKind::KwIf))
+    return true;
+  SourceRange begin = consume().range;
+  if (!atName("present")) {
+    expected("'present'")
+        .withHint("'if present' lets the patterns of a claim match nothing; "
+                  "there is no other 'if'");
+    return false;
+  }
+  claim.ifPresent = begin.to(consume().range);
   return true;
 }
 

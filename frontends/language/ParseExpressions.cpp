@@ -194,8 +194,8 @@ void Parser::hintValue(Diagnostic &error) const {
 void Parser::hintAfterValue(Diagnostic &error) const {
   if (at(TokenKind::Equal))
     error.withHint("equality is written 'a == b'");
-  else if (spelling(current()) == "if" || spelling(current()) == "else")
-    error.withHint("choose with 'select(condition, a, b)'");
+  else if (atName("else"))
+    error.withHint("a choice is written 'select(condition, value, otherwise)'");
 }
 
 ExprPtr Parser::parseParentheses() {

@@ -2,8 +2,9 @@
 //
 // Three kinds of tensor operations: the core (needs whole blocks, or lies between
 // two that do), what leads to it (in or matrix), and what follows from it (matrix or
-// out). Each side is a minimum cut over bytes per element that cross. Scalars and
-// splats run anywhere and are not labelled.
+// out). Each side is a minimum cut over bytes per element that cross. Scalars, splats and
+// conditions run wherever they are used and are not labelled: an operation that reads a
+// condition reads what the condition is made of.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,39 +28,35 @@ using namespace stepc::decide;
 
 namespace {
 
-/// What a value costs when it crosses, in bytes per element of the block; conditions never cross.
+/// What a value costs when it crosses, in bytes per element of the block.
 int64_t crossingCost(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (type.getElementType().isInteger(1))
-    return MinimumCut::kNever;
   // Row, column and one values are negligible beside full ones, but not free.
   return kindOf(type) == ValueKind::Full ? 1024 * (type.getElementTypeBitWidth() / 8) : 1;
 }
 
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
 
-/// Operations that have a space: those with a tensor result, but splats.
-bool isLabelled(Operation *op) {
-  return op->getNumResults() == 1 && isTensor(op->getResult(0)) && !isa<SplatOp>(op);
-}
-
-bool needsBlocks(Operation *op) {
+bool needsBlocks(Operation *op, ArrayRef<Value> reads) {
   if (isa<OrthogonalizeOp, ReduceOp>(op))
     return true;
-  auto isPart = [](Value value) {
-    return isTensor(value) && !value.getDefiningOp<SplatOp>() &&
-           kindOf(value.getType()) != ValueKind::Full;
-  };
-  return llvm::any_of(op->getOperands(), isPart) || isPart(op->getResult(0));
+  auto isPart = [](Value value) { return kindOf(value.getType()) != ValueKind::Full; };
+  return llvm::any_of(reads, isPart) || isPart(op->getResult(0));
 }
 
 class Cutter {
 public:
   explicit Cutter(RuleOp rule)
       : rule(rule), yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
-    for (Operation &op : rule.getBody().front())
-      if (isLabelled(&op))
+    for (Operation &op : rule.getBody().front()) {
+      if (!hasSpace(&op) && &op != yield)
+        continue;
+      if (&op != yield)
         ops.push_back(&op);
+      reads[&op] = placedOperands(&op);
+      for (Value value : reads[&op])
+        users[value].push_back(&op);
+    }
   }
 
   void run() {
@@ -82,16 +79,16 @@ private:
   void findCore() {
     llvm::DenseSet<Operation *> required;
     for (Operation *op : ops)
-      if (needsBlocks(op))
+      if (needsBlocks(op, reads[op]))
         required.insert(op);
     // Program order is topological: one sweep each way.
     for (Operation *op : ops)
-      for (Value operand : op->getOperands())
+      for (Value operand : reads[op])
         if (Operation *from = operand.getDefiningOp())
           if (required.contains(from) || follows.contains(from))
             follows.insert(op);
     for (Operation *op : llvm::reverse(ops))
-      for (Operation *user : op->getUsers())
+      for (Operation *user : usersOf(op))
         if (required.contains(user) || leads.contains(user))
           leads.insert(op);
     for (Operation *op : ops)
@@ -109,7 +106,7 @@ private:
     for (Operation *op : llvm::reverse(ops)) {
       if (core.contains(op) || leads.contains(op) || follows.contains(op))
         continue;
-      bool usedOut = llvm::any_of(op->getUsers(), [&](Operation *user) {
+      bool usedOut = llvm::any_of(usersOf(op), [&](Operation *user) {
         auto it = space.find(user);
         return (it != space.end() && it->second == Space::Out) ||
                (user == yield && yield.getOperand(0) == op->getResult(0));
@@ -129,7 +126,7 @@ private:
       // Paid once when the producer stays (0) and any user is in matrix space (1).
       int any = cut.addNode();
       bool used = false;
-      for (Operation *user : value.getUsers()) {
+      for (Operation *user : usersOf(value)) {
         if (core.contains(user)) {
           cut.fixOne(any);
           used = true;
@@ -151,7 +148,7 @@ private:
     for (auto &[op, node] : nodes) {
       payForUsers(op->getResult(0), node);
       bool usedElsewhere = false;
-      for (Operation *user : op->getUsers()) {
+      for (Operation *user : usersOf(op)) {
         if (auto it = nodes.find(user); it != nodes.end())
           cut.pay(node, it->second, MinimumCut::kNever); // spaces never decrease
         else if (!core.contains(user))
@@ -180,7 +177,7 @@ private:
         continue;
       // Paid once when the producer is in matrix space (1) and any user is not (0).
       int all = cut.addNode();
-      for (Operation *user : op->getUsers()) {
+      for (Operation *user : usersOf(op)) {
         if (auto it = nodes.find(user); it != nodes.end())
           cut.pay(all, it->second, MinimumCut::kNever);
         else if (space.lookup(user) != Space::Matrix || user == yield)
@@ -193,7 +190,7 @@ private:
         cut.pay(fixed, all, cost);
       } else {
         cut.pay(node->second, all, cost);
-        for (Value operand : op->getOperands())
+        for (Value operand : reads[op])
           if (auto it = nodes.find(operand.getDefiningOp()); it != nodes.end())
             cut.pay(node->second, it->second, MinimumCut::kNever); // spaces never decrease
       }
@@ -202,10 +199,10 @@ private:
     auto payForShardValue = [&](Value value) {
       bool crosses = false;
       int any = cut.addNode();
-      for (Operation *user : value.getUsers()) {
+      for (Operation *user : usersOf(value)) {
         if (auto it = nodes.find(user); it != nodes.end())
           cut.pay(it->second, any, MinimumCut::kNever);
-        else if (isLabelled(user) && space.lookup(user) == Space::Matrix)
+        else if (user != yield && space.lookup(user) == Space::Matrix)
           crosses = true;
       }
       cut.payIfOne(any, crosses ? 0 : crossingCost(value));
@@ -222,20 +219,28 @@ private:
         space[op] = Space::Matrix;
     // A free operation whose only users moved there would be an out value that enters matrix space.
     for (Operation *op : ops)
-      if (space[op] == Space::Out && llvm::any_of(op->getUsers(), [&](Operation *user) {
-            return isLabelled(user) && space.lookup(user) == Space::Matrix;
+      if (space[op] == Space::Out && llvm::any_of(usersOf(op), [&](Operation *user) {
+            return user != yield && space.lookup(user) == Space::Matrix;
           }))
         space[op] = Space::In;
     for (Operation *op : llvm::reverse(ops))
-      if (space[op] == Space::Out && llvm::any_of(op->getUsers(), [&](Operation *user) {
-            return isLabelled(user) && space.lookup(user) == Space::In;
+      if (space[op] == Space::Out && llvm::any_of(usersOf(op), [&](Operation *user) {
+            return user != yield && space.lookup(user) == Space::In;
           }))
         space[op] = Space::In;
   }
 
+  ArrayRef<Operation *> usersOf(Value value) const {
+    auto it = users.find(value);
+    return it == users.end() ? ArrayRef<Operation *>() : ArrayRef<Operation *>(it->second);
+  }
+  ArrayRef<Operation *> usersOf(Operation *op) const { return usersOf(op->getResult(0)); }
+
   RuleOp rule;
   YieldOp yield;
-  SmallVector<Operation *> ops;
+  SmallVector<Operation *> ops; // those that have a space
+  llvm::DenseMap<Operation *, SmallVector<Value>> reads;
+  llvm::DenseMap<Value, SmallVector<Operation *>> users; // among ops, and the yield
   llvm::SetVector<Operation *> core;
   llvm::DenseSet<Operation *> leads, follows;
 };

@@ -74,7 +74,8 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols,
     // The normalized copy, then each product with its operands, result and packing.
     int64_t most = std::max({2 * whole, whole + square + scratch(r, r, c),
                              whole + 2 * square + scratch(r, r, r), 2 * whole + square + last});
-    bytes.element = size;
+    // What travels has the operand's type.
+    bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
     bytes.work = most;
   });
   return bytes;

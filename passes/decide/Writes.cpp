@@ -14,18 +14,19 @@ static std::optional<Space> spaceOf(Value value) {
   return symbolizeSpace(attr.getInt());
 }
 
-/// Collects the block arguments that `out` reads to compute `value`, a value of `in` or an
-/// argument. Values in `stored` are read back from their state.
+/// Collects the block arguments that `out` reads to compute `value`, unless it comes from matrix
+/// space or is made in `out` itself. Values in `stored` are read back from their state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
-  if (!isa<RankedTensorType>(value.getType()) || stored.contains(value) ||
+  std::optional<Space> space = spaceOf(value);
+  if (stored.contains(value) || space == Space::Matrix || space == Space::Out ||
       !seen.insert(value).second)
     return;
   if (isa<BlockArgument>(value)) {
     reads.insert(value);
     return;
   }
-  for (Value operand : value.getDefiningOp()->getOperands())
+  for (Value operand : placedOperands(value.getDefiningOp()))
     collectReads(operand, stored, seen, reads);
 }
 
@@ -69,13 +70,12 @@ SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
     for (Operation &op : rule.getBody().front())
       if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
         if (attr.getInt() == int64_t(Space::Out))
-          for (Value operand : op.getOperands())
-            if (spaceOf(operand) != Space::Matrix && spaceOf(operand) != Space::Out)
-              collectReads(operand, stored, seen, reads);
+          for (Value operand : placedOperands(&op))
+            collectReads(operand, stored, seen, reads);
     for (unsigned i = 0; i < count; ++i)
-      if (writes[i] == int64_t(Space::Out) && spaceOf(yield.getOperand(i)) != Space::Matrix &&
-          spaceOf(yield.getOperand(i)) != Space::Out)
-        collectReads(yield.getOperand(i), stored, seen, reads);
+      if (writes[i] == int64_t(Space::Out))
+        for (Value operand : placedOperands(yield.getOperand(i)))
+          collectReads(operand, stored, seen, reads);
     for (unsigned i = 0; i < count; ++i)
       if (writes[i] == int64_t(Space::In) && reads.contains(argument(i))) {
         writes[i] = int64_t(Space::Out);

@@ -28,22 +28,25 @@ struct RuleInfo {
   ScalarColumns columns;
 };
 
-/// The cut is whole and in order: a space on every tensor operation, none before its operands', and
-/// a place for every yielded value.
+/// The cut is whole and in order: a space on every operation that has one, none before its
+/// operands', and a place for every yielded value.
 LogicalResult checkDecided(optim::RuleOp rule) {
   auto spaceOf = [](Operation *op) -> std::optional<int64_t> {
     auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
     return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
   };
   for (Operation &op : rule.getBody().front()) {
-    if (op.getNumResults() != 1 || !isa<RankedTensorType>(op.getResult(0).getType()) ||
-        isa<optim::SplatOp>(op))
-      continue;
     std::optional<int64_t> space = spaceOf(&op);
+    if (!optim::hasSpace(&op)) {
+      if (space)
+        return op.emitError("expected no optim.space on what runs wherever it is used, found ")
+               << *space;
+      continue;
+    }
     if (!space || !optim::symbolizeSpace(*space))
       return op.emitError("expected optim.space between 0 and 2, found ")
              << (space ? std::to_string(*space) : "none");
-    for (Value operand : op.getOperands())
+    for (Value operand : optim::placedOperands(&op))
       if (std::optional<int64_t> from = spaceOf(operand.getDefiningOp()); from && *from > *space)
         return op.emitError("expected spaces that do not decrease, found ")
                << *space << " after " << *from;

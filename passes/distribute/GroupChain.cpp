@@ -24,16 +24,21 @@ int64_t distribute::writeOf(optim::RuleOp rule, unsigned index) {
 
 Crossings distribute::findCrossings(optim::RuleOp rule) {
   Crossings result;
-  auto yield = cast<optim::YieldOp>(rule.getBody().front().getTerminator());
+  Block &body = rule.getBody().front();
+  auto yield = cast<optim::YieldOp>(body.getTerminator());
   unsigned firstScalar = rule.getFirstScalarArgument();
-  for (Operation &op : rule.getBody().front()) {
+  llvm::DenseSet<Value> usedOut; // on shards, after the exchange
+  for (auto [index, value] : llvm::enumerate(yield.getOperands()))
+    if (writeOf(rule, index) == int64_t(Space::Out))
+      usedOut.insert(value);
+  for (Operation &op : body) {
     std::optional<Space> space = spaceOf(&op);
+    if (space == Space::Out)
+      usedOut.insert_range(optim::placedOperands(&op));
     if (space != Space::Matrix)
       continue;
     result.hasMatrix = true;
-    for (Value operand : op.getOperands()) {
-      if (!isa<RankedTensorType>(operand.getType()) || operand.getDefiningOp<optim::SplatOp>())
-        continue;
+    for (Value operand : optim::placedOperands(&op)) {
       auto argument = dyn_cast<BlockArgument>(operand);
       if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
           rule.getState(argument.getArgNumber() - 2).getKind() != ValueKind::Full)
@@ -41,17 +46,11 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
       else if (spaceOf(operand.getDefiningOp()) != Space::Matrix)
         result.fullIn.insert(operand);
     }
-    if (kindOf(op.getResult(0).getType()) == ValueKind::Full &&
-        llvm::any_of(op.getUsers(), [&](Operation *user) {
-          if (user != yield)
-            return spaceOf(user) == Space::Out;
-          for (auto [index, value] : llvm::enumerate(yield.getOperands()))
-            if (value == op.getResult(0) && writeOf(rule, index) == int64_t(Space::Out))
-              return true;
-          return false;
-        }))
-      result.fullOut.insert(op.getResult(0));
   }
+  for (Operation &op : body)
+    if (spaceOf(&op) == Space::Matrix && usedOut.contains(op.getResult(0)) &&
+        kindOf(op.getResult(0).getType()) == ValueKind::Full)
+      result.fullOut.insert(op.getResult(0));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i) {
     int64_t write = writeOf(rule, i + 1);
     if (write == int64_t(Space::Matrix)) {

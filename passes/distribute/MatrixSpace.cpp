@@ -37,7 +37,9 @@ void GroupChain::buildMatrix() {
     if (auto orthogonalize = dyn_cast<optim::OrthogonalizeOp>(op)) {
       Type element = orthogonalize.getSource().getType().getElementType();
       Value source = materialize(orthogonalize.getSource(), element);
-      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), source.getType(), source,
+      Type type = cast<RankedTensorType>(source.getType())
+                      .clone(orthogonalize.getResult().getType().getElementType());
+      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), type, source,
                                                     orthogonalize.getCoefficientsAttr(),
                                                     orthogonalize.getEpsAttr());
       created->setAttr(kSegmentAttr, segment);
@@ -47,8 +49,10 @@ void GroupChain::buildMatrix() {
       ValueKind kind = *kindOf(reduce.getResult().getType());
       SmallVector<Value> outs = {batch(kind, builder.getF32Type())};
       SmallVector<Type> types = {outs[0].getType()};
-      if (kind == ValueKind::One) { // row partials
-        outs.push_back(batch(ValueKind::Rows, builder.getF32Type()));
+      if (kind == ValueKind::One) { // a partial result per row that the source has
+        ValueKind from = *kindOf(reduce.getSource().getType());
+        bool oneRow = from == ValueKind::Cols || from == ValueKind::One;
+        outs.push_back(batch(oneRow ? ValueKind::One : ValueKind::Rows, builder.getF32Type()));
         types.push_back(outs[1].getType());
       }
       auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(),

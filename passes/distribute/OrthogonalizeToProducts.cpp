@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
@@ -26,7 +28,7 @@ class Expansion {
 public:
   Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, const TargetShape &target)
       : builder(op), op(op), segment(segment), target(target), loc(op.getLoc()) {
-    auto type = cast<RankedTensorType>(op.getSource().getType());
+    auto type = cast<RankedTensorType>(op.getType());
     element = type.getElementType();
     rows = type.getDimSize(1);
     cols = type.getDimSize(2);
@@ -88,13 +90,16 @@ private:
     Type f32 = builder.getF32Type();
     SmallVector<Value> outs = {empty(1, 1, f32), empty(rows, 1, f32)};
     SmallVector<Type> types = {outs[0].getType(), outs[1].getType()};
-    auto norm = optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
-                                             segment.getValue());
+    auto norm =
+        optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
+                                     segment.getValue(), uint64_t(int64_t(optim::kNormExponent)));
     Value init = empty(rows, cols, element);
     return stage({x, norm.getResults()[0]}, init, [&](OpBuilder &, ValueRange arguments) {
-      Value floor = constant(op.getEps().convertToDouble());
+      Value floor = constant(std::ldexp(op.getEps().convertToDouble(), optim::kNormExponent));
       Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
-      return Value(arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor));
+      Value quotient = arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor);
+      Value scale = constant(std::ldexp(1.0, optim::kNormExponent));
+      return Value(arith::MulFOp::create(builder, loc, quotient, scale));
     });
   }
 

@@ -175,7 +175,9 @@ private:
                            op.getTransposeRhs(),
                            m,
                            n,
-                           k};
+                           k,
+                           op.getAlpha().convertToDouble(),
+                           op.getBeta().convertToDouble()};
     if (op.getAddend())
       product.addend = buffers.lookup(op.getAddend());
     Value out = op.getOuts().front();
@@ -191,7 +193,7 @@ private:
   bool reduce(optim::BlockReduceOp op) {
     Value out = op.getOuts().front();
     Term term = terms.reduce(op.getKind(), buffers.lookup(op.getSource()),
-                             extentsOf(op.getSource()), extentsOf(out));
+                             extentsOf(op.getSource()), extentsOf(out), int64_t(op.getExponent()));
     buffers[out] = terms.convert(term, elementOf(out));
     return true;
   }

@@ -29,13 +29,13 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
     6. a buffer is read only after a value of that segment, layout, direction and kind was written to it and, if it
        travels, was waited for; between a start and its wait what is sent is not written, and what is received neither
        read nor written; the extent of a buffer is that of what it holds;
-    7. for each segment, the parameter, states and gradient end the step as the expression, numbers aside, that the group's rule
+    7. for each segment, the parameter, states and gradient end the step as the expression that the group's rule
        yields of the parameter, gradient, states and scalars with which the step began. So a read of another version
        of shards, a missing or repeated operation and another operation are refused. Compared are expressions, as
        written: equal operations and attributes on equal operands, but for the order of commutative operands, folded
-       conversions, and `optim.orthogonalize`, which stands for its documented sequence of products. Not compared are
-       literal numbers (constants, the factors of a product): they may be edited at this level. A rewrite that needs
-       other operations must change the rule, too;
+       conversions, and `optim.orthogonalize`, which stands for its documented sequence of products. Literal numbers
+       (constants, the factors of a product) are part of it, rounded to the type in which they meet a value. A rewrite
+       that needs other operations or numbers must change the rule, too;
     8. a product that computes one half is symmetric; operands of a stage over blocks have the extents that it runs
        over, or 1, its outs the former;
     9. nothing in the step allocates, copies memory or is a tensor.

@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
@@ -26,24 +28,31 @@ Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
 }
 
 Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents) {
-  Type f32 = Float32Type::get(context), element = elementOf(source);
+  Type f32 = Float32Type::get(context), element = op.getType().getElementType();
   auto [rows, cols] = extents;
-  Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1});
-  SmallVector<Term> limits = {norm, constant(f32)};
+  int64_t exponent = optim::kNormExponent;
+  Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1}, exponent);
+  double eps = op.getEps().convertToDouble();
+  SmallVector<Term> limits = {norm, number(f32, float(std::ldexp(eps, exponent)))};
   llvm::sort(limits);
   Term divisor = add(arith::MaximumFOp::getOperationName(), {}, f32, limits);
-  Term x = convert(add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor}),
-                   element);
+  Term quotient =
+      add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor});
+  SmallVector<Term> factors = {quotient, number(f32, std::ldexp(1.0, exponent))};
+  llvm::sort(factors);
+  Term x = convert(add(arith::MulFOp::getOperationName(), {}, f32, factors), element);
   // Of a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
   bool tall = rows > cols;
   int64_t small = std::min(rows, cols), large = std::max(rows, cols);
   for (auto [a, b, c] : op.getSteps()) {
-    Term gram = product({x, x, {}, tall, !tall, small, small, large}, element);
     // Without a square of the Gram matrix its factor is the product's own.
+    double factor = c == 0.0 ? b : 1.0;
+    Term gram = product({x, x, {}, tall, !tall, small, small, large, factor}, element);
     Term poly = gram;
     if (c != 0.0)
-      poly = product({gram, gram, gram, false, false, small, small, small}, element);
-    x = product({tall ? x : poly, tall ? poly : x, x, false, false, rows, cols, small}, element);
+      poly = product({gram, gram, gram, false, false, small, small, small, c, b}, element);
+    Term left = tall ? x : poly, right = tall ? poly : x;
+    x = product({left, right, x, false, false, rows, cols, small, 1.0, a}, element);
   }
   return x;
 }

@@ -33,15 +33,30 @@ Term Terms::unknown(Type element) {
   return add("unknown", Builder(context).getI64IntegerAttr(int64_t(nodes.size())), element, {});
 }
 
-Term Terms::constant(Type element) { return add("constant", {}, element, {}); }
+Term Terms::constant(Attribute value) {
+  if (auto splat = dyn_cast<SplatElementsAttr>(value))
+    value = splat.getSplatValue<Attribute>();
+  if (auto typed = dyn_cast<TypedAttr>(value); typed && typed.getType().isIntOrFloat())
+    return add("constant", value, typed.getType(), {});
+  return unknown(NoneType::get(context));
+}
+
+/// To nearest even, as constants are rounded on the way down the ladder.
+static FloatAttr roundTo(FloatAttr value, Type type) {
+  APFloat rounded = value.getValue();
+  bool losesInfo;
+  rounded.convert(cast<FloatType>(type).getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                  &losesInfo);
+  return FloatAttr::get(type, rounded);
+}
 
 Term Terms::convert(Term value, Type element) {
   Type from = elementOf(value);
   if (from == element)
     return value;
   const Node &node = nodes[value];
-  if (node.what == "constant")
-    return constant(element);
+  if (node.what == "constant" && isa<FloatAttr>(node.detail))
+    return constant(roundTo(cast<FloatAttr>(node.detail), element));
   unsigned width = from.getIntOrFloatBitWidth(), wanted = element.getIntOrFloatBitWidth();
   if (width < wanted)
     return add("arith.extf", {}, element, value);
@@ -66,8 +81,8 @@ static DictionaryAttr detailOf(Operation *op) {
 
 Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
-  if (isa<arith::ConstantOp>(op))
-    return constant(element);
+  if (auto literal = dyn_cast<arith::ConstantOp>(op))
+    return constant(literal.getValue());
   if (op->getNumRegions() || op->getNumResults() != 1)
     return unknown(element);
   DictionaryAttr detail = detailOf(op);
@@ -79,10 +94,11 @@ Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   return add(op->getName().getStringRef(), detail, element, sorted);
 }
 
-Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to) {
+Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to,
+                   int64_t exponent) {
   Type f32 = Float32Type::get(context);
-  Attribute detail =
-      DenseI64ArrayAttr::get(context, {int64_t(kind), from.rows, from.cols, to.rows, to.cols});
+  Attribute detail = DenseI64ArrayAttr::get(
+      context, {int64_t(kind), from.rows, from.cols, to.rows, to.cols, exponent});
   return add("reduce", detail, f32, convert(source, f32));
 }
 
@@ -90,8 +106,11 @@ Term Terms::product(const Product &p, Type element) {
   SmallVector<Term, 3> operands = {p.lhs, p.rhs};
   if (p.addend)
     operands.push_back(*p.addend);
-  Attribute detail =
-      DenseI64ArrayAttr::get(context, {p.transposeLhs, p.transposeRhs, p.rows, p.cols, p.inner});
+  Builder builder(context);
+  auto factor = [&](double value) { return builder.getF32FloatAttr(float(value)); };
+  Attribute detail = builder.getArrayAttr(
+      {builder.getDenseI64ArrayAttr({p.transposeLhs, p.transposeRhs, p.rows, p.cols, p.inner}),
+       factor(p.alpha), factor(p.addend ? p.beta : 0.0)});
   // Element (j, i) adds the factors of (i, j) in the same order.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
@@ -126,6 +145,12 @@ std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
   }
 }
 
+/// Without its type, and with as many digits as tell it apart.
+static void describeLiteral(raw_ostream &os, Attribute value) {
+  os << "the number ";
+  value.print(os, /*elideType=*/true);
+}
+
 std::string Terms::describe(Term term) const {
   const Node &node = nodes[term];
   std::string text;
@@ -133,15 +158,24 @@ std::string Terms::describe(Term term) const {
   if (node.what == "leaf")
     os << cast<StringAttr>(node.detail).getValue();
   else if (node.what == "constant")
-    os << "a number";
+    describeLiteral(os, node.detail);
   else if (node.what == "unknown")
     os << "what is no elementwise operation";
-  else if (node.what == "product")
-    os << "the result of a product";
-  else if (node.what == "reduce")
-    os << "the result of a "
-       << optim::stringifyReduction(optim::Reduction(cast<DenseI64ArrayAttr>(node.detail)[0]));
-  else
+  else if (node.what == "product") {
+    os << "the result of a product times ";
+    auto detail = cast<ArrayAttr>(node.detail);
+    describeLiteral(os, detail[1]);
+    if (node.operands.size() > 2) {
+      os << " plus another times ";
+      describeLiteral(os, detail[2]);
+    }
+  }
+  else if (node.what == "reduce") {
+    auto detail = cast<DenseI64ArrayAttr>(node.detail);
+    os << "the result of a " << optim::stringifyReduction(optim::Reduction(detail[0]));
+    if (int64_t exponent = detail[5])
+      os << " times 2^" << exponent;
+  } else
     os << "the result of " << node.what;
   return text;
 }

@@ -2,8 +2,8 @@
 //
 // A term is an expression over what a step begins with: the shards as they were,
 // and the scalars of a parameter. Equal expressions are one number. Where a value
-// stands is not part of it: that is what the tables are proven for. Neither are literal
-// numbers: those are the text's to change on each level of the ladder.
+// stands is not part of it: that is what the tables are proven for. Literal numbers are: who
+// changes one in the text of a level changes it in the rule, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_TERMS_H
@@ -37,14 +37,20 @@ public:
   Term convert(Term value, mlir::Type element);
   /// An elementwise operation on these operands. A broadcast is none: its element is its source's.
   Term elementwise(mlir::Operation *op, llvm::ArrayRef<Term> operands);
-  /// The reduction of a matrix, in f32.
-  Term reduce(optim::Reduction kind, Term source, Extents from, Extents to);
+  /// A literal number or condition, of its own type.
+  Term constant(mlir::Attribute value);
+  Term number(mlir::Type element, double value) {
+    return constant(mlir::FloatAttr::get(element, value));
+  }
+  /// The reduction of a matrix, in f32, times 2 to `exponent`.
+  Term reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent = 0);
 
   struct Product {
     Term lhs, rhs;
     std::optional<Term> addend;
     bool transposeLhs, transposeRhs;
     int64_t rows, cols, inner;
+    double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
   };
   Term product(const Product &product, mlir::Type element);
   /// What optim.orthogonalize is documented to be.
@@ -67,7 +73,6 @@ private:
   };
   Term add(llvm::StringRef what, mlir::Attribute detail, mlir::Type element,
            llvm::ArrayRef<Term> operands, bool symmetric = false);
-  Term constant(mlir::Type element);
 
   mlir::MLIRContext *context;
   std::vector<Node> nodes;

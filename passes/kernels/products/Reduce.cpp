@@ -2,12 +2,10 @@
 
 #include "passes/kernels/products/Contiguous.h"
 #include "passes/kernels/products/Products.h"
+#include "passes/kernels/products/Reducer.h"
 #include "passes/kernels/products/Tiling.h"
-#include "passes/kernels/products/VectorBuilder.h"
 
 #include "llvm/Support/FormatVariadic.h"
-
-#include <limits>
 
 using namespace mlir;
 
@@ -16,87 +14,9 @@ namespace {
 
 using optim::Reduction;
 
-/// Interleaved partial results of every chain: part of what a reduction means, on every chip.
-constexpr int64_t kPartials = 16;
 /// Elements that make an item worth a thread's while.
 constexpr int64_t kItemElements = 1 << 14;
 constexpr int64_t kItemColumns = 64;
-
-class Reducer {
-public:
-  Reducer(VectorBuilder &builder, Reduction kind)
-      : b(builder), kind(kind), isMax(kind == Reduction::Max) {
-    // Sums start at +0 and so never become -0: padding with the start value changes nothing.
-    neutral = isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
-  }
-
-  Value combine(Value a, Value c) {
-    if (isMax)
-      return arith::MaximumFOp::create(b, b.loc, a, c);
-    return arith::AddFOp::create(b, b.loc, a, c);
-  }
-  /// What an element of the source adds to a chain.
-  Value term(Value x) {
-    bool square = kind == Reduction::Rms || kind == Reduction::Norm;
-    return square ? Value(arith::MulFOp::create(b, b.loc, x, x)) : x;
-  }
-  Value finish(Value x, int64_t count) {
-    if (kind == Reduction::Mean || kind == Reduction::Rms)
-      x = arith::DivFOp::create(b, b.loc, x, b.number(x.getType(), float(count)));
-    if (kind == Reduction::Rms || kind == Reduction::Norm)
-      x = LLVM::SqrtOp::create(b, b.loc, x);
-    return x;
-  }
-
-  /// partial j + partial j + 8, then 4, 2, 1.
-  Value pairwise(Value partials) {
-    for (int64_t half = kPartials / 2; half >= 1; half /= 2) {
-      auto part = [&](int64_t first) -> Value {
-        return vector::ShuffleOp::create(b, b.loc, partials, partials,
-                                         llvm::to_vector(llvm::seq(first, first + half)));
-      };
-      partials = combine(part(0), part(half));
-    }
-    return vector::ExtractOp::create(b, b.loc, partials, 0);
-  }
-
-  /// Sets up the memory that line() uses; in the entry block.
-  void begin() {
-    tail = b.stack(kPartials);
-    b.write(b.getF32Type(), b.number(b.vector(kPartials), neutral), tail);
-  }
-  /// One line of `count` neighbours; `raw` ones are results of chains already.
-  Value line(Type type, Value from, int64_t count, bool raw) {
-    auto termOf = [&](Value x) { return raw ? x : term(x); };
-    int64_t whole = count / kPartials * kPartials;
-    Value sum = b.fold(b.constant(0), b.constant(whole), kPartials,
-                       b.number(b.vector(kPartials), neutral), [&](Value i, Value partials) {
-                         return combine(partials,
-                                        termOf(b.read(type, b.element(from, type, i), kPartials)));
-                       });
-    if (whole < count) {
-      b.loop(whole, count, 1, [&](Value i) {
-        b.store(termOf(b.read(type, b.element(from, type, i), 0)),
-                b.element(tail, b.getF32Type(), b.add(i, -whole)));
-      });
-      sum = combine(sum, b.read(b.getF32Type(), tail, kPartials));
-    }
-    return pairwise(sum);
-  }
-
-  VectorBuilder &b;
-  Reduction kind;
-  bool isMax;
-  float neutral;
-
-private:
-  Value tail;
-};
-
-struct Shape {
-  Type type, outType;
-  int64_t rows, cols;
-};
 
 /// f(item of a slot, slot) for every item of the launch.
 void eachItem(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t items,
@@ -105,70 +25,107 @@ void eachItem(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t items,
          [&](Value at) { body(b.remainder(at, items), b.quotient(at, items)); });
 }
 
-/// (source, out): one result per row; with raw, the chain's value as f32.
-int64_t emitRows(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shape shape, bool raw) {
+/// Rows in pieces: f(row, slot); returns the items of a block.
+int64_t eachRow(VectorBuilder &b, LLVM::LLVMFuncOp kernel, const Shape &shape,
+                function_ref<void(Value, Value)> body) {
   int64_t perItem = std::max<int64_t>(1, kItemElements / std::max<int64_t>(1, shape.cols));
   int64_t items = ceilDivide(shape.rows, perItem);
-  Reducer reducer(b, kind);
-  reducer.begin();
-  Value source = b.argument(kernel.getArgument(0), 0), out = b.argument(kernel.getArgument(0), 1);
   eachItem(b, kernel, items, [&](Value item, Value slot) {
     Value first = b.mul(item, perItem), last = b.smaller(b.add(first, perItem), shape.rows);
-    b.loop(first, last, 1, [&](Value row) {
-      Value line = b.add(b.mul(slot, shape.rows), row);
-      Value from = b.element(source, shape.type, b.mul(line, shape.cols));
-      Value result = reducer.line(shape.type, from, shape.cols, false);
-      Type type = raw ? b.getF32Type() : shape.outType;
-      b.write(type, raw ? result : reducer.finish(result, shape.cols), b.element(out, type, line));
-    });
+    b.loop(first, last, 1, [&](Value row) { body(row, slot); });
   });
   return items;
 }
 
-/// (row partials, out): one result per block.
-int64_t emitCombine(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shape shape) {
-  Reducer reducer(b, kind);
+Value buffer(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t index) {
+  return b.argument(kernel.getArgument(0), index);
+}
+
+/// (source, out): one result per row; with raw, the chain's value as f32.
+int64_t emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
+  VectorBuilder &b = reducer.b;
   reducer.begin();
-  Value source = b.argument(kernel.getArgument(0), 0), out = b.argument(kernel.getArgument(0), 1);
+  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  return eachRow(b, kernel, shape, [&](Value row, Value slot) {
+    Value from = reducer.rowOf(shape, source, slot, row);
+    auto line = [&](Value scale) {
+      return reducer.line(shape.type, from, shape.cols, false, scale);
+    };
+    Value result = line({});
+    if (!raw)
+      result = reducer.result(result, shape.cols, line);
+    b.store(result, b.element(out, b.getF32Type(), b.add(b.mul(slot, shape.rows), row)));
+  });
+}
+
+/// (row partials, out): one result per block; with raw, the chain's value.
+int64_t emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
+  VectorBuilder &b = reducer.b;
+  reducer.begin();
+  Type f32 = b.getF32Type();
+  Value partials = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
   eachItem(b, kernel, 1, [&](Value, Value slot) {
-    Value from = b.element(source, b.getF32Type(), b.mul(slot, shape.rows));
-    Value result = reducer.line(b.getF32Type(), from, shape.rows, true);
-    b.write(shape.outType, reducer.finish(result, shape.rows * shape.cols),
-            b.element(out, shape.outType, slot));
+    Value from = b.element(partials, f32, b.mul(slot, shape.rows));
+    Value result = reducer.line(f32, from, shape.rows, true);
+    if (!raw)
+      result = reducer.result(result, shape.rows * shape.cols, nullptr);
+    b.store(result, b.element(out, f32, slot));
+  });
+  return 1;
+}
+
+/// (source, row partials, sum of squares): partials of scaled rows, where the sum left its range.
+int64_t emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+  VectorBuilder &b = reducer.b;
+  reducer.begin();
+  Type f32 = b.getF32Type();
+  Value source = buffer(b, kernel, 0), partials = buffer(b, kernel, 1), sum = buffer(b, kernel, 2);
+  return eachRow(b, kernel, shape, [&](Value row, Value slot) {
+    auto [outside, scale] = reducer.scaleOf(b.load(f32, b.element(sum, f32, slot)));
+    b.when(outside, [&, scale = scale] {
+      Value from = reducer.rowOf(shape, source, slot, row);
+      b.store(reducer.line(shape.type, from, shape.cols, false, scale),
+              b.element(partials, f32, b.add(b.mul(slot, shape.rows), row)));
+    });
+  });
+}
+
+/// (row partials, sum of squares, which becomes the result).
+int64_t emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+  VectorBuilder &b = reducer.b;
+  reducer.begin();
+  Type f32 = b.getF32Type();
+  Value partials = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  eachItem(b, kernel, 1, [&](Value, Value slot) {
+    Value at = b.element(out, f32, slot);
+    Value result = reducer.result(b.load(f32, at), shape.rows * shape.cols, [&](Value) {
+      return reducer.line(f32, b.element(partials, f32, b.mul(slot, shape.rows)), shape.rows, true);
+    });
+    b.store(result, at);
   });
   return 1;
 }
 
 /// (source, out): one result per block without memory for row partials; the same bits.
-int64_t emitOne(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shape shape) {
-  Reducer reducer(b, kind);
+int64_t emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+  VectorBuilder &b = reducer.b;
   reducer.begin();
-  Type f32 = b.getF32Type();
-  Value partials = b.stack(kPartials);
-  Value source = b.argument(kernel.getArgument(0), 0), out = b.argument(kernel.getArgument(0), 1);
+  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
   eachItem(b, kernel, 1, [&](Value, Value slot) {
-    b.write(f32, b.number(b.vector(kPartials), reducer.neutral), partials);
-    b.loop(0, shape.rows, 1, [&](Value row) {
-      Value line = b.add(b.mul(slot, shape.rows), row);
-      Value from = b.element(source, shape.type, b.mul(line, shape.cols));
-      Value at = b.element(partials, f32, b.remainder(row, kPartials));
-      b.store(reducer.combine(b.load(f32, at), reducer.line(shape.type, from, shape.cols, false)),
-              at);
-    });
-    Value result = reducer.pairwise(b.read(f32, partials, kPartials));
-    b.write(shape.outType, reducer.finish(result, shape.rows * shape.cols),
-            b.element(out, shape.outType, slot));
+    auto block = [&](Value scale) { return reducer.block(shape, source, slot, scale); };
+    b.store(reducer.result(block({}), shape.rows * shape.cols, block),
+            b.element(out, b.getF32Type(), slot));
   });
   return 1;
 }
 
 /// (source, out): one result per column.
-int64_t emitCols(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shape shape) {
+int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+  VectorBuilder &b = reducer.b;
   int64_t items = ceilDivide(shape.cols, kItemColumns);
-  Reducer reducer(b, kind);
   Type f32 = b.getF32Type();
   Value partials = b.stack(kPartials * kItemColumns);
-  Value source = b.argument(kernel.getArgument(0), 0), out = b.argument(kernel.getArgument(0), 1);
+  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
   eachItem(b, kernel, items, [&](Value item, Value slot) {
     Value first = b.mul(item, kItemColumns);
     Value columns = b.smaller(b.sub(b.constant(shape.cols), first), kItemColumns);
@@ -181,28 +138,39 @@ int64_t emitCols(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Reduction kind, Shap
       b.loop(b.constant(0), whole, kPartials, [&](Value c) { body(c, kPartials); });
       b.loop(whole, columns, 1, [&](Value c) { body(c, 0); });
     };
-    b.loop(0, kPartials * kItemColumns, kPartials, [&](Value i) {
-      b.write(f32, b.number(b.vector(kPartials), reducer.neutral), b.element(partials, f32, i));
-    });
-    b.loop(0, shape.rows, 1, [&](Value row) {
+    auto clear = [&](Value c, int64_t lanes) {
+      Type type = lanes ? Type(b.vector(lanes)) : f32;
+      for (int64_t j = 0; j < kPartials; ++j)
+        b.write(f32, b.number(type, reducer.neutral), partial(b.constant(j), c));
+    };
+    auto addRow = [&](Value row, Value c, int64_t lanes, Value scale) {
       Value line = b.mul(b.add(b.mul(slot, shape.rows), row), shape.cols);
       Value from = b.element(source, shape.type, b.add(line, first));
-      Value j = b.remainder(row, kPartials);
-      eachColumn([&](Value c, int64_t lanes) {
-        Value at = partial(j, c), x = b.read(shape.type, b.element(from, shape.type, c), lanes);
-        b.write(f32, reducer.combine(b.read(f32, at, lanes), reducer.term(x)), at);
-      });
-    });
-    eachColumn([&](Value c, int64_t lanes) {
+      Value at = partial(b.remainder(row, kPartials), c);
+      Value x = b.read(shape.type, b.element(from, shape.type, c), lanes);
+      b.write(f32, reducer.combine(b.read(f32, at, lanes), reducer.term(x, scale)), at);
+    };
+    auto gather = [&](Value c, int64_t lanes) {
       SmallVector<Value> chains;
       for (int64_t j = 0; j < kPartials; ++j)
         chains.push_back(b.read(f32, partial(b.constant(j), c), lanes));
       for (int64_t half = kPartials / 2; half >= 1; half /= 2)
         for (int64_t j = 0; j < half; ++j)
           chains[j] = reducer.combine(chains[j], chains[j + half]);
+      return chains[0];
+    };
+    eachColumn(clear);
+    b.loop(0, shape.rows, 1, [&](Value row) {
+      eachColumn([&](Value c, int64_t lanes) { addRow(row, c, lanes, {}); });
+    });
+    eachColumn([&](Value c, int64_t lanes) {
+      Value result = reducer.result(gather(c, lanes), shape.rows, [&](Value scale) {
+        clear(c, lanes);
+        b.loop(0, shape.rows, 1, [&](Value row) { addRow(row, c, lanes, scale); });
+        return gather(c, lanes);
+      });
       Value at = b.add(b.add(b.mul(slot, shape.cols), first), c);
-      b.write(shape.outType, reducer.finish(chains[0], shape.rows),
-              b.element(out, shape.outType, at));
+      b.write(f32, result, b.element(out, f32, at));
     });
   });
   return items;
@@ -224,52 +192,55 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(SymbolTable &symbols, optim
   Value source = op.getSource(), out = op.getOuts()[0];
   Value scratch = op.getOuts().size() == 2 ? op.getOuts()[1] : Value();
   auto from = cast<MemRefType>(source.getType()), to = cast<MemRefType>(out.getType());
-  Shape shape{from.getElementType(), to.getElementType(), from.getDimSize(1), from.getDimSize(2)};
+  Shape shape{from.getElementType(), from.getDimSize(1), from.getDimSize(2)};
   if (scratch && (!cast<MemRefType>(scratch.getType()).getElementType().isF32() ||
                   elementsPerBlock(scratch) != shape.rows))
     return op.emitOpError("expected scratch of ")
            << shape.rows << " x f32 per block, found " << scratch.getType();
   SmallVector<KernelLaunch> launches;
-  using Emitter = function_ref<int64_t(VectorBuilder &, LLVM::LLVMFuncOp)>;
-  auto launch = [&](StringRef what, ArrayRef<Value> buffers, Emitter emit) {
-    std::string types;
-    llvm::raw_string_ostream(types) << shape.type << '_' << shape.outType;
+  bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
+  auto launch = [&](StringRef what, ArrayRef<Value> buffers,
+                    function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
     std::string name =
         llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
-                      what, shape.rows, shape.cols, types);
+                      what, shape.rows, shape.cols, shape.type);
+    int64_t exponent = int64_t(op.getExponent());
+    if (exponent != 0) // a name is letters, digits and _
+      name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
     // The count of items is a by-product of the code: kept on the function.
     constexpr StringLiteral kItems = "stepc.items";
     LLVM::LLVMFuncOp kernel = findKernel(symbols, name);
     if (!kernel) {
       VectorBuilder b(symbols.getOp()->getContext(), op.getLoc());
       kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
-      kernel->setAttr(kItems, b.getI64IntegerAttr(emit(b, kernel)));
+      Reducer reducer(b, op.getKind(), int64_t(op.getExponent()));
+      kernel->setAttr(kItems, b.getI64IntegerAttr(emit(reducer, kernel)));
     }
     int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt();
     if (items > 0)
       launches.push_back({kernel, SmallVector<Value>(buffers), items});
   };
+  using Kernel = LLVM::LLVMFuncOp;
   if (to.getDimSize(1) == 1 && to.getDimSize(2) == 1) {
     if (!scratch || shape.rows == 0) {
-      launch("one", {source, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
-        return emitOne(b, f, op.getKind(), shape);
-      });
+      launch("one", {source, out}, [&](Reducer &r, Kernel f) { return emitOne(r, f, shape); });
       return launches;
     }
-    launch("partials", {source, scratch}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
-      return emitRows(b, f, op.getKind(), shape, true);
-    });
-    launch("combine", {scratch, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
-      return emitCombine(b, f, op.getKind(), shape);
-    });
+    launch("partials", {source, scratch},
+           [&](Reducer &r, Kernel f) { return emitRows(r, f, shape, true); });
+    launch("combine", {scratch, out},
+           [&](Reducer &r, Kernel f) { return emitCombine(r, f, shape, squares); });
+    if (squares) {
+      // In two more launches, so that a block whose squares leave their range has all threads too.
+      launch("rescale", {source, scratch, out},
+             [&](Reducer &r, Kernel f) { return emitRescale(r, f, shape); });
+      launch("root", {scratch, out}, [&](Reducer &r, Kernel f) { return emitRoot(r, f, shape); });
+    }
   } else if (to.getDimSize(2) == 1) {
-    launch("rows", {source, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
-      return emitRows(b, f, op.getKind(), shape, false);
-    });
+    launch("rows", {source, out},
+           [&](Reducer &r, Kernel f) { return emitRows(r, f, shape, false); });
   } else {
-    launch("cols", {source, out}, [&](VectorBuilder &b, LLVM::LLVMFuncOp f) {
-      return emitCols(b, f, op.getKind(), shape);
-    });
+    launch("cols", {source, out}, [&](Reducer &r, Kernel f) { return emitCols(r, f, shape); });
   }
   return launches;
 }

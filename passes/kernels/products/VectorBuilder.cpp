@@ -30,6 +30,15 @@ void VectorBuilder::when(Value condition, function_ref<void()> then,
   otherwise();
 }
 
+Value VectorBuilder::choose(Value condition, function_ref<Value()> then,
+                            function_ref<Value()> otherwise) {
+  return scf::IfOp::create(
+             *this, loc, condition,
+             [&](OpBuilder &, Location) { scf::YieldOp::create(*this, loc, then()); },
+             [&](OpBuilder &, Location) { scf::YieldOp::create(*this, loc, otherwise()); })
+      .getResult(0);
+}
+
 Value VectorBuilder::fold(Value first, Value last, int64_t step, Value start,
                           function_ref<Value(Value, Value)> body) {
   auto forOp = scf::ForOp::create(*this, loc, first, last, constant(step), ValueRange{start});

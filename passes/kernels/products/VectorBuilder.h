@@ -34,6 +34,9 @@ public:
   //===--- control ---===//
   void when(Value condition, llvm::function_ref<void()> then,
             llvm::function_ref<void()> otherwise = nullptr);
+  /// A value, from the branch that is taken.
+  Value choose(Value condition, llvm::function_ref<Value()> then,
+               llvm::function_ref<Value()> otherwise);
   /// A loop that carries one value; the body returns its next.
   Value fold(Value first, Value last, int64_t step, Value start,
              llvm::function_ref<Value(Value, Value)> body);

@@ -156,9 +156,9 @@ optim.rule @Tie hyperparameters ["lr"] states [] {
   optim.yield %p : tensor<?x?xf32>
 }
 
-// A condition never crosses: comparison and selection are in one space.
+// A condition has no space: it is computed where the selection is.
 // CHECK-LABEL: optim.rule @Condition
-// CHECK: arith.cmpf {{.*}} {optim.space = 2 : i64}
+// CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor
 // CHECK-NEXT: arith.select {{.*}} {optim.space = 2 : i64}
 optim.rule @Condition hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -166,4 +166,55 @@ optim.rule @Condition hyperparameters ["lr"] states [] {
   %k = arith.cmpf ogt, %o, %grad : tensor<?x?xf32>
   %p = arith.select %k, %o, %grad : tensor<?x?xi1>, tensor<?x?xf32>
   optim.yield %p : tensor<?x?xf32>
+}
+
+// What a condition is made of counts as read where it is used: one that comes of a one value, through a broadcast and an
+// `and`, keeps the selection in matrix space, and the gradient crosses for its other half.
+// CHECK-LABEL: optim.rule @ConditionOfReduction
+// CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor<?x?xf32>
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.cmpf olt, %{{.*}}, %{{[a-z0-9]+}} : tensor<1x1xf32>
+// CHECK-NEXT: optim.broadcast %{{[a-z0-9]+}} : tensor<1x1xi1>
+// CHECK-NEXT: arith.andi %{{.*}}, %{{[a-z0-9]+}} : tensor<?x?xi1>
+// CHECK-NEXT: arith.select {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = 2 : i64}
+optim.rule @ConditionOfReduction hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %t = optim.splat %lr : tensor<1x1xf32>
+  %a = arith.cmpf ogt, %grad, %s : tensor<?x?xf32>
+  %r = optim.reduce rms %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  %b = arith.cmpf olt, %r, %t : tensor<1x1xf32>
+  %f = optim.broadcast %b : tensor<1x1xi1> to tensor<?x?xi1>
+  %k = arith.andi %a, %f : tensor<?x?xi1>
+  %u = arith.select %k, %grad, %s : tensor<?x?xi1>, tensor<?x?xf32>
+  %p = arith.addf %param, %u : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// One condition used on both sides of the exchange belongs to neither.
+// CHECK-LABEL: optim.rule @ConditionTwice
+// CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor
+// CHECK-NEXT: arith.select {{.*}} {optim.space = 0 : i64}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = 2 : i64}
+optim.rule @ConditionTwice hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %k = arith.cmpf ogt, %param, %grad : tensor<?x?xf32>
+  %c = arith.select %k, %param, %grad : tensor<?x?xi1>, tensor<?x?xf32>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %p = arith.select %k, %o, %param : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+
+// A state that `out` reads only through a condition is stored after that.
+// CHECK-LABEL: optim.rule @ConditionOfOldState
+// CHECK: optim.yield {{.*}} {optim.writes = array<i64: 2, 2>}
+optim.rule @ConditionOfOldState hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %k = arith.cmpf ogt, %m, %grad : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad : tensor<?x?xf32>
+  %o = optim.orthogonalize %m1 coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %p = arith.select %k, %o, %param : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32>
 }

@@ -25,14 +25,16 @@ comm.segment @s group @g all
 // CHECK-LABEL: func.func @wide
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x6xbf16>
 // CHECK: comm.extent @s to_matrix full blocks
-// CHECK: %[[N:.*]]:2 = optim.block_reduce norm @s %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>)
+// CHECK: %[[N:.*]]:2 = optim.block_reduce norm @s %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>) {exponent = -24 : i64}
 // CHECK: %[[Y:.*]] = comm.stage @s over blocks to_matrix blocks ins(%[[X]], %[[N]]#0 : tensor<?x4x6xbf16>, tensor<?x1x1xf32>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: bf16, %[[NE:.*]]: f32):
-// CHECK-NEXT: %[[EPS:.*]] = arith.constant 1.000000e-07 : f32
+// CHECK-NEXT: %[[EPS:.*]] = arith.constant 5.96046455E-15 : f32
 // CHECK-NEXT: %[[MAX:.*]] = arith.maximumf %[[NE]], %[[EPS]] : f32
 // CHECK-NEXT: %[[W:.*]] = arith.extf %[[E]] : bf16 to f32
 // CHECK-NEXT: %[[Q:.*]] = arith.divf %[[W]], %[[MAX]] : f32
-// CHECK-NEXT: arith.truncf %[[Q]] : f32 to bf16
+// CHECK-NEXT: %[[SCALE:.*]] = arith.constant 5.96046448E-8 : f32
+// CHECK-NEXT: %[[T:.*]] = arith.mulf %[[Q]], %[[SCALE]] : f32
+// CHECK-NEXT: arith.truncf %[[T]] : f32 to bf16
 // CHECK: %[[A:.*]]:2 = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>, tensor<?x1x{{[0-9]+}}xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
 // CHECK: %[[B:.*]]:2 = optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
 // CHECK: %[[O:.*]]:2 = optim.product @s %[[B]]#0, %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
@@ -47,6 +49,20 @@ comm.segment @s group @g all
 func.func @wide(%x: tensor<?x4x6xbf16>) -> tensor<?x4x6xbf16> {
   %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xbf16>
   return %o : tensor<?x4x6xbf16>
+}
+
+// An f32 source is normalized in f32 and rounded to f16 once.
+// CHECK-LABEL: func.func @half
+// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32>
+// CHECK: optim.block_reduce norm @s %[[X]]
+// CHECK: comm.stage @s over blocks to_matrix blocks ins(%[[X]], %{{.*}} : tensor<?x4x6xf32>, tensor<?x1x1xf32>) outs(%{{.*}} : tensor<?x4x6xf16>)
+// CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %{{.*}}: f32):
+// CHECK: arith.divf %[[E]], %{{.*}} : f32
+// CHECK: arith.truncf %{{.*}} : f32 to f16
+// CHECK: optim.product @s %{{.*}} outs(%{{.*}} : tensor<?x4x4xf16>
+func.func @half(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf16> {
+  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32> to tensor<?x4x6xf16>
+  return %o : tensor<?x4x6xf16>
 }
 
 // Of a tall block the small products are Xᵀ X, and X B: no transposed copy is made.

@@ -177,6 +177,45 @@ optim.route @R rule @R rest patterns ["*"] except [] defaults [] missing_grad er
 
 // -----
 
+// Routes have different names: trainers know them by these.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+// expected-note @below {{the first is here}}
+optim.route @head rule @R patterns ["a"] except [] defaults [] missing_grad error
+// expected-error @below {{expected routes of different names, found another one named head}}
+optim.route @head rule @R rest patterns [] except [] defaults [] missing_grad error
+
+// -----
+
+// A pattern is one that all matchers read alike.
+// expected-error @below {{expected a pattern, found "layers.[0": expected ']' after '[' in a pattern}}
+// expected-note @below {{a '[' of the name itself is written '[[]'}}
+optim.route @R rule @R patterns ["layers.[0"] except [] defaults [] missing_grad error
+
+// -----
+
+// So is one that excepts.
+// expected-error @below {{expected a pattern, found "[^a]*": expected '!' where a set of a pattern is negated, found '^'}}
+// expected-note @below {{write '[!...]'}}
+optim.route @R rule @R rest patterns [] except ["[^a]*"] defaults [] missing_grad error
+
+// -----
+
+// Patterns are text.
+// expected-error @below {{expected UTF-8 in a pattern, found the byte 0xff}}
+// expected-note @below {{names are Unicode text}}
+optim.route @R rule @R patterns ["\FF"] except [] defaults [] missing_grad error
+
+// -----
+
+// Only a pattern of the route can be optional.
+// expected-error @below {{expected optional patterns that are among the patterns ["a"], found "b"}}
+optim.route @R rule @R patterns ["a"] optional ["b"] except [] defaults [] missing_grad error
+
+// -----
+
 // Defaults are numbers.
 // expected-error @below {{expected floating point literal}}
 optim.route @R rule @R rest patterns [] except [] defaults [nan] missing_grad error
@@ -442,9 +481,9 @@ func.func @f(%x: tensor<?x?xbf16>) {
 
 // -----
 
-// Newton–Schulz keeps the type.
+// Newton–Schulz keeps the shape.
 func.func @f(%x: tensor<?x1xf32>) {
-  // expected-error @below {{failed to verify that all of {source, result} have same type}}
+  // expected-error @below {{expected a source and a result of one shape, found 'tensor<?x1xf32>' and 'tensor<?x?xf32>'}}
   %0 = "optim.orthogonalize"(%x) <{coefficients = [[1.5, -0.5, 0.0]], eps = 1.0e-07 : f64}> : (tensor<?x1xf32>) -> tensor<?x?xf32>
   return
 }
@@ -478,10 +517,37 @@ func.func @f(%x: tensor<?x?xf32>) {
 
 // -----
 
+// What is not of the operand type is f32.
+func.func @f(%x: tensor<?x?xbf16>) {
+  // expected-error @below {{expected a source of 'f16' or f32, found 'bf16'}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xbf16> to tensor<?x?xf16>
+  return
+}
+
+// -----
+
 // A zero matrix must not be divided by zero.
 func.func @f(%x: tensor<?x?xf32>) {
-  // expected-error @below {{expected a positive eps, found 0.000000e+00}}
+  // expected-error @below {{expected an eps of at least 2^-100, finite in f32, found 0.000000e+00}}
   %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 0.0 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Nor by what overflows.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected an eps of at least 2^-100, finite in f32, found 1.000000e+60}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e+60 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Coefficients are multiplied in f32.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected coefficients that are finite in f32, found [1.000000e+300, -5.000000e-01, 0.000000e+00]}}
+  %0 = optim.orthogonalize %x coefficients [[1.0e+300, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
   return
 }
 
@@ -565,6 +631,33 @@ func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
   // expected-error @below {{expected axes that are equal or 1 in the result, found 'tensor<?x8x6xf32>' and 'tensor<?x8x3xf32>'}}
   %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
+  return
+}
+
+// -----
+
+// Reductions are in f32.
+func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
+  // expected-error @below {{expected an out of f32, found 'tensor<?x8x1xbf16>'}}
+  %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
+  return
+}
+
+// -----
+
+// Only what has a root is scaled.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -24}}
+  %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x1xf32>) {exponent = -24 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  return
+}
+
+// -----
+
+// And not so far that small norms are lost.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -31}}
+  %0 = optim.block_reduce norm @s %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
   return
 }
 

@@ -55,13 +55,15 @@ optim.rule @Keep hyperparameters [] states [] {
   optim.yield %param : tensor<?x?xf32>
 }
 
-// A route of each form: matrix with except, patterns with a default that the trainer gives, rest.
+// A route of each form: matrix with except, patterns with a default that the trainer gives, one that may match nothing, rest.
 // CHECK: optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [2.000000e-02] missing_grad error
 // CHECK: optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+// CHECK: optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [2.000000e-02] missing_grad error
 // CHECK: optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
 // GENERIC: "optim.route"() <{{.*}}missing_grad = 2 : i64{{.*}}rest
 optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [0.02] missing_grad error
 optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [0.02] missing_grad error
 optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
 
 // Parameters: a name that no other symbol could have, a batch of matrices, a scalar; with a route and without.
@@ -75,6 +77,11 @@ optim.parameter @experts shape [4, 8, 6] batch 1 type f16 gradient f16 mesh @wor
   placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @Every
 optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world
   placements [#optim.replicate, #optim.replicate] aliases []
+
+// A parameter that no rule steps: its names alone.
+// CHECK: optim.frozen @embed.weight aliases ["lm_head.weight"]
+// GENERIC: "optim.frozen"() <{aliases = ["lm_head.weight"], label = "embed.weight"}>
+optim.frozen @embed.weight aliases ["lm_head.weight"]
 
 // A group before anything is decided of it, and one of which all is: four experts, one owner each.
 // CHECK: optim.group @g0 rule @Every parameters [@layers.0.weight]
@@ -107,11 +114,21 @@ func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>, %s: tensor<?x
 // CHECK: optim.block_reduce norm @s %[[X:.*]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
 // CHECK: optim.block_reduce sum @s %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
 // CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
+// CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>{{$}}
 // GENERIC: "optim.block_reduce"({{.*}}kind = 3 : i64
 func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %rows: tensor<?x8x1xf32>, %cols: tensor<?x1x6xf32>,
                         %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
   %n:2 = optim.block_reduce norm @s %x outs(%one, %rows : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
   %c = optim.block_reduce sum @s %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
   optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
+  optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>
   return
+}
+
+// What is rounded after it is normalized has two types.
+// CHECK-LABEL: func.func @rounded_after
+// CHECK: optim.orthogonalize %{{.*}} coefficients {{.*}} eps {{.*}} : tensor<?x?xf32> to tensor<?x?xf16>
+func.func @rounded_after(%x: tensor<?x?xf32>) -> tensor<?x?xf16> {
+  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
+  return %o : tensor<?x?xf16>
 }

@@ -46,9 +46,23 @@
 // OPERANDS: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.subf, found the result of a norm in its place
 // RUN: sed -e 's/block_reduce norm/block_reduce rms/' %{from} | %{check} REDUCTION
 // REDUCTION: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of a norm, found the result of a rms in its place
-// Numbers are the text's to change, and operands of a sum may change places.
-// RUN: sed -e 's/floor = arith.constant 1.0e-07/floor = arith.constant 1.0e-08/' -e 's/beta = 1.5/beta = 1.25/' %S/comm-verify-plan.mlir | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
+// Operands of a sum may change places.
 // RUN: sed -e 's/c = arith.addf .a, .b : f32/c = arith.addf %%b, %%a : f32/' %{from} | stepc-opt --comm-verify-plan -o /dev/null
+
+// A number that is not the rule's: of a stage, a product, the scale of a norm, a scalar; in f32, which is what counts.
+// DEFINE: %{step} = %S/comm-verify-plan.mlir
+// DEFINE: %{split} = not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix
+// RUN: sed -e 's/floor = arith.constant 0x27D6BF95/floor = arith.constant 1.0e-08/' %{step} | %{split} FLOOR
+// FLOOR: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the number 5.96046455E-15, found the number 9.99999993E-9 in its place
+// RUN: sed -e 's/beta = 1.5/beta = 1.25/' %{step} | %{split} BETA
+// BETA: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of a product times the number 1.000000e+00 plus another times the number 1.500000e+00, found the result of a product times the number 1.000000e+00 plus another times the number 1.250000e+00 in its place
+// RUN: sed -e 's/alpha = -0.5/alpha = -0.25/' %{step} | %{split} ALPHA
+// ALPHA: error: {{.*}} with the result of a product times the number -5.000000e-01, found the result of a product times the number -2.500000e-01 in its place
+// RUN: sed -e 's/exponent = -24/exponent = -23/' %{step} | %{split} EXPONENT
+// EXPONENT: error: {{.*}} with the result of a norm times 2^-24, found the result of a norm times 2^-23 in its place
+// RUN: sed -e 's/beta = 1.5/beta = 1.5000000001/' %{step} | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
+// Edited in the rule, too, it is another optimizer, and proven.
+// RUN: sed -e 's/beta = 1.5/beta = 1.25/' -e 's/\[\[1.5, /[[1.25, /' %{step} | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
 
 // A product that is mirrored, but not symmetric; mirroring is a matter of speed where it is.
 // RUN: sed -e 's/beta = 0.0, transpose_rhs, symmetric/beta = 0.0, transpose_rhs/' %S/comm-verify-plan.mlir | stepc-opt --comm-verify-plan --split-input-file -o /dev/null

@@ -96,12 +96,14 @@ module @gather attributes {stepc.level = "scheduled"} {
     %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32>
     comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xf32>) outs(%x : memref<?x3x4xf32>)
     %e = comm.buffer offset 64 bytes 8 (%nb) : memref<?x1x1xf32>
-    optim.block_reduce norm @s %x outs(%e : memref<?x1x1xf32>) : memref<?x3x4xf32>
+    optim.block_reduce norm @s %x outs(%e : memref<?x1x1xf32>) {exponent = -24 : i64} : memref<?x3x4xf32>
     comm.stage @s over blocks to_matrix blocks ins(%x, %e : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(%x : memref<?x3x4xf32>) {
     ^bb0(%a: f32, %b: f32):
-      %floor = arith.constant 1.0e-07 : f32
+      %floor = arith.constant 0x27D6BF95 : f32
       %m = arith.maximumf %b, %floor : f32
-      %0 = arith.divf %a, %m : f32
+      %q = arith.divf %a, %m : f32
+      %scale = arith.constant 0x33800000 : f32
+      %0 = arith.mulf %q, %scale : f32
       comm.yield %0 : f32
     }
     %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32>

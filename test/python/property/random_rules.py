@@ -37,6 +37,7 @@ class Generator:
     def __init__(self, random, name, flavor):
         self.random, self.name, self.flavor = random, name, flavor
         self.values = {"grad": "full", "param": "full"}
+        self.conditions = {}  # lets that hold a condition: name → kind
         self.states, self.lines = {}, []
         self.crossed = False  # something needs a whole matrix
 
@@ -54,9 +55,11 @@ class Generator:
         if depth == 0 or self.chance(0.4):
             return pick(leaves)
         a, b = self.scalar(depth - 1), self.scalar(depth - 1)
+        known = [f"{a} >= {b}", *(name for name, kind in self.conditions.items() if kind == "scalar")]
         forms = [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"{a} / (1 + abs({b}))",
                  f"sqrt(abs({a}))", f"max({a}, {b})", f"min({a}, {b})", f"select({a} < {b}, {b}, {a})",
-                 f"(1 - mu ^ step)", f"exp(-abs({a}))", f"log(1 + abs({a}))"]  # fmt: skip
+                 f"(1 - mu ^ step)", f"lerp({a}, {b}, 0.25)", f"clamp({a}, -1, 1)", f"sign({a})",
+                 f"rsqrt(0.5 + abs({a}))", f"select({pick(known)}, {a}, {b})", f"exp(-abs({a}))", f"log(1 + abs({a}))"]  # fmt: skip
         return f"clamp({pick(forms)}, -8, 8)"
 
     def leaf(self, kind):
@@ -65,14 +68,21 @@ class Generator:
             return self.random.choice(named + named[-2:])  # the newest most often
         return self.reduction(kind)
 
-    def reduction(self, kind):
-        """A rows, cols or one value from a full one."""
+    def reduction(self, kind, depth=1):
+        """A rows, cols or one value: of a full one along an axis, or of anything altogether."""
         self.crossed = True
         function = self.random.choice(["sum", "mean", "rms", "norm", "max"])
-        full = [name for name, of in self.values.items() if of == "full"]
-        argument = self.random.choice(full)
-        if self.chance(0.5):
-            argument += f" * {self.random.choice(full)}"
+        wide = "full"
+        if kind == "one" and self.flavor == "matrix":
+            wide = self.random.choice(["full", "full", "rows", "cols"])
+        named = [name for name, of in self.values.items() if of == wide]
+        # A value of a small kind may have to be reduced first: a reduction of a reduction.
+        argument = self.random.choice(named) if named else self.reduction(wide)
+        if wide == "full" and self.chance(0.4):
+            argument += f" * {self.random.choice(named)}"
+        elif depth > 0 and self.chance(0.3):
+            narrow = self.of(wide, 0) if wide == "full" else self.scalar(0)
+            argument = f"select({self.condition(wide, depth - 1)}, {argument}, {narrow})"
         if kind == "one":
             return f"{function}({argument})"
         return f"{function}({argument}, over = {'columns' if kind == 'rows' else 'rows'})"
@@ -80,7 +90,7 @@ class Generator:
     def narrower(self, kind):
         """A kind that an operand may have so that the result has `kind`."""
         allowed = [kind, "scalar"]
-        if self.flavor == "elementwise":
+        if self.flavor == "elementwise" or kind == "scalar":
             return self.random.choice(allowed)
         if kind == "full" and self.flavor == "matrix":
             allowed += ["rows", "cols", "one"]
@@ -103,13 +113,22 @@ class Generator:
             return self.leaf("full")
         return self.elementwise("full", depth)
 
-    def condition(self, kind, depth):
+    def comparison(self, kind, depth):
         a, b = self.of(kind, depth - 1), self.of(self.narrower(kind), depth - 1)
-        text = f"{a} {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {b}"
-        if self.chance(0.3):
-            other = f"{self.of(kind, 0)} {self.random.choice(['<', '>'])} {self.scalar(0)}"
-            text = f"{text} {self.random.choice(['and', 'or'])} {other}"
-        return f"not ({text})" if self.chance(0.2) else text
+        return f"{a} {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {b}"
+
+    def condition(self, kind, depth):
+        """Up to three comparisons, named conditions among them, each of a kind that fits."""
+        terms = []
+        for _ in range(self.random.choice([1, 1, 2, 2, 3])):
+            of = kind if not terms else self.narrower(kind)
+            named = [name for name, each in self.conditions.items() if each == of]
+            text = self.random.choice(named) if named and self.chance(0.5) else self.comparison(of, depth)
+            terms.append(f"not ({text})" if self.chance(0.2) else text)
+        text = terms[0]
+        for term in terms[1:]:
+            text = f"({text}) {self.random.choice(['and', 'or'])} {term}"
+        return text
 
     def elementwise(self, kind, depth):
         """An operator or a function of a value of this kind, others of kinds that fit."""
@@ -176,6 +195,8 @@ class Generator:
             self.lines.append(f"state {name} : {dtype}{SHAPES[kind]}{initial}")
         for index in range(random.randint(0, 3)):
             self.let(f"t{index}")
+        for index in range(random.randint(0, 2)):
+            self.let_condition(f"c{index}")
         if self.flavor == "matrix" and self.chance(0.7):
             self.lines.append(f"let o = {self.orthogonalize()}")
             self.values["o"] = "full"
@@ -199,6 +220,12 @@ class Generator:
         hypers = Rule.hypers
         text = f"optimizer {self.name}({hypers}) {{\n{body}}}\n"
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
+
+    def let_condition(self, name):
+        kinds = {"elementwise": ["full", "scalar"], "vector": ["full", "one", "scalar"]}
+        kind = self.random.choice(kinds.get(self.flavor, ["full", "full", "rows", "cols", "one", "scalar"]))
+        self.lines.append(f"let {name} = {self.condition(kind, 1)}")
+        self.conditions[name] = kind
 
     def let(self, name):
         kinds = {"elementwise": ["full"], "vector": ["full", "one"]}

@@ -155,7 +155,7 @@ TEST(Emit, ConditionsAndSelection) {
   EXPECT_EQ(operationsOf("param = grad * select(not (step > 10), 1, lr)"),
             "arith.cmpf arith.xori arith.select arith.mulf optim.yield");
   EXPECT_EQ(operationsOf("param = select(not (grad > 0), grad, lr)"),
-            "arith.cmpf arith.select arith.cmpf arith.select optim.yield");
+            "arith.cmpf arith.cmpf arith.xori arith.select optim.yield");
 }
 
 TEST(Emit, StatesRoundWhenTheyAreReadAgain) {

@@ -38,7 +38,7 @@ void expectHints(llvm::ArrayRef<Case> cases, bool isSyntax) {
 }
 
 TEST(Hints, Syntax) {
-  const std::string select = "choose with 'select(condition, a, b)'",
+  const std::string select = "a choice is written 'select(condition, value, otherwise)'",
                     equality = "equality is written 'a == b'";
   expectHints(
       {

@@ -16,25 +16,32 @@ struct Case {
   Storage source;
   int64_t slots, rows, cols;
   bool overColumns, overRows, scratch, special;
+  int exponent = 0;   ///< of the result
+  int magnitude = 0;  ///< of the values, as a power of two
 };
 
 std::string describe(const Case &c) {
   return std::string(kKinds[int(c.kind)]) + " of " + std::to_string(c.slots) + " blocks of " +
          std::to_string(c.rows) + " x " + std::to_string(c.cols) + " x " + nameOf(c.source) +
          (c.overColumns ? " over columns" : "") + (c.overRows ? " over rows" : "") +
-         (c.scratch ? ", scratch" : "") + (c.special ? ", special values" : "");
+         (c.scratch ? ", scratch" : "") + (c.special ? ", special values" : "") + ", exponent " + std::to_string(c.exponent) +
+         ", magnitude " + std::to_string(c.magnitude);
 }
 
 void check(const Case &c, Engine &engine) {
   Buffer source(c.source, c.slots * c.rows * c.cols);
   source.fill(engine, c.special);
+  for (int64_t i = 0; i < source.elements; ++i)
+    writeNumber(source.data(), c.source, i,
+                std::ldexp(readNumber(source.data(), c.source, i), c.magnitude));
   int64_t rows = c.overRows ? 1 : c.rows, cols = c.overColumns ? 1 : c.cols;
   Buffer expected(Storage::F32, c.slots * rows * cols);
   for (int64_t slot = 0; slot < c.slots; ++slot) {
     auto *block =
         static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
     std::vector<float> results =
-        referenceReduce(c.kind, block, c.source, c.rows, c.cols, c.overColumns, c.overRows);
+        referenceReduce(c.kind, block, c.source, c.rows, c.cols, c.overColumns, c.overRows,
+                        c.exponent);
     for (size_t i = 0; i < results.size(); ++i)
       writeNumber(expected.data(), Storage::F32, slot * rows * cols + i, results[i]);
   }
@@ -46,7 +53,8 @@ void check(const Case &c, Engine &engine) {
     std::string partials = memref(Storage::F32, c.rows, 1);
     Code code =
         compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " @g %0 outs(%1" +
-                    (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) + ") : " + from,
+                    (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) +
+                    ") {exponent = " + std::to_string(c.exponent) + " : i64} : " + from,
                 {from, to, partials}, target);
     ASSERT_EQ(code.error, "");
     Buffer actual(Storage::F32, expected.elements), scratch(Storage::F32, c.slots * c.rows);
@@ -72,8 +80,23 @@ TEST(BlockReduce, RandomShapesAndKinds) {
     c.overColumns = axes & 1, c.overRows = axes & 2;
     c.scratch = axes == 3 && draw(engine, 0, 1);
     c.special = draw(engine, 0, 2) == 0;
+    if (c.kind == Kind::Rms || c.kind == Kind::Norm)
+      c.exponent = int(draw(engine, 0, 1) * draw(engine, -30, 30));
     check(c, engine);
   }
+}
+
+// Squares that leave the range of f32 on either side, and stay just inside it.
+TEST(BlockReduce, WholeRangeOfNorms) {
+  Engine engine(3);
+  for (int magnitude : {-147, -126, -64, -37, -34, 0, 59, 62, 64, 125})
+    for (Kind kind : {Kind::Rms, Kind::Norm})
+      for (int axes = 1; axes <= 3 && !HasFatalFailure(); ++axes)
+        for (bool scratch : {false, true})
+          if (!scratch || axes == 3)
+            check({kind, magnitude % 2 ? Storage::F32 : Storage::BF16, 2, 21, 37, bool(axes & 1),
+                   bool(axes & 2), scratch, false, axes == 3 ? -24 : 0, magnitude},
+                  engine);
 }
 
 TEST(BlockReduce, EdgesOfShape) {

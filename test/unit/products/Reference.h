@@ -103,10 +103,6 @@ public:
     float &partial = partials[count++ % 16];
     partial = combine(partial, x);
   }
-  void addTerm(float x) {
-    float square = x * x;
-    add(kind == Kind::Rms || kind == Kind::Norm ? square : x);
-  }
   float result() const {
     std::array<float, 16> p = partials;
     for (int half = 8; half; half /= 2)
@@ -122,35 +118,55 @@ private:
   int64_t count = 0;
 };
 
-inline float finishReduction(Kind kind, float x, int64_t count) {
-  if (kind == Kind::Mean || kind == Kind::Rms)
+/// A chain of lines' chains; `scale` multiplies every value before it is squared.
+inline float chainOf(Kind kind, const std::vector<std::vector<float>> &lines, float scale) {
+  auto one = [&](const std::vector<float> &line) {
+    Chain chain(kind);
+    for (float x : line) {
+      float scaled = x * scale, square = scaled * scaled;
+      chain.add(kind == Kind::Rms || kind == Kind::Norm ? square : x);
+    }
+    return chain.result();
+  };
+  if (lines.size() == 1)
+    return one(lines[0]);
+  Chain all(kind);
+  for (const std::vector<float> &line : lines)
+    all.add(one(line));
+  return all.result();
+}
+
+inline float reduceLines(Kind kind, const std::vector<std::vector<float>> &lines, int64_t count,
+                         int exponent) {
+  float x = chainOf(kind, lines, 1);
+  if (kind != Kind::Rms && kind != Kind::Norm)
+    return kind == Kind::Mean ? x / float(count) : x;
+  int scale = x < 0x1p-70f ? 96 : x > 0x1p126f ? -96 : 0;
+  if (scale)
+    x = chainOf(kind, lines, std::ldexp(1.0f, scale));
+  if (kind == Kind::Rms)
     x = x / float(count);
-  return kind == Kind::Rms || kind == Kind::Norm ? std::sqrt(x) : x;
+  return std::sqrt(x) * std::ldexp(1.0f, exponent - scale);
 }
 
 /// One block, to rows × 1, 1 × cols or 1 × 1 results.
 inline std::vector<float> referenceReduce(Kind kind, const void *data, Storage storage,
                                           int64_t rows, int64_t cols, bool overColumns,
-                                          bool overRows) {
-  std::vector<float> results;
-  if (!overColumns) {
+                                          bool overRows, int exponent) {
+  std::vector<std::vector<float>> block(rows), columns(cols);
+  for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) {
-      Chain chain(kind);
-      for (int64_t r = 0; r < rows; ++r)
-        chain.addTerm(readNumber(data, storage, r * cols + c));
-      results.push_back(finishReduction(kind, chain.result(), rows));
+      float x = readNumber(data, storage, r * cols + c);
+      block[r].push_back(x);
+      columns[c].push_back(x);
     }
-    return results;
-  }
-  Chain all(kind);
-  for (int64_t r = 0; r < rows; ++r) {
-    Chain chain(kind);
-    for (int64_t c = 0; c < cols; ++c)
-      chain.addTerm(readNumber(data, storage, r * cols + c));
-    all.add(chain.result());
-    results.push_back(finishReduction(kind, chain.result(), cols));
-  }
-  return overRows ? std::vector{finishReduction(kind, all.result(), rows * cols)} : results;
+  std::vector<float> results;
+  if (overColumns && overRows)
+    results.push_back(reduceLines(kind, block, rows * cols, exponent));
+  else
+    for (const std::vector<float> &line : overColumns ? block : columns)
+      results.push_back(reduceLines(kind, {line}, overColumns ? cols : rows, exponent));
+  return results;
 }
 
 } // namespace stepc::test

@@ -51,15 +51,17 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     %5 = comm.extent @group.0.w0 to_matrix full blocks
     %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32>
     %7 = comm.buffer offset 16832 bytes 840(%5) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %4 outs(%6, %7 : memref<?x1x1xf32>, memref<?x70x1xf32>) : memref<?x70x40xbf16>
+    optim.block_reduce norm @group.0.w0 %4 outs(%6, %7 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
     %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16>
     comm.stage @group.0.w0 over blocks to_matrix blocks ins(%4, %6 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%8 : memref<?x70x40xbf16>) {
     ^bb0(%arg0: bf16, %arg1: f32):
-      %cst = arith.constant 1.000000e-07 : f32
+      %cst = arith.constant 0x27D6BF95 : f32
       %22 = arith.maximumf %arg1, %cst : f32
       %23 = arith.extf %arg0 : bf16 to f32
       %24 = arith.divf %23, %22 : f32
-      %25 = arith.truncf %24 : f32 to bf16
+      %scale = arith.constant 0x33800000 : f32
+      %scaled = arith.mulf %24, %scale : f32
+      %25 = arith.truncf %scaled : f32 to bf16
       comm.yield %25 : bf16
     }
     %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16>

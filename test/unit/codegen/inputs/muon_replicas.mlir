@@ -59,15 +59,17 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     %11 = comm.extent @group.0.w0 to_matrix full blocks
     %12 = comm.buffer offset 5952 bytes 4(%11) : memref<?x1x1xf32>
     %13 = comm.buffer offset 5632 bytes 280(%11) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %10 outs(%12, %13 : memref<?x1x1xf32>, memref<?x70x1xf32>) : memref<?x70x40xbf16>
+    optim.block_reduce norm @group.0.w0 %10 outs(%12, %13 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
     %14 = comm.buffer offset 29120 bytes 5600(%11) : memref<?x70x40xbf16>
     comm.stage @group.0.w0 over blocks to_matrix blocks ins(%10, %12 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%14 : memref<?x70x40xbf16>) {
     ^bb0(%arg0: bf16, %arg1: f32):
-      %cst = arith.constant 1.000000e-07 : f32
+      %cst = arith.constant 0x27D6BF95 : f32
       %33 = arith.maximumf %arg1, %cst : f32
       %34 = arith.extf %arg0 : bf16 to f32
       %35 = arith.divf %34, %33 : f32
-      %36 = arith.truncf %35 : f32 to bf16
+      %scale = arith.constant 0x33800000 : f32
+      %scaled = arith.mulf %35, %scale : f32
+      %36 = arith.truncf %scaled : f32 to bf16
       comm.yield %36 : bf16
     }
     %15 = comm.buffer offset 34752 bytes 3200(%11) : memref<?x40x40xbf16>

@@ -1,0 +1,174 @@
+//===- Reducer.h - Chains of a reduction ------------------------*- C++ -*-===//
+//
+// The pieces that the kernels of optim.block_reduce are made of: chains of 16 partial results, and
+// what becomes of a chain.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_PRODUCTS_REDUCER_H
+#define STEPC_PASSES_KERNELS_PRODUCTS_REDUCER_H
+
+#include "dialects/optim/Optim.h"
+#include "passes/kernels/products/VectorBuilder.h"
+
+#include <cmath>
+#include <limits>
+
+namespace stepc::kernels {
+
+/// Interleaved partial results of every chain: part of what a reduction means, on every chip.
+inline constexpr int64_t kPartials = 16;
+/// Sums of squares between these lost nothing that shows; others are added again, of numbers that
+/// are multiplied by 2^96 or 2^-96 (optim.reduce).
+inline constexpr float kLeastSquares = 0x1p-70f, kMostSquares = 0x1p126f;
+inline constexpr int kScale = 96;
+
+struct Shape {
+  mlir::Type type; ///< of the source; results are f32
+  int64_t rows, cols;
+};
+
+class Reducer {
+public:
+  Reducer(VectorBuilder &builder, optim::Reduction kind, int64_t exponent)
+      : b(builder), kind(kind), isMax(kind == optim::Reduction::Max), exponent(int(exponent)) {
+    // Sums start at +0 and so never become -0: padding with the start value changes nothing.
+    neutral = isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+  }
+
+  bool squares() const { return kind == optim::Reduction::Rms || kind == optim::Reduction::Norm; }
+  mlir::Value combine(mlir::Value a, mlir::Value c) {
+    if (isMax)
+      return mlir::arith::MaximumFOp::create(b, b.loc, a, c);
+    return mlir::arith::AddFOp::create(b, b.loc, a, c);
+  }
+  /// What an element of the source adds to a chain; `scale` multiplies it first.
+  mlir::Value term(mlir::Value x, mlir::Value scale = {}) {
+    if (!squares())
+      return x;
+    if (scale) {
+      if (auto type = llvm::dyn_cast<mlir::VectorType>(x.getType()); type && !llvm::isa<mlir::VectorType>(scale.getType()))
+        scale = b.broadcast(scale, type.getDimSize(0));
+      x = multiply(x, scale);
+    }
+    return multiply(x, x);
+  }
+
+  /// The results of chains. Where squares left their range, `again` adds them scaled: by 1 in lanes
+  /// that did not.
+  mlir::Value result(mlir::Value chain, int64_t count, llvm::function_ref<mlir::Value(mlir::Value scale)> again) {
+    if (!squares())
+      return finish(chain, count, {});
+    auto [small, large] = outside(chain);
+    return b.choose(
+        anyLane(either(small, large)),
+        [&] {
+          auto pick = [&](int onSmall, int otherwise, int onLarge) {
+            mlir::Type type = chain.getType();
+            mlir::Value rest = mlir::arith::SelectOp::create(b, b.loc, large, power(type, onLarge),
+                                                 power(type, otherwise));
+            return mlir::Value(
+                mlir::arith::SelectOp::create(b, b.loc, small, power(type, onSmall), rest));
+          };
+          mlir::Value factor = pick(exponent - kScale, exponent, exponent + kScale);
+          return finish(again(pick(kScale, 0, -kScale)), count, factor);
+        },
+        [&] { return finish(chain, count, power(chain.getType(), exponent)); });
+  }
+  /// Whether the squares of one chain left their range, and the factor that brings them back.
+  std::pair<mlir::Value, mlir::Value> scaleOf(mlir::Value chain) {
+    auto [small, large] = outside(chain);
+    mlir::Value scale = mlir::arith::SelectOp::create(b, b.loc, small, power(chain.getType(), kScale),
+                                          power(chain.getType(), -kScale));
+    return {either(small, large), scale};
+  }
+
+  /// partial j + partial j + 8, then 4, 2, 1.
+  mlir::Value pairwise(mlir::Value partials) {
+    for (int64_t half = kPartials / 2; half >= 1; half /= 2) {
+      auto part = [&](int64_t first) -> mlir::Value {
+        return mlir::vector::ShuffleOp::create(b, b.loc, partials, partials,
+                                         llvm::to_vector(llvm::seq(first, first + half)));
+      };
+      partials = combine(part(0), part(half));
+    }
+    return mlir::vector::ExtractOp::create(b, b.loc, partials, 0);
+  }
+
+  /// Sets up the memory that line() and block() use; in the entry block.
+  void begin() {
+    tail = b.stack(kPartials);
+    b.write(b.getF32Type(), b.number(b.vector(kPartials), neutral), tail);
+    partials = b.stack(kPartials);
+  }
+  /// One line of `count` neighbours; `raw` ones are results of chains already.
+  mlir::Value line(mlir::Type type, mlir::Value from, int64_t count, bool raw, mlir::Value scale = {}) {
+    auto termOf = [&](mlir::Value x) { return raw ? x : term(x, scale); };
+    int64_t whole = count / kPartials * kPartials;
+    mlir::Value sum = b.fold(b.constant(0), b.constant(whole), kPartials,
+                       b.number(b.vector(kPartials), neutral), [&](mlir::Value i, mlir::Value partials) {
+                         return combine(partials,
+                                        termOf(b.read(type, b.element(from, type, i), kPartials)));
+                       });
+    if (whole < count) {
+      b.loop(whole, count, 1, [&](mlir::Value i) {
+        b.store(termOf(b.read(type, b.element(from, type, i), 0)),
+                b.element(tail, b.getF32Type(), b.add(i, -whole)));
+      });
+      sum = combine(sum, b.read(b.getF32Type(), tail, kPartials));
+    }
+    return pairwise(sum);
+  }
+  /// The chain of the chains of a block's rows.
+  mlir::Value block(const Shape &shape, mlir::Value source, mlir::Value slot, mlir::Value scale = {}) {
+    mlir::Type f32 = b.getF32Type();
+    b.write(f32, b.number(b.vector(kPartials), neutral), partials);
+    b.loop(0, shape.rows, 1, [&](mlir::Value row) {
+      mlir::Value at = b.element(partials, f32, b.remainder(row, kPartials));
+      mlir::Value from = rowOf(shape, source, slot, row);
+      b.store(combine(b.load(f32, at), line(shape.type, from, shape.cols, false, scale)), at);
+    });
+    return pairwise(b.read(f32, partials, kPartials));
+  }
+  mlir::Value rowOf(const Shape &shape, mlir::Value source, mlir::Value slot, mlir::Value row) {
+    mlir::Value line = b.add(b.mul(slot, shape.rows), row);
+    return b.element(source, shape.type, b.mul(line, shape.cols));
+  }
+
+  VectorBuilder &b;
+  optim::Reduction kind;
+  bool isMax;
+  int exponent; ///< the result is multiplied by 2 to this
+  float neutral;
+
+private:
+  mlir::Value multiply(mlir::Value a, mlir::Value c) { return mlir::arith::MulFOp::create(b, b.loc, a, c); }
+  mlir::Value either(mlir::Value a, mlir::Value c) { return mlir::arith::OrIOp::create(b, b.loc, a, c); }
+  mlir::Value power(mlir::Type type, int exponent) { return b.number(type, std::ldexp(1.0f, exponent)); }
+  /// Too small, too large; NaN is neither.
+  std::pair<mlir::Value, mlir::Value> outside(mlir::Value chain) {
+    auto compare = [&](mlir::arith::CmpFPredicate predicate, float bound) {
+      return mlir::arith::CmpFOp::create(b, b.loc, predicate, chain, b.number(chain.getType(), bound));
+    };
+    return {compare(mlir::arith::CmpFPredicate::OLT, kLeastSquares),
+            compare(mlir::arith::CmpFPredicate::OGT, kMostSquares)};
+  }
+  mlir::Value anyLane(mlir::Value lanes) {
+    if (!llvm::isa<mlir::VectorType>(lanes.getType()))
+      return lanes;
+    return mlir::vector::ReductionOp::create(b, b.loc, mlir::vector::CombiningKind::OR, lanes);
+  }
+  mlir::Value finish(mlir::Value x, int64_t count, mlir::Value factor) {
+    if (kind == optim::Reduction::Mean || kind == optim::Reduction::Rms)
+      x = mlir::arith::DivFOp::create(b, b.loc, x, b.number(x.getType(), float(count)));
+    if (!squares())
+      return x;
+    x = mlir::LLVM::SqrtOp::create(b, b.loc, x);
+    return multiply(x, factor);
+  }
+
+  mlir::Value tail, partials;
+};
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,187 @@
+"""What `check` accepts compiles, keeps its bits on other meshes, and is what the reference computes.
+
+Random rules over every function, reduction, kind of value, condition and shape of state, twenty to a
+specification. STEPC_RULES says how many (default 120), STEPC_SEED which.
+
+The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
+and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs move by a
+few ulps, nothing is said about the result.
+"""
+
+import json
+import os
+import random
+import re
+import traceback
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import state_shape
+from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
+from random_layouts import Layout, random_layout, random_meshes
+from random_rules import random_rule
+from test_bits import SEED, WORKERS, differences
+
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+
+PER_FILE = 20
+RULES = int(os.environ.get("STEPC_RULES", 120))
+STEPS = 2
+FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
+# What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.
+KINDS = {"full": "", "rows": r"\[rows\]", "cols": r"\[cols\]", "one": r"\[\]"}
+SEEN = {
+    **{f"{name}()": rf"\b{name}\(" for name in (
+        "sqrt", "rsqrt", "abs", "sign", "exp", "log", "min", "max", "clamp", "lerp", "select", "cast",
+        "momentum", "decay", "sum", "mean", "rms", "norm", "orthogonalize")},
+    **{f"operator {sign}": rf" {re.escape(sign)} " for sign in ("<", "<=", ">", ">=", "==", "!=", "+", "-", "*", "/", "^")},
+    **{word: rf"\b{word}\b" for word in ("and", "or", "not", "step", "rows", "cols", "numel", "master")},
+    "over = columns": "over = columns", "over = rows": "over = rows",
+    "a named condition": r"let c0",
+    **{f"state {dtype} {kind}": rf"state \w+ : {dtype}{text}(?!\[)" for dtype in ("f32", "bf16", "f16") for kind, text in KINDS.items()},
+}  # fmt: skip
+
+
+class File:
+    """Rules, one parameter each, on random meshes and alone on one rank."""
+
+    def __init__(self, seed, count):
+        source = random.Random(seed)
+        self.seed, self.rules, self.layouts = seed, [], []
+        self.meshes = [random_meshes(source, source.choice((2, 3, 4))), random_meshes(source, source.choice((3, 4, 6)))]
+        for index in range(count):
+            rule = random_rule(source, f"R{index}", source.choice(FLAVORS))
+            whole = source.random() < 0.2
+            batched = source.random() < 0.3
+            first = random_layout(source, source.choice(self.meshes[0]), rule, batched, whole)
+            self.rules.append(rule)
+            self.layouts.append([first, self.elsewhere(source, first, rule, whole)])
+        self.dtypes = [source.choice(("f32", "f32", "bf16", "f16")) for _ in self.rules]
+
+    def elsewhere(self, source, layout, rule, whole):
+        """The same parameter on the second family of meshes."""
+        mesh = source.choice(self.meshes[1])
+        other = random_layout(source, mesh, rule, layout.batch > 0, whole)
+        placements = [p if fits(p, layout) else "R" for p in other.placements]
+        if any("_S" in p for p in placements) and placements != other.placements:
+            placements = ["R"] * len(placements)  # a factor whose later axes are gone
+        return Layout(mesh, layout.shape, layout.batch, placements)
+
+    def text(self, single=False):
+        rules = "".join(rule.text for rule in self.rules)
+        if single:
+            rules = re.sub(r"\bb?f16\b", "f32", rules)
+        claims = "".join(f'  {rule.name}() for "{rule.name}.w"\n' for rule in self.rules)
+        return f"// seed {self.seed}\n{rules}route {{\n{claims}}}\n"
+
+    def manifest(self, family, single=False):
+        meshes = [{"name": "one", "axes": [{"name": "x", "size": 1}]}]
+        if family is not None:
+            meshes = [mesh.json() for mesh in self.meshes[family]]
+        parameters = []
+        for rule, dtype, layouts in zip(self.rules, self.dtypes, self.layouts, strict=True):
+            layout = layouts[family or 0]
+            parameters.append({
+                "name": f"{rule.name}.w", "shape": list(layout.shape), "dtype": "f32" if single else dtype,
+                "mesh": "one" if family is None else layout.mesh.name,
+                "placements": ["R"] if family is None else layout.placements, "batch_axes": layout.batch,
+            })  # fmt: skip
+        return {"version": 1, "meshes": meshes, "parameters": parameters}
+
+    def tensors(self, single=False, moved=None):
+        """`moved`: a seed; every value moves by up to four ulps of f32."""
+        generator = np.random.default_rng(list(self.seed.encode()))
+        noise = np.random.default_rng(moved)
+        result = {}
+
+        def put(name, values, dtype):
+            values = np.asarray(values, np.float32)
+            if moved is not None:
+                values = values * (1 + noise.uniform(-4, 4, values.shape) * 2.0**-23)
+            result[name] = tensor(values, "f32" if single else dtype)
+
+        for rule, dtype, (layout, _) in zip(self.rules, self.dtypes, self.layouts, strict=True):
+            put(f"param:{rule.name}.w", generator.normal(size=layout.shape), dtype)
+            for step in range(1, STEPS + 1):
+                put(f"grad:{rule.name}.w@{step}", generator.normal(size=layout.shape), dtype)
+            for name, (of, kind) in rule.states.items():
+                put(f"state:{rule.name}.w:{name}", generator.normal(size=state_shape(layout, kind)), of)
+        return result
+
+    def run(self, folder, name, family, *options, single=False, moved=None):
+        """`stepc run` of the whole file; the tensors that come out."""
+        files = [folder / f"{name}.{suffix}" for suffix in ("optim", "json", "safetensors")]
+        files[0].write_text(self.text(single))
+        files[1].write_text(json.dumps(self.manifest(family, single), indent=1))
+        save(files[2], self.tensors(single, moved))
+        stepc("check", files[0], "-m", files[1])  # what it refuses is the generator's fault
+        return run(*files, folder / f"{name}.out.safetensors", *options, steps=STEPS)
+
+
+def fits(placement, layout):
+    return placement == "R" or int(re.search(r"\((\d+)", placement)[1]) < len(layout.shape)
+
+
+def disagreements(found, reference, moved):
+    """Tensors of which more than a few elements are off by more than rounding explains."""
+    lines = []
+    for name, one in reference.items():
+        if name.endswith(":step"):
+            continue
+        a, b = found[name].array(), one.array()
+        if not np.isfinite(b).all():
+            lines.append(f"{name}: the reference is not finite")
+            continue
+        others = np.stack([each[name].array() for each in moved])
+        spread = np.abs(others - b).max(axis=0)
+        # Values are clamped to 90 in a rule; a rule rounds some tens of times.
+        allowed = 2e-4 * (1 + np.abs(b)) + 30 * spread
+        wrong = ~(np.abs(a - b) <= allowed)
+        # One element in fifty may lie so near a comparison's edge that no move of the inputs crossed it.
+        if wrong.sum() > max(1, b.size // 50):
+            at = np.flatnonzero(wrong)[0]
+            lines.append(f"{name}: {wrong.sum()} of {b.size} elements, [{at}] is {a.reshape(-1)[at]}, "
+                         f"the reference {b.reshape(-1)[at]}, its spread {spread.reshape(-1)[at]:.2g}")  # fmt: skip
+    return lines
+
+
+def check(seed, folder):
+    """One file: its rules' texts, and what is wrong."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = File(seed, PER_FILE)
+    texts = [rule.text for rule in file.rules]
+    try:
+        one = file.run(folder, "one", None)
+        wrong = []
+        for family in (0, 1):
+            many = file.run(folder, f"many{family}", family, "--waves", 1 + family)
+            wrong += [f"mesh {family}: {line}" for line in differences(many, one)]
+        single = file.run(folder, "single", None, single=True)
+        reference = file.run(folder, "reference", None, "--reference", single=True)
+        moved = [file.run(folder, f"moved{i}", None, "--reference", single=True, moved=i) for i in range(6)]
+        wrong += disagreements(single, reference, moved)
+    except CompilerFailed as failed:
+        return texts, f"'{seed}': {failed}"
+    except Exception:
+        return texts, f"'{seed}': {traceback.format_exc()}"
+    return texts, f"'{seed}' in {folder}:\n    " + "\n    ".join(wrong) if wrong else ""
+
+
+def test_what_check_accepts_compiles_and_is_right(tmp_path, capsys):
+    folder = Path(os.environ.get("STEPC_KEEP") or tmp_path)
+    seeds = [f"rules-{SEED}-{index}" for index in range(-(-RULES // PER_FILE))]
+    with ThreadPoolExecutor(WORKERS) as pool:
+        results = list(pool.map(lambda seed: check(seed, folder / seed), seeds))
+    texts = [text for some, _ in results for text in some]
+    histogram = Counter({name: sum(bool(re.search(pattern, text)) for text in texts) for name, pattern in SEEN.items()})
+    with capsys.disabled():
+        print(f"\nSTEPC_SEED={SEED}: {len(texts)} random rules; of these have")
+        for name in SEEN:
+            print(f"  {name:18} {histogram[name]:5} {'#' * (60 * histogram[name] // len(texts))}")
+    problems = [text for _, text in results if text]
+    assert not problems, f"STEPC_SEED={SEED}\n" + "\n".join(problems)
+    missing = [name for name in SEEN if not histogram[name]]
+    assert not missing, f"STEPC_SEED={SEED}: no rule has {missing}"
