@@ -4,6 +4,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace stepc::lang;
 using llvm::raw_ostream;
@@ -66,6 +68,40 @@ StringRef stepc::lang::spell(BinaryOp op) {
   static constexpr StringRef spellings[] = {
       "+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "and", "or"};
   return spellings[size_t(op)];
+}
+
+template <typename Binary>
+static std::vector<Binary *> chainFrom(Binary &top) {
+  std::vector<Binary *> links;
+  for (Binary *link = &top; link; link = llvm::dyn_cast<BinaryExpr>(link->lhs.get()))
+    links.push_back(link);
+  std::reverse(links.begin(), links.end());
+  return links;
+}
+
+std::vector<BinaryExpr *> stepc::lang::chain(BinaryExpr &top) { return chainFrom(top); }
+std::vector<const BinaryExpr *> stepc::lang::chain(const BinaryExpr &top) { return chainFrom(top); }
+
+/// Takes the chain apart from its outer end, so that no destructor recurses along it.
+BinaryExpr::~BinaryExpr() {
+  while (lhs && llvm::isa<BinaryExpr>(*lhs)) {
+    ExprPtr link = std::move(lhs);
+    lhs = std::move(llvm::cast<BinaryExpr>(*link).lhs);
+  }
+}
+
+double stepc::lang::literalExponent(const Expr &exponent) {
+  if (const auto *number = llvm::dyn_cast<NumberExpr>(&exponent))
+    return number->value;
+  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&exponent))
+    if (unary->op == UnaryOp::Negate)
+      return -literalExponent(*unary->operand);
+  return std::nan("");
+}
+
+bool stepc::lang::isProductExponent(double exponent) {
+  constexpr double largest = 16;
+  return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
 StringRef stepc::lang::spell(MissingGrad value) {
@@ -169,12 +205,19 @@ private:
       return;
     }
     case Expr::Kind::Binary: {
-      const auto &binary = llvm::cast<BinaryExpr>(e);
-      os << "(" << spell(binary.op) << " ";
-      expr(*binary.lhs);
-      os << " ";
-      expr(*binary.rhs);
-      os << ")";
+      std::vector<const BinaryExpr *> links = chain(llvm::cast<BinaryExpr>(e));
+      for (const BinaryExpr *link : llvm::reverse(links)) {
+        // Those of `e` itself are around this text.
+        if (link->parenthesized && link != &e)
+          os << "(paren ";
+        os << "(" << spell(link->op) << " ";
+      }
+      expr(*links.front()->lhs);
+      for (const BinaryExpr *link : links) {
+        os << " ";
+        expr(*link->rhs);
+        os << (link->parenthesized && link != &e ? "))" : ")");
+      }
       return;
     }
     case Expr::Kind::CoefficientList:

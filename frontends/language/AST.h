@@ -80,6 +80,9 @@ struct Hyperparameter {
   std::optional<Constant> defaultValue;
   SourceRange range;
   bool isUsed = false; ///< analysis
+  /// analysis: the first place where the hyperparameter itself is rounded to
+  /// f32 because it meets a tensor there.
+  std::optional<SourceRange> meetsTensor;
 };
 
 /// `state NAME : dtype[kind] = initial`.
@@ -90,6 +93,8 @@ struct State {
   std::optional<Constant> initial;            ///< Zero where absent.
   SourceRange range;
   bool isAssigned = false; ///< analysis
+  bool isRead = false;     ///< analysis: by any statement, its own included
+  uint32_t depth = 0;      ///< analysis: of the value that it has by now
 };
 
 /// `master : f32`.
@@ -117,9 +122,18 @@ struct Expr {
 
   const Kind kind;
   bool parenthesized = false; ///< Written with parentheses of its own.
-  uint16_t height = 1;        ///< Of the subtree; the parser bounds it.
-  SourceRange range;          ///< Without the parentheses.
-  Type type;                  ///< analysis
+  /// How deep a walk recurses below this node; the parser bounds it. Walks loop
+  /// over left operands of binary operators (see BinaryExpr), so a chain
+  /// `a + b + ...` is no higher than its highest term and one.
+  uint16_t height = 1;
+  SourceRange range; ///< Without the parentheses.
+  Type type;         ///< analysis
+  /// analysis: the value of a scalar that literals alone give; 1 or 0 for a
+  /// condition.
+  std::optional<double> constant;
+  /// analysis: at least as many as the operations of level 1 that follow from
+  /// one another up to this value, through names too.
+  uint32_t depth = 0;
 
   virtual ~Expr() = default;
 
@@ -195,15 +209,28 @@ llvm::StringRef spell(BinaryOp op);
 inline bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
 inline bool isLogical(BinaryOp op) { return op >= BinaryOp::And; }
 
+/// A chain `a + b + ...` of any length is a tree that is deep on the left, so
+/// everything that walks a tree takes a chain as a whole: `chain` lists it.
 struct BinaryExpr : Expr {
   BinaryOp op;
   SourceRange opRange;
   ExprPtr lhs, rhs;
+  ~BinaryExpr() override;
   BinaryExpr(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs)
       : Expr(Kind::Binary, lhs->range.to(rhs->range)), op(op), opRange(opRange),
         lhs(std::move(lhs)), rhs(std::move(rhs)) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Binary; }
 };
+
+/// `top` and the binary expressions below it on the left, the innermost first:
+/// the left operand of the first is none, that of each other the one before.
+std::vector<BinaryExpr *> chain(BinaryExpr &top);
+std::vector<const BinaryExpr *> chain(const BinaryExpr &top);
+
+/// The exponent of a power as a number that the text gives, or NaN.
+double literalExponent(const Expr &exponent);
+/// Whether a power with this literal exponent is computed by products.
+bool isProductExponent(double exponent);
 
 /// `[(a, b, c), ...]`, an option of `orthogonalize`.
 struct CoefficientListExpr : Expr {
@@ -320,6 +347,7 @@ struct Rule {
   bool hasSyntaxErrors = false; ///< Statements may be missing.
 
   std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
+  bool usesGrad = false;                 ///< analysis
 };
 
 /// `NAME = value` in a claim.

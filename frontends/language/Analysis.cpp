@@ -1,8 +1,7 @@
 //===- Analysis.cpp - Files, declarations and statements ------------------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
 #include "frontends/language/Lexer.h"
-
-#include "llvm/ADT/APFloat.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -16,19 +15,6 @@ void stepc::lang::hintNearest(Diagnostic &diagnostic, StringRef name,
 }
 
 namespace {
-
-/// Whether a number stays finite where it is rounded to a state's type.
-bool holds(ElementType element, double value) {
-  llvm::APFloat number(value);
-  bool loses;
-  if (element == ElementType::F32)
-    number.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &loses);
-  else if (element == ElementType::BF16)
-    number.convert(llvm::APFloat::BFloat(), llvm::APFloat::rmNearestTiesToEven, &loses);
-  else if (element == ElementType::F16)
-    number.convert(llvm::APFloat::IEEEhalf(), llvm::APFloat::rmNearestTiesToEven, &loses);
-  return number.isFinite();
-}
 
 void checkRuleNames(const File &file, Diagnostics &diagnostics) {
   llvm::StringMap<const Rule *> seen;
@@ -48,13 +34,25 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
       if (!hyper.isUsed)
         diagnostics.warning(hyper.name.range,
                             "hyperparameter '" + hyper.name.text + "' is never used");
-    for (const State &state : rule->states)
-      if (!state.isAssigned)
-        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned");
+    for (const State &state : rule->states) {
+      if (!state.isAssigned && !state.isRead)
+        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
+      else if (!state.isAssigned)
+        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
+            .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
+                      state.name.text + "'");
+      // One number may be there for the trainer to read; a tensor is memory.
+      else if (!state.isRead && state.shape != Shape::One)
+        diagnostics.warning(state.name.range,
+                            "state '" + state.name.text + "' is assigned and never read");
+    }
     for (const auto &statement : rule->statements)
       if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
         if (!let->isUsed)
           diagnostics.warning(let->target.range, "'" + let->target.text + "' is never used");
+    if (!rule->usesGrad)
+      diagnostics.warning(rule->name.range,
+                          "optimizer '" + rule->name.text + "' never uses 'grad'");
   }
   if (!file.route())
     return;
@@ -82,8 +80,10 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
           .withHint("end the file with 'route { " + file.rules[0]->name.text + "(...) for rest }'");
   }
   // What is unused after an error may well be used where the error is.
-  if (!diagnostics.hasErrors())
+  if (!diagnostics.hasErrors()) {
     warnUnused(file, diagnostics);
+    warnHyperparameters(file, diagnostics);
+  }
   return !diagnostics.hasErrors();
 }
 
@@ -117,10 +117,11 @@ void RuleAnalyzer::declareAll() {
       Symbol symbol;
       symbol.state = &*state;
       declare(state->name, symbol);
-      if (state->initial && !holds(state->element, state->initial->value))
-        diagnostics.error(state->initial->range,
-                          "expected an initial value that " + Twine(spell(state->element)) +
-                              " can hold, found one that rounds to infinity");
+      if (state->initial)
+        if (Loss loss = lossIn(state->element, state->initial->value); loss != Loss::None)
+          diagnostics.error(state->initial->range,
+                            "expected an initial value that " + Twine(spell(state->element)) +
+                                " can hold, found " + describeLoss(state->initial->value, loss));
       if (state->element != ElementType::Invalid &&
           (state->shape == Shape::Rows || state->shape == Shape::Cols))
         needMatrix(state->range,
@@ -155,6 +156,8 @@ void RuleAnalyzer::run() {
         .error(rule.name.range, "expected an assignment to 'param' in optimizer '" +
                                     Twine(rule.name.text) + "', found none")
         .withHint("a step ends with 'param = ...'");
+  if (!diagnostics.hasErrors())
+    warnNotFinite();
 }
 
 void RuleAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
@@ -175,13 +178,34 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
   // No silent broadcast: a state is as large as it says.
   bool fits =
       !type.isCondition() && (type.shape == wanted || (type.isScalar() && wanted == Shape::One));
-  if (fits)
+  if (fits) {
+    meetTensor(*assign.value, wanted, assign.state ? assign.state->element : ElementType::F32);
     return;
+  }
   Diagnostic &error =
       diagnostics.error(assign.value->range, "expected " + describe(wanted) + " for '" +
                                                  assign.target.text + "', found " + describe(type));
   if (assign.state)
     error.withNote(assign.state->range, "the state is declared here");
+  hintShape(error, assign, type);
+}
+
+/// How to come from the shape that was found to the one that is assigned to.
+void RuleAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const {
+  Shape wanted = assign.state ? assign.state->shape : Shape::Full;
+  if (found.isCondition())
+    error.withHint("make numbers of it: 'select(condition, 1, 0)'");
+  else if (wanted == Shape::Rows && found.shape >= Shape::Cols)
+    error.withHint("a reduction of a full tensor with 'over = columns' gives one value per row");
+  else if (wanted == Shape::Cols && (found.shape == Shape::Rows || found.shape == Shape::Full))
+    error.withHint("a reduction of a full tensor with 'over = rows' gives one value per column");
+  else if (wanted == Shape::One)
+    error.withHint("a reduction such as 'mean(x)' gives one value");
+  else if (assign.state && wanted == Shape::Full && !found.isScalar())
+    error.withHint("a state that is smaller is declared so: '" + spell(assign.state->element) +
+                   (found.shape == Shape::Rows   ? "[rows]'"
+                    : found.shape == Shape::Cols ? "[cols]'"
+                                                 : "[]'"));
 }
 
 void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
@@ -209,7 +233,10 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     Diagnostic &error =
         diagnostics.error(target.range, "unknown state '" + Twine(target.text) + "'");
     StringRef nearest = nearestName(target.text, candidates);
-    if (nearest.empty())
+    if (std::optional<StringRef> foreign = foreignValueHint(target.text);
+        foreign && foreign->contains("'param'"))
+      error.withHint(*foreign);
+    else if (nearest.empty())
       error.withHint("declare it: 'state " + Twine(target.text) + " : f32', or 'let " +
                      target.text + " = ...'");
     else
@@ -227,6 +254,8 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   symbol.state->isAssigned = true;
+  // It is rounded to the state's type, and extended where it is read.
+  symbol.state->depth = assign.value->depth + 2;
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
     diagnostics.error(target.range, "'" + Twine(target.text) + "' is used before it is declared")
@@ -238,12 +267,14 @@ void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
     rule.needsMatrix = MatrixNeed{range, what.str()};
 }
 
-std::vector<StringRef> RuleAnalyzer::valueNames() const {
+/// What a name that stands at `before` can mean.
+std::vector<StringRef> RuleAnalyzer::valueNames(uint32_t before) const {
   std::vector<StringRef> names;
   for (StringRef name : {"param", "grad", "step", "rows", "cols", "numel"})
     names.push_back(name);
   for (const auto &entry : symbols)
-    names.push_back(entry.getKey());
+    if (entry.second.range.end <= before)
+      names.push_back(entry.getKey());
   // A map's order is no order: of two equally near names always the same.
   llvm::sort(names);
   return names;

@@ -1,9 +1,8 @@
 //===- AnalyzeCalls.cpp - Functions, reductions and orthogonalize ---------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace stepc::lang;
@@ -35,6 +34,11 @@ static StringRef wordOf(const Expr &expr) {
   return name ? StringRef(name->name) : StringRef();
 }
 
+static void hintDtype(Diagnostic &error, const Expr &expr) {
+  if (std::optional<StringRef> hint = foreignDtypeHint(wordOf(expr)))
+    error.withHint(*hint);
+}
+
 static std::string list(ArrayRef<StringRef> words) {
   return llvm::join(words.drop_back(), ", ") + " or " + words.back().str();
 }
@@ -44,11 +48,8 @@ static std::string found(const Expr &expr) {
   StringRef word = wordOf(expr);
   if (!word.empty())
     return ("'" + word + "'").str();
-  if (std::optional<double> value = constantValue(expr)) {
-    std::string text;
-    llvm::raw_string_ostream(text) << llvm::format("%g", *value);
-    return text;
-  }
+  if (std::optional<double> value = constantValue(expr))
+    return spellNumber(*value);
   return llvm::isa<CoefficientListExpr>(expr) ? "a list" : "an expression";
 }
 
@@ -67,12 +68,8 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
     return nullptr;
   }
   Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
-  if (name == "where") {
-    error.withHint("did you mean 'select'?");
-    return nullptr;
-  }
-  if (name == "pow") {
-    error.withHint("a power is written 'x ^ y'");
+  if (std::optional<StringRef> hint = foreignFunctionHint(name)) {
+    error.withHint(*hint);
     return nullptr;
   }
   std::vector<StringRef> names;
@@ -108,7 +105,10 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
       }
       Diagnostic &error = diagnostics.error(
           option.name.range, "unknown argument '" + name + "' of '" + call.callee.text + "'");
-      if (allowed.empty())
+      bool isValue = symbols.contains(name);
+      if (allowed.empty() && isValue)
+        error.withHint("equality is written '" + name + " == ...'");
+      else if (allowed.empty())
         error.withHint("'" + Twine(call.callee.text) + "' takes its arguments by position");
       else if (allowed.size() == 1)
         error.withHint("did you mean '" + allowed[0] + "'?");
@@ -137,17 +137,10 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
     functionClass = FunctionClass::Reduction;
   }
 
-  ArrayRef<StringRef> options;
-  static constexpr StringRef reductionOptions[] = {"over"};
-  static constexpr StringRef orthogonalizeOptions[] = {"steps", "coefficients", "precision", "eps",
-                                                       "safety"};
-  if (functionClass == FunctionClass::Reduction)
-    options = reductionOptions;
-  else if (functionClass == FunctionClass::Orthogonalize)
-    options = orthogonalizeOptions;
-  bool valid = checkOptions(call, options);
+  // What was taken for an option may have been an argument, so the count comes second.
+  bool valid = checkOptions(call, optionsOf(functionClass));
   if (functionClass != FunctionClass::Reduction || call.arguments.size() != 1)
-    valid &= checkArgumentCount(call, *info);
+    valid = valid && checkArgumentCount(call, *info);
   if (!valid) {
     for (const ExprPtr &argument : call.arguments)
       if (functionClass != FunctionClass::Cast)
@@ -182,6 +175,8 @@ Type RuleAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands
   }
   if (!valid)
     return {};
+  for (const ExprPtr &operand : operands)
+    meetTensor(*operand, shape);
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
 }
 
@@ -191,6 +186,10 @@ Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
   if (!condition.isValid() || !values.isValid())
     return {};
   Shape shape = broadcast(condition.shape, values.shape);
+  // Two numbers first meet a tensor in the condition.
+  if (values.isScalar())
+    for (const ExprPtr &value : ArrayRef(call.arguments).drop_front())
+      meetTensor(*value, shape);
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
 }
 
@@ -199,7 +198,8 @@ Type RuleAnalyzer::analyzeCast(CallExpr &call) {
   const Expr &dtype = *call.arguments[1];
   std::optional<ElementType> element = parseElementType(wordOf(dtype));
   if (!element) {
-    diagnostics.error(dtype.range, "expected f32, bf16 or f16, found " + found(dtype));
+    hintDtype(diagnostics.error(dtype.range, "expected f32, bf16 or f16, found " + found(dtype)),
+              dtype);
     return {};
   }
   call.castTo = *element;
@@ -223,7 +223,13 @@ Type RuleAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
     }
     valid &= type.isValid();
   }
-  return valid ? Type{shape, ElementType::F32} : Type();
+  if (!valid)
+    return {};
+  if (call.function == Function::Momentum)
+    meetTensor(*call.arguments[2], shape);
+  else if (call.arguments[1]->constant && call.arguments[2]->constant)
+    checkDecayFactor(call);
+  return {shape, ElementType::F32};
 }
 
 Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
@@ -236,7 +242,11 @@ Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
       Diagnostic &error = diagnostics.error(
           over->value->range, "expected 'columns' or 'rows', found " + found(*over->value));
       if (word.starts_with("col"))
-        error.withHint("did you mean 'columns'?");
+        error.withHint("did you mean 'columns' (one value per row)?");
+      else if (word.starts_with("row"))
+        error.withHint("did you mean 'rows' (one value per column)?");
+      else
+        error.withHint("'over = columns' gives one value per row, 'over = rows' one per column");
       return {};
     }
     needMatrix(over->name.range, "'over = " + word + "'");
@@ -267,8 +277,9 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
   if (CallExpr::Option *precision = findOption(call, "precision")) {
     auto element = parseElementType(wordOf(*precision->value));
     if (!element)
-      diagnostics.error(precision->value->range,
-                        "expected f32, bf16 or f16, found " + found(*precision->value));
+      hintDtype(diagnostics.error(precision->value->range,
+                                  "expected f32, bf16 or f16, found " + found(*precision->value)),
+                *precision->value);
     valid &= element.has_value();
     result.precision = element.value_or(ElementType::F32);
   }
@@ -277,6 +288,10 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
     if (!value || *value <= 0) {
       diagnostics.error(eps->value->range,
                         "expected a constant above 0, found " + found(*eps->value));
+      valid = false;
+    } else if (Loss loss = lossIn(ElementType::F32, *value); loss != Loss::None) {
+      diagnostics.error(eps->value->range, "expected a constant that f32 can hold, found " +
+                                               describeLoss(*value, loss));
       valid = false;
     }
     result.eps = value.value_or(1);
@@ -335,7 +350,7 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
     }
     for (const auto &step : given.steps)
       result.coefficients.push_back({step[0].value, step[1].value, step[2].value});
-    return true;
+    return checkCoefficients(given);
   }
 
   StringRef name = coefficients ? wordOf(*coefficients->value) : "simple";
@@ -369,5 +384,13 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
                                  : "give 'safety = 1.01', or 'precision = f32'");
   result.coefficientSet = name.str();
   result.coefficients = set->take(count.value_or(set->defaultSteps), factor);
+  // The factor works most on c, which is 0 in no entry of a set that takes one.
+  for (const std::array<double, 3> &step : result.coefficients)
+    if (safety && (step[2] == 0 || lossIn(ElementType::F32, step[2]) != Loss::None)) {
+      diagnostics.error(safety->value->range,
+                        "expected a factor that leaves coefficients f32 can hold, found " +
+                            found(*safety->value));
+      return false;
+    }
   return true;
 }

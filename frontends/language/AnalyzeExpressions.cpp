@@ -1,5 +1,6 @@
 //===- AnalyzeExpressions.cpp - Names, operators and kinds ----------------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -35,8 +36,43 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
         .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
     break;
   }
-  expr.type = type;
+  // A chain has filled in each of its links.
+  if (!llvm::isa<BinaryExpr>(expr)) {
+    expr.type = type;
+    measureDepth(expr);
+    foldConstant(expr);
+  }
   return type;
+}
+
+void RuleAnalyzer::measureDepth(Expr &expr) {
+  // A conversion of an operand's type and shape, and the longest that one function becomes.
+  constexpr uint32_t conversion = 2, function = 10;
+  auto below = [&](const Expr &operand) {
+    bool same = operand.type == expr.type;
+    return operand.depth + (same ? 0 : conversion);
+  };
+  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    if (name->let)
+      expr.depth = name->let->value->depth;
+    else if (name->state)
+      expr.depth = name->state->depth;
+  } else if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr)) {
+    expr.depth = below(*unary->operand) + (unary->op == UnaryOp::Not ? function : 1);
+  } else if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    expr.depth = std::max(below(*binary->lhs), below(*binary->rhs)) +
+                 (binary->op == BinaryOp::Power ? function : 1);
+  } else if (const auto *call = llvm::dyn_cast<CallExpr>(&expr)) {
+    for (const ExprPtr &argument : call->arguments)
+      expr.depth = std::max(expr.depth, below(*argument) + function);
+  }
+  if (expr.depth <= maxDepth)
+    return;
+  diagnostics
+      .error(expr.range, "expected at most " + Twine(maxDepth) +
+                             " operations that follow from one another, found more")
+      .withHint("add in groups, '(a + b) + (c + d)', rather than one after the other");
+  expr.depth = 0;
 }
 
 bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
@@ -68,6 +104,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
       }
       [[fallthrough]];
     case NameExpr::Symbol::Grad:
+      rule.usesGrad |= name.symbol == NameExpr::Symbol::Grad;
       return arithmetic(Shape::Full);
     case NameExpr::Symbol::Rows:
     case NameExpr::Symbol::Cols:
@@ -97,6 +134,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
     return arithmetic(Shape::Scalar);
   }
   if (symbol.state) {
+    symbol.state->isRead = true;
     name.symbol = NameExpr::Symbol::State;
     name.state = symbol.state;
     return {symbol.state->shape, symbol.state->element};
@@ -111,12 +149,13 @@ void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
   if (findFunction(name))
     error.withHint("'" + name + "' is a function: " + name + "(...)");
+  else if (std::optional<StringRef> hint = foreignValueHint(name))
+    error.withHint(*hint);
   else
-    hintNearest(error, name, valueNames());
+    hintNearest(error, name, valueNames(range.begin));
 }
 
-Type RuleAnalyzer::analyzeNumber(Expr &expr) {
-  Type type = analyzeExpr(expr);
+Type RuleAnalyzer::checkNumber(const Expr &expr, Type type) {
   if (!type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a number, found a condition")
@@ -124,8 +163,7 @@ Type RuleAnalyzer::analyzeNumber(Expr &expr) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeCondition(Expr &expr) {
-  Type type = analyzeExpr(expr);
+Type RuleAnalyzer::checkCondition(const Expr &expr, Type type) {
   if (!type.isValid() || type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a condition, found " + describe(type))
@@ -149,13 +187,31 @@ Type RuleAnalyzer::analyzeUnary(UnaryExpr &unary) {
 }
 
 Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
-  bool logical = isLogical(binary.op);
-  Type lhs = logical ? analyzeCondition(*binary.lhs) : analyzeNumber(*binary.lhs);
-  Type rhs = logical ? analyzeCondition(*binary.rhs) : analyzeNumber(*binary.rhs);
+  std::vector<BinaryExpr *> links = chain(binary);
+  analyzeExpr(*links.front()->lhs);
+  for (BinaryExpr *link : links) {
+    link->type = analyzeLink(*link);
+    measureDepth(*link);
+    foldConstant(*link);
+  }
+  return binary.type;
+}
+
+/// One operation of a chain, whose left operand is analyzed.
+Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
+  bool logical = isLogical(link.op);
+  Type lhs = logical ? checkCondition(*link.lhs, link.lhs->type)
+                     : checkNumber(*link.lhs, link.lhs->type);
+  Type rhs = logical ? analyzeCondition(*link.rhs) : analyzeNumber(*link.rhs);
   if (!lhs.isValid() || !rhs.isValid())
     return {};
   Shape shape = broadcast(lhs.shape, rhs.shape);
-  if (logical || isComparison(binary.op))
+  meetTensor(*link.lhs, shape);
+  // An exponent that is computed by products is never a number of its own.
+  double exponent = link.op == BinaryOp::Power ? literalExponent(*link.rhs) : 0;
+  if (exponent != 0.5 && !isProductExponent(exponent))
+    meetTensor(*link.rhs, shape);
+  if (logical || isComparison(link.op))
     return {shape, ElementType::Condition};
   return arithmetic(shape);
 }

@@ -8,6 +8,7 @@
 #define STEPC_FRONTENDS_LANGUAGE_ANALYZER_H
 
 #include "frontends/language/Builtins.h"
+#include "frontends/language/Constants.h"
 #include "frontends/language/Language.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -34,8 +35,9 @@ private:
   void analyzeLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
   void resolveTarget(AssignStatement &assign);
+  void hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const;
   void needMatrix(SourceRange range, const llvm::Twine &what);
-  std::vector<llvm::StringRef> valueNames() const;
+  std::vector<llvm::StringRef> valueNames(uint32_t before) const;
 
   // Expressions, in AnalyzeExpressions.cpp.
   Type analyzeExpr(Expr &expr);
@@ -44,10 +46,24 @@ private:
   void unknownName(llvm::StringRef name, SourceRange range);
   Type analyzeUnary(UnaryExpr &unary);
   Type analyzeBinary(BinaryExpr &binary);
+  Type analyzeLink(BinaryExpr &link);
   /// The type of an operand that must be a number; invalid after an error.
-  Type analyzeNumber(Expr &expr);
-  Type analyzeCondition(Expr &expr);
+  Type analyzeNumber(Expr &expr) { return checkNumber(expr, analyzeExpr(expr)); }
+  Type analyzeCondition(Expr &expr) { return checkCondition(expr, analyzeExpr(expr)); }
   Type analyzeTensor(Expr &expr);
+  Type checkNumber(const Expr &expr, Type type);
+  Type checkCondition(const Expr &expr, Type type);
+
+  /// Fills in the depth of an expression whose operands have theirs.
+  void measureDepth(Expr &expr);
+
+  // Constants, in AnalyzeConstants.cpp.
+  void foldConstant(Expr &expr);
+  /// Where a value of shape `result` is computed from `operand`: a scalar is
+  /// rounded to `element` there, and a constant that does not survive it is an
+  /// error.
+  void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
+  void warnNotFinite();
 
   // Calls, in AnalyzeCalls.cpp.
   Type analyzeCall(CallExpr &call);
@@ -61,13 +77,21 @@ private:
   Type analyzeReduction(CallExpr &call);
   Type analyzeOrthogonalize(CallExpr &call);
   bool resolveCoefficients(CallExpr &call, Orthogonalization &result);
+  bool checkCoefficients(const CoefficientListExpr &list);
+  void checkDecayFactor(const CallExpr &call);
 
   Rule &rule;
   Diagnostics &diagnostics;
   /// Everything the rule declares anywhere, for "used before" messages.
   llvm::StringMap<Symbol> symbols;
   const AssignStatement *paramAssignment = nullptr;
+  /// Where constants become NaN or infinite, and divisions by a constant 0.
+  std::vector<const Expr *> notFinite;
 };
+
+/// Warns of values of hyperparameters, defaults and those of claims, that f32
+/// cannot hold where they meet a tensor.
+void warnHyperparameters(const File &file, Diagnostics &diagnostics);
 
 /// Checks the route against the rules and fills the claims.
 void analyzeRoutes(File &file, Diagnostics &diagnostics);

@@ -39,6 +39,17 @@ const FunctionInfo *stepc::lang::findFunction(StringRef name) {
   return it == functions().end() ? nullptr : it;
 }
 
+ArrayRef<StringRef> stepc::lang::optionsOf(FunctionClass functionClass) {
+  static constexpr StringRef reduction[] = {"over"};
+  static constexpr StringRef orthogonalize[] = {"steps", "coefficients", "precision", "eps",
+                                                "safety"};
+  if (functionClass == FunctionClass::Reduction)
+    return reduction;
+  if (functionClass == FunctionClass::Orthogonalize)
+    return orthogonalize;
+  return {};
+}
+
 ArrayRef<StringRef> stepc::lang::plannedFunctions() {
   static constexpr StringRef names[] = {"matmul", "transpose", "blocks", "stochastic_round"};
   return names;

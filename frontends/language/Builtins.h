@@ -30,6 +30,8 @@ struct FunctionInfo {
 llvm::ArrayRef<FunctionInfo> functions();
 /// Null for a name that is no function.
 const FunctionInfo *findFunction(llvm::StringRef name);
+/// The names of the arguments that functions of a class take by name.
+llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
 /// Functions and statements that design.md plans and this version refuses.
 llvm::ArrayRef<llvm::StringRef> plannedFunctions();
 llvm::ArrayRef<llvm::StringRef> plannedStatements();

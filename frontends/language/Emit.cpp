@@ -145,6 +145,10 @@ void RuleEmitter::addArguments(Block &block) {
 }
 
 void RuleEmitter::emitAssignment(const AssignStatement &assign) {
+  // `s = s` leaves the state as it is stored.
+  if (const auto *name = dyn_cast<NameExpr>(assign.value.get()))
+    if (name->state && name->state == assign.state)
+      return;
   Location loc = locate(assign.range);
   Shape shape = assign.state ? assign.state->shape : Shape::Full;
   Value value = toShape(loc, emit(*assign.value), shape);

@@ -94,11 +94,20 @@ static CmpFPredicate predicate(BinaryOp op) {
 }
 
 Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
-  if (binary.op == BinaryOp::Power)
-    return emitPower(binary);
-  Location loc = locate(binary.opRange);
+  std::vector<const BinaryExpr *> links = chain(binary);
+  Value result = emit(*links.front()->lhs);
+  for (const BinaryExpr *link : links)
+    result = emitLink(*link, result);
+  return result;
+}
+
+/// One operation of a chain, on the value of its left operand.
+Value RuleEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
   Shape shape = binary.type.shape;
-  Value lhs = emitTo(*binary.lhs, shape);
+  lhs = toShape(locate(binary.lhs->range), lhs, shape);
+  if (binary.op == BinaryOp::Power)
+    return emitPower(binary, lhs);
+  Location loc = locate(binary.opRange);
   Value rhs = emitTo(*binary.rhs, shape);
   switch (binary.op) {
   case BinaryOp::Add:
@@ -118,26 +127,14 @@ Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
   }
 }
 
-/// The exponent as a number that the text gives, or NaN.
-static double literalExponent(const Expr &expr) {
-  if (const auto *number = dyn_cast<NumberExpr>(&expr))
-    return number->value;
-  if (const auto *unary = dyn_cast<UnaryExpr>(&expr))
-    if (unary->op == UnaryOp::Negate)
-      return -literalExponent(*unary->operand);
-  return std::nan("");
-}
-
 /// Literal whole exponents are products by repeated squaring: exact where they
 /// can be, and right for negative bases, which exp(b log a) is not.
-Value RuleEmitter::emitPower(const BinaryExpr &binary) {
-  constexpr double largest = 16;
+Value RuleEmitter::emitPower(const BinaryExpr &binary, Value base) {
   Location loc = locate(binary.opRange);
-  Value base = emitTo(*binary.lhs, binary.type.shape);
   double exponent = literalExponent(*binary.rhs);
   if (exponent == 0.5)
     return math::SqrtOp::create(builder, loc, base);
-  if (!(std::abs(exponent) <= largest) || exponent == 0 || exponent != std::trunc(exponent))
+  if (!isProductExponent(exponent))
     return math::PowFOp::create(builder, loc, base, emitTo(*binary.rhs, binary.type.shape));
   Value result;
   Value power = base;

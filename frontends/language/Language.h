@@ -13,8 +13,14 @@
 namespace stepc::lang {
 
 /// Deepest nesting of an expression; beyond it is an error, so that no walk
-/// over the tree can overflow the stack.
+/// over the tree can overflow the stack. A chain `a + b + ...` is one level,
+/// however long.
 constexpr unsigned maxNesting = 200;
+
+/// Most operations of an optimizer that follow from one another. Passes of the
+/// compiler recurse from a value to its operands, and 8 MiB of stack hold that
+/// many.
+constexpr unsigned maxDepth = 10000;
 
 /// Parses a whole file. Never null: after an error parsing goes on at the next
 /// statement, claim or declaration, and the tree holds what could be read, fit

@@ -101,6 +101,8 @@ private:
         startsLine = true;
       if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
         ++position;
+      } else if (c == '/' && at(1) == '*') {
+        blockComment();
       } else if (c == '/' && at(1) == '/') {
         begin = position;
         position = std::min(text.find('\n', position), text.size());
@@ -111,6 +113,17 @@ private:
       }
     }
     return false;
+  }
+
+  /// Reported, and skipped like a comment, so that its text says nothing more.
+  void blockComment() {
+    begin = position;
+    size_t end = text.find("*/", position + 2);
+    StringRef comment = text.slice(position, end == StringRef::npos ? end : end + 2);
+    diagnostics.error({begin, begin + 2}, "expected a comment that starts with '//', found '/*'")
+        .withHint("comments go from '//' to the end of the line");
+    startsLine |= comment.contains('\n');
+    position += comment.size();
   }
 
   void token() {
@@ -207,6 +220,9 @@ private:
     unsigned char lead = static_cast<unsigned char>(text[position++]);
     while (lead >= 0xC0 && position < text.size() && (text[position] & 0xC0) == 0x80)
       ++position;
+    // `&&` and `||` are one mistake each.
+    if ((lead == '&' || lead == '|') && at(0) == char(lead))
+      ++position;
     StringRef found = text.slice(begin, position);
     std::string shown = found.str();
     if (found.size() == 1 && !llvm::isPrint(found[0]))
@@ -223,10 +239,22 @@ private:
       error.withHint("a statement ends with its line");
     else if (found == "." && llvm::isDigit(at(0)))
       error.withHint("write a digit before the point: 0.5");
+    else if (found == ".")
+      error.withHint("functions have no prefix: 'sqrt(x)'");
     else if (found == "'")
       error.withHint("strings stand in double quotes");
-    else if (found == "&" || found == "|" || found == "!")
-      error.withHint("write 'and', 'or', 'not'");
+    else if (found.starts_with("&"))
+      error.withHint("write 'a and b'");
+    else if (found.starts_with("|"))
+      error.withHint("write 'a or b'");
+    else if (found == "!")
+      error.withHint("write 'not a'");
+    else if (found == "?")
+      error.withHint("a choice is written 'select(condition, value, otherwise)'");
+    else if (found == "%")
+      error.withHint("every k steps is 'step == k * ((step / k + 6e15) - 6e15)'");
+    else if (found == "@")
+      error.withHint("products of matrices are not supported yet");
   }
 
   StringRef text;

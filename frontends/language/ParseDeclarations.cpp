@@ -20,12 +20,19 @@ std::unique_ptr<File> Parser::parseFile() {
       if (at(TokenKind::KwInput) || at(TokenKind::KwMetric))
         unsupported(current());
       else
-        expected("'optimizer' or 'route'");
+        hintDeclaration(expected("'optimizer' or 'route'"));
       consume();
       skipToDeclaration();
     }
   }
   return file;
+}
+
+void Parser::hintDeclaration(Diagnostic &error) const {
+  static constexpr StringRef words[] = {"optimizer", "route"};
+  StringRef nearest = at(TokenKind::Name) ? nearestName(spelling(current()), words) : "";
+  if (!nearest.empty())
+    error.withHint("did you mean '" + nearest + "'?");
 }
 
 bool Parser::expectClosingBrace(SourceRange openRange) {
@@ -49,8 +56,14 @@ std::unique_ptr<Rule> Parser::parseRule() {
   std::optional<Name> name = parseName("the optimizer's name");
   if (name)
     rule->name = std::move(*name);
-  if (!name || !parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                          [&] { return parseHyperparameter(*rule); })) {
+  bool parsed = false;
+  if (name && at(TokenKind::LeftBrace))
+    expected("'('").withHint("one without hyperparameters is 'optimizer " + rule->name.text +
+                             "() { ... }'");
+  else if (name)
+    parsed = parseList(TokenKind::LeftParen, TokenKind::RightParen,
+                       [&] { return parseHyperparameter(*rule); });
+  if (!parsed) {
     rule->hasSyntaxErrors = true;
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
            !atDeclaration())
@@ -160,8 +173,10 @@ bool Parser::parseState(Rule &rule) {
       state.shape = Shape::One;
     } else {
       Diagnostic &error = expected("'rows', 'cols' or ']'");
-      if (atName("columns"))
+      if (atName("columns") || atName("col") || atName("column"))
         error.withHint("did you mean 'cols'?");
+      else if (atName("row"))
+        error.withHint("did you mean 'rows'?");
       return false;
     }
     if (!expect(TokenKind::RightBracket))
@@ -214,7 +229,7 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
   bool hasEqual = at(TokenKind::Equal);
   ExprPtr value;
   if (!hasEqual)
-    expected("'=' after '" + target.text + "'");
+    hintBinding(expected("'=' after '" + target.text + "'"), target.text, isLet);
   else if (consume(); true)
     value = parseExpression();
   bool parsed = value != nullptr;
@@ -228,6 +243,31 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
     rule.statements.push_back(
         std::make_unique<AssignStatement>(range, std::move(target), std::move(value)));
   return parsed;
+}
+
+/// What was probably meant where a statement's name is followed by no '='.
+void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
+  if (isLet)
+    return;
+  if (atUpdate(position))
+    error.withHint("write '" + name + " = " + name + " " + spelling(current()) + " ...'");
+  else if (at(TokenKind::EqualEqual))
+    error.withHint("assign with one '='");
+  else if (name == "else" || name == "elif")
+    error.withHint("a choice is written 'select(condition, value, otherwise)'");
+  else if (name == "while")
+    error.withHint("there are no loops: a tensor's operations are of all its elements");
+  else if (name == "return")
+    error.withHint("a step ends with 'param = ...'");
+  else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
+    // `sate m : f32`, `var x = 1`: a word in front of what is declared.
+    static constexpr StringRef words[] = {"state", "master", "let"};
+    StringRef nearest = nearestName(name, words);
+    if (!nearest.empty())
+      error.withHint("did you mean '" + nearest + "'?");
+    else if (at(TokenKind::Name) && next().kind == TokenKind::Equal)
+      error.withHint("a value is named by 'let " + spelling(current()) + " = ...'");
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -269,6 +309,11 @@ bool Parser::parseClaim(Route &route) {
   Claim claim;
   claim.range = name->range;
   claim.ruleName = std::move(*name);
+  if (at(TokenKind::KwFor)) {
+    expected("'('").withHint("values of hyperparameters stand in parentheses: '" +
+                             claim.ruleName.text + "(...) for'");
+    return false;
+  }
   if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
                  [&] { return parseSetting(claim); }))
     return false;
@@ -332,8 +377,17 @@ bool Parser::parseSelector(Claim &claim) {
     parsed = parseStrings(claim.globs);
   } else {
     Diagnostic &error = expected("'matrix', 'rest' or a pattern in quotes");
-    if (at(TokenKind::Name))
-      error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
+    if (atName("vector") || atName("vectors"))
+      error.withHint(
+          "vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
+    else if (at(TokenKind::Name)) {
+      static constexpr StringRef words[] = {"matrix", "rest"};
+      StringRef nearest = nearestName(spelling(current()), words);
+      if (nearest.empty())
+        error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
+      else
+        error.withHint("did you mean '" + nearest + "'?");
+    }
     return false;
   }
   claim.selectorRange = begin.to(previousRange());

@@ -1,7 +1,10 @@
 //===- ParseExpressions.cpp -----------------------------------------------===//
+#include "frontends/language/Builtins.h"
 #include "frontends/language/Parser.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace stepc::lang;
+using llvm::StringRef;
 
 namespace {
 
@@ -59,7 +62,9 @@ ExprPtr makeUnary(const Token &op, UnaryOp kind, ExprPtr operand) {
 }
 
 ExprPtr makeBinary(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs) {
-  uint16_t height = std::max(lhs->height, rhs->height) + 1;
+  // A longer chain is no higher; see Expr::height.
+  uint16_t left = lhs->height + !llvm::isa<BinaryExpr>(*lhs);
+  uint16_t height = std::max<uint16_t>(left, rhs->height + 1);
   auto expr = std::make_unique<BinaryExpr>(op, opRange, std::move(lhs), std::move(rhs));
   expr->height = height;
   return expr;
@@ -76,8 +81,8 @@ bool Parser::tooDeep(SourceRange where) {
   return true;
 }
 
-/// A long chain `a + a + ...` nests on the left without any recursion of the
-/// parser, and everything that walks the tree recurses.
+/// One level of the parser's recursion can be several of the tree's, as in
+/// `a + b * c ^ (...)`, so both are bounded.
 ExprPtr Parser::limitHeight(ExprPtr expr, SourceRange where) {
   if (expr->height <= maxNesting)
     return expr;
@@ -165,12 +170,32 @@ ExprPtr Parser::parsePrimary() {
       return parseCall(token);
     return std::make_unique<NameExpr>(token.range, spelling(token).str());
   }
-  Diagnostic &error = expected("a value");
+  hintValue(expected("a value"));
+  return nullptr;
+}
+
+/// What was probably meant where a value is missing.
+void Parser::hintValue(Diagnostic &error) const {
+  bool touches = previousRange().end == current().range.begin;
+  StringRef before = position ? spelling(stream.tokens[position - 1]) : StringRef();
   if (at(TokenKind::Plus))
     error.withHint("a number needs no sign '+'");
-  else if (at(TokenKind::Star) && previousRange().end == current().range.begin)
+  else if (at(TokenKind::Star) && touches && before == "*")
     error.withHint("a power is written 'x ^ y'");
-  return nullptr;
+  else if (at(TokenKind::Greater) && touches && before == "<")
+    error.withHint("'not equal' is written 'a != b'");
+  else if (at(TokenKind::Equal) && touches && before == "==")
+    error.withHint("equality is written 'a == b'");
+  else if (at(TokenKind::KwFor))
+    error.withHint("there are no loops: a tensor's operations are of all its elements");
+}
+
+/// What was probably meant by a token that follows a whole expression.
+void Parser::hintAfterValue(Diagnostic &error) const {
+  if (at(TokenKind::Equal))
+    error.withHint("equality is written 'a == b'");
+  else if (atName("else"))
+    error.withHint("a choice is written 'select(condition, value, otherwise)'");
 }
 
 ExprPtr Parser::parseParentheses() {
@@ -179,7 +204,7 @@ ExprPtr Parser::parseParentheses() {
   if (!inner)
     return nullptr;
   if (!at(TokenKind::RightParen)) {
-    expected("')'").withNote(open, "to match this '('");
+    hintAfterValue(expected("')'").withNote(open, "to match this '('"));
     if (current().startsLine && atStatement())
       openParens = 0;
     return nullptr;
@@ -212,9 +237,15 @@ bool Parser::parseArgument(CallExpr &call) {
     call.options.push_back({std::move(*option), std::move(value)});
     return true;
   }
-  if (!call.options.empty())
-    errorAt(value->range, "expected arguments by position before those by name")
-        .withNote(call.options[0].name.range, "the first by name is here");
+  if (!call.options.empty()) {
+    const Name &first = call.options[0].name;
+    Diagnostic &error =
+        errorAt(value->range, "expected arguments by position before those by name")
+            .withNote(first.range, "the first by name is here");
+    if (!llvm::is_contained(optionsOf(FunctionClass::Reduction), first.text) &&
+        !llvm::is_contained(optionsOf(FunctionClass::Orthogonalize), first.text))
+      error.withHint("equality is written '" + first.text + " == ...'");
+  }
   call.arguments.push_back(std::move(value));
   return true;
 }

@@ -1,4 +1,5 @@
 //===- Parser.cpp - Tokens, pieces and recovery ---------------------------===//
+#include "frontends/language/ForeignNames.h"
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -88,7 +89,7 @@ bool Parser::checkStartsLine(StringRef alternatives) {
   if (current().startsLine || position == 0 ||
       stream.tokens[position - 1].kind == TokenKind::LeftBrace)
     return true;
-  expected(alternatives);
+  hintAfterValue(expected(alternatives));
   return false;
 }
 
@@ -128,7 +129,9 @@ std::optional<ElementType> Parser::parseDtype() {
       consume();
       return element;
     }
-  expected("f32, bf16 or f16");
+  Diagnostic &error = expected("f32, bf16 or f16");
+  if (std::optional<StringRef> hint = foreignDtypeHint(spelling(current())))
+    error.withHint(*hint);
   return std::nullopt;
 }
 
@@ -153,7 +156,9 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
       return false;
     if (consumeIf(TokenKind::Comma) || at(close))
       continue;
-    expected("',' or " + describe(close)).withNote(openRange, "to match this " + describe(open));
+    Diagnostic &error = expected("',' or " + describe(close));
+    error.withNote(openRange, "to match this " + describe(open));
+    hintAfterValue(error);
     // At the start of a statement the bracket was most likely forgotten.
     if (current().startsLine && atStatement())
       openParens = 0;
@@ -179,11 +184,22 @@ bool Parser::atStatement() const {
     return true;
   default:
     return (at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
-           next().kind == TokenKind::Equal;
+           (next().kind == TokenKind::Equal || atUpdate(position + 1));
   }
 }
 
-bool Parser::atClaim() const { return at(TokenKind::Name) && next().kind == TokenKind::LeftParen; }
+/// At the operator of `m += ...`, which is no statement but stands where one begins.
+bool Parser::atUpdate(size_t at) const {
+  if (at + 1 >= stream.tokens.size() || stream.tokens[at + 1].kind != TokenKind::Equal)
+    return false;
+  TokenKind kind = stream.tokens[at].kind;
+  return kind >= TokenKind::Plus && kind <= TokenKind::Caret;
+}
+
+bool Parser::atClaim() const {
+  return at(TokenKind::Name) &&
+         (next().kind == TokenKind::LeftParen || next().kind == TokenKind::KwFor);
+}
 
 void Parser::skipTo(llvm::function_ref<bool()> stop) {
   unsigned braces = 0;

@@ -41,6 +41,10 @@ private:
   Diagnostic &expected(const llvm::Twine &what);
   Diagnostic &errorAt(SourceRange range, const llvm::Twine &message);
   std::string describeCurrent() const;
+  void hintValue(Diagnostic &error) const;
+  void hintAfterValue(Diagnostic &error) const;
+  void hintBinding(Diagnostic &error, llvm::StringRef name, bool isLet) const;
+  void hintDeclaration(Diagnostic &error) const;
   bool expect(TokenKind kind);
   void unsupported(const Token &construct);
   bool checkStartsLine(llvm::StringRef alternatives);
@@ -84,6 +88,7 @@ private:
   // Recovery.
   bool atDeclaration() const;
   bool atStatement() const;
+  bool atUpdate(size_t at) const;
   bool atClaim() const;
   /// Skips to where `stop` holds, to a `}`, or to the next declaration.
   void skipTo(llvm::function_ref<bool()> stop);

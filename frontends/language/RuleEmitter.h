@@ -47,7 +47,8 @@ private:
   mlir::Value emitName(const NameExpr &name);
   mlir::Value emitUnary(const UnaryExpr &unary);
   mlir::Value emitBinary(const BinaryExpr &binary);
-  mlir::Value emitPower(const BinaryExpr &binary);
+  mlir::Value emitLink(const BinaryExpr &binary, mlir::Value lhs);
+  mlir::Value emitPower(const BinaryExpr &binary, mlir::Value base);
   mlir::Value emitCall(const CallExpr &call);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
   mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);

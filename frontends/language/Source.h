@@ -26,7 +26,8 @@ struct LineColumn {
   bool operator==(const LineColumn &) const = default;
 };
 
-/// The name and text of one file. The text may hold any bytes. AST nodes and
+/// The name and text of one file. The text may hold any bytes; a byte-order
+/// mark at its start is dropped. AST nodes and
 /// diagnostics refer to it by offset, so it must outlive them.
 class Source {
 public:

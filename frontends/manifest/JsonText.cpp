@@ -126,7 +126,7 @@ std::string describe(const json::Value &value) {
 
 std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates) {
   // Beyond a third of the word, a "nearest" name is noise.
-  unsigned best = std::max<unsigned>(2, word.size() / 3) + 1;
+  unsigned best = static_cast<unsigned>(word.size() / 3) + 1;
   llvm::StringRef nearest;
   for (llvm::StringRef candidate : candidates) {
     unsigned distance = word.edit_distance(candidate, true, best);

@@ -266,6 +266,8 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
 
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
                                      ErrorList &errors) {
+  // How some editors store UTF-8: no part of the text, whose columns are counted from here.
+  text.consume_front("\xEF\xBB\xBF");
   return Reader(text, file, errors).read();
 }
 

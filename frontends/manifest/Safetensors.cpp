@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/raw_ostream.h"
 #include <limits>
 
 namespace json = llvm::json;
@@ -261,13 +262,39 @@ std::optional<SafetensorsFile> SafetensorsFile::open(llvm::StringRef path, Error
   return read(std::move(*buffer), path, errors);
 }
 
+/// What a file is that is no safetensors file: by how it begins.
+static std::string describeBeginning(llvm::StringRef bytes) {
+  struct Format {
+    llvm::StringRef start, what;
+  };
+  static constexpr Format formats[] = {
+      {"PK\x03\x04", "a zip archive, as torch.save writes"},
+      {"\x80\x02", "a pickle, as torch.save wrote before PyTorch 1.6"},
+      {"\x80\x04", "a pickle"},
+      {"GGUF", "a GGUF file"},
+      {"\x89HDF", "an HDF5 file"},
+      {"\x93NUMPY", "a NumPy file"},
+      {"\x1F\x8B", "a gzip file"},
+      {"version https://git-lfs", "a pointer of Git LFS, whose file was not fetched"},
+      {"{", "JSON text without a header length"},
+  };
+  if (bytes.empty())
+    return "an empty file";
+  for (const Format &format : formats)
+    if (bytes.starts_with(format.start))
+      return format.what.str();
+  std::string start;
+  llvm::raw_string_ostream os(start);
+  llvm::printEscapedString(bytes.take_front(16), os);
+  return "a file that starts with \"" + start + "\"";
+}
+
 std::optional<SafetensorsFile> SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
                                                      llvm::StringRef name, ErrorList &errors) {
   llvm::StringRef bytes = buffer->getBuffer();
-  if (bytes.size() < 8) {
-    errors.add(name, "expected the 8 bytes of a safetensors header length, "
-                     "found a file of " +
-                         llvm::Twine(bytes.size()) + " bytes");
+  // Behind the length of the header stands the header, a JSON object.
+  if (bytes.size() < 9 || bytes[8] != '{') {
+    errors.add(name, "expected a safetensors file, found " + describeBeginning(bytes));
     return std::nullopt;
   }
   uint64_t length = llvm::support::endian::read64le(bytes.data());

@@ -144,10 +144,18 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       for (Claim &claim : claims)
         if (claim.route.getRest() && !matches(claim.except, parameter))
           found.push_back(&claim);
-    if (found.empty())
-      return parameter.emitError("expected a route for parameter '")
-             << parameter.getSymName() << "' of shape [" << parameter.getShape()
-             << "], found none that claims it";
+    if (found.empty()) {
+      auto diag = parameter.emitError("expected a route for parameter '")
+                  << parameter.getSymName() << "' of shape [" << parameter.getShape()
+                  << "], found none that claims it";
+      auto rest = llvm::find_if(claims, [](Claim &claim) { return claim.route.getRest(); });
+      if (rest != claims.end())
+        diag.attachNote(rest->route.getLoc())
+            << "route " << rest->route.getSymName() << " for the rest excepts it";
+      else
+        diag.attachNote() << "a claim for 'rest' takes every parameter that no other takes";
+      return diag;
+    }
     if (found.size() > 1) {
       auto diag = parameter.emitError("expected one route for parameter '")
                   << parameter.getSymName() << "' of shape [" << parameter.getShape() << "], found "

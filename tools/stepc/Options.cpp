@@ -8,6 +8,7 @@
 #include "tools/stepc/Options.h"
 
 #include "dialects/optim/NamePattern.h"
+#include "frontends/language/Diagnostics.h"
 
 #include <CLI/CLI.hpp>
 
@@ -325,6 +326,27 @@ std::string tidy(std::string message) {
   return message;
 }
 
+/// "did you mean '--json'? " where a name is near to the word, otherwise nothing.
+std::string suggest(llvm::StringRef word, const std::vector<std::string> &names) {
+  std::vector<llvm::StringRef> candidates(names.begin(), names.end());
+  llvm::StringRef nearest = stepc::lang::nearestName(word, candidates);
+  return nearest.empty() ? "" : "did you mean '" + nearest.str() + "'? ";
+}
+
+/// The suggestion for the first word that looks like an option of `app` and is none.
+std::string suggestOption(const CLI::App &app, int argc, char **argv) {
+  std::vector<std::string> names = {"--help"};
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  for (int i = 2; i < argc; ++i) {
+    llvm::StringRef word = llvm::StringRef(argv[i]).split('=').first;
+    if (word.starts_with("--") && !llvm::is_contained(names, word))
+      return suggest(word, names);
+  }
+  return "";
+}
+
 } // namespace
 
 bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode) {
@@ -345,15 +367,18 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   std::string name = "stepc";
   // CLI11 would say of a misspelt command only that one is required.
   std::string names;
+  std::vector<std::string> commandNames;
   bool isCommand = argc > 1 && argv[1][0] == '-';
   for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; })) {
     names += (names.empty() ? "" : ", ") + sub->get_name();
+    commandNames.push_back(sub->get_name());
     isCommand |= argc > 1 && sub->get_name() == argv[1];
   }
   if (!isCommand) {
     std::cerr << "stepc: error: expected a command (" << names << "), found "
-              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'")
-              << "\nhint: `stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'") << "\nhint: "
+              << (argc < 2 ? "" : suggest(argv[1], commandNames))
+              << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
     exitCode = kUsageError;
     return false;
   }
@@ -363,10 +388,13 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     app.exit(request, std::cout, std::cerr);
     return false;
   } catch (const CLI::ParseError &error) {
-    for (const CLI::App *sub : app.get_subcommands())
+    std::string suggestion;
+    for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
-    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: `" << name
-              << " --help` shows how it is used\n";
+      suggestion = suggestOption(*sub, argc, argv);
+    }
+    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: " << suggestion << "`"
+              << name << " --help` shows how it is used\n";
     exitCode = kUsageError;
     return false;
   }

@@ -43,12 +43,15 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what) {
     error(path, "expected " + what + ", but the file cannot be read: " + reason);
     return std::nullopt;
   }
-  if ((*buffer)->getBuffer().trim().empty()) {
+  StringRef content = (*buffer)->getBuffer();
+  // How some editors store UTF-8: no part of the text, whose columns are counted from here.
+  content.consume_front("\xEF\xBB\xBF");
+  if (content.trim().empty()) {
     error(path, "expected " + what + ", found an empty file");
     return std::nullopt;
   }
   std::string &text = texts[path];
-  text = (*buffer)->getBuffer().str();
+  text = content.str();
   return text;
 }
 

@@ -9,6 +9,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Plain rule @Plain patterns ["a"] except [] defaults [] missing_grad error
 optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected a route for parameter 'b' of shape [4, 2], found none that claims it}}
+// expected-note @below {{a claim for 'rest' takes every parameter that no other takes}}
 optim.parameter @b shape [4, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
 // -----
@@ -19,6 +20,7 @@ optim.rule @Plain hyperparameters [] states [] {
   optim.yield %grad : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Plain for the rest excepts it}}
 optim.route @Plain rule @Plain rest patterns [] except ["b"] defaults [] missing_grad error
 // expected-error @below {{expected a route for parameter 'b' of shape [4], found none that claims it}}
 optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []

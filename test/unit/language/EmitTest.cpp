@@ -62,6 +62,23 @@ std::string operationsOf(const std::string &body) {
   return Emitted("optimizer T(lr) {\n" + body + "\n}\n").operations();
 }
 
+TEST(Emit, StateThatIsLeftAlone) {
+  // `s = s` is no rounding and no write, whatever the state's type: the argument goes through.
+  Emitted emitted(rule("state s : bf16\ns = s"));
+  mlir::Block &block = emitted.rule().getBody().front();
+  EXPECT_EQ(block.getTerminator()->getOperand(1), emitted.rule().getStateArgument(0));
+  EXPECT_EQ(emitted.operations().find("truncf"), std::string::npos);
+}
+
+TEST(Emit, LongChainsAreOneOperationPerTerm) {
+  std::string chain = "grad";
+  for (int i = 0; i < 5000; ++i)
+    chain += " + grad";
+  Emitted emitted("optimizer T() {\nparam = " + chain + "\n}\n");
+  std::string operations = emitted.operations();
+  EXPECT_EQ(llvm::StringRef(operations).count("arith.addf"), 5000u);
+}
+
 TEST(Emit, MuonExample) {
   std::ifstream stream(STEPC_SOURCE_DIR "/examples/muon.optim");
   std::stringstream text;

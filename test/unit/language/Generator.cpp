@@ -18,9 +18,13 @@ std::string Generator::number() {
 }
 
 std::string Generator::scalar(unsigned depth) {
+  return chance(25) ? number() : variable(depth);
+}
+
+std::string Generator::variable(unsigned depth) {
   if (depth == 0 || chance(40))
-    return chance(40) ? number() : oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
-  std::string a = scalar(depth - 1), b = scalar(depth - 1);
+    return oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
+  std::string a = variable(depth - 1), b = scalar(depth - 1);
   switch (pick(8)) {
   case 0:
     return "-" + a;
@@ -83,9 +87,11 @@ std::string Generator::tensor(unsigned depth) {
     return "(" + a + " - " + b + ")";
   case 8:
     return "decay(" + a + ", lr, mu)";
+  case 9: // In parentheses, so that no further operator makes the number another.
+    return "(" + a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() + number() + ")";
   default:
     return a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() +
-           (chance(50) ? scalar(depth - 1) : b);
+           (chance(50) ? "(" + variable(depth - 1) + ")" : b);
   }
 }
 
@@ -100,7 +106,8 @@ std::string Generator::optimizer(unsigned index) {
   for (unsigned i = 0; i < states; ++i) {
     std::string name = "s" + std::to_string(i);
     text += "state " + name + space() + ":" + space() + oneOf({"f32", "bf16", "f16"}) +
-            (chance(30) ? "=" + space() + number() : "") + lineEnd();
+            (chance(30) ? "=" + space() + oneOf({"0", "1", "2.5", "-0.95", "1E+2"}) : "") +
+            lineEnd();
     tensors.push_back(name);
   }
   for (unsigned i = 0, count = 1 + pick(6); i < count; ++i) {

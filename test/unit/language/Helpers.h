@@ -75,6 +75,8 @@ private:
   std::string lineEnd();
   std::string number();
   std::string scalar(unsigned depth);
+  /// A scalar that is no constant: constants may leave the range of f32.
+  std::string variable(unsigned depth);
   std::string tensor(unsigned depth);
   std::string condition(unsigned depth);
   std::string optimizer(unsigned index);

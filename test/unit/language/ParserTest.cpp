@@ -192,7 +192,9 @@ TEST(Parser, StatementErrors) {
        {"2:12: error: expected three coefficients (a, b, c) per step, found 2"}},
       {"let x = f([(1, 2, a)])", {"2:19: error: expected a number, found 'a'"}},
       {"state m f32", {"2:9: error: expected ':', found 'f32'"}},
-      {"state m : f64", {"2:11: error: expected f32, bf16 or f16, found 'f64'"}},
+      {"state m : f64",
+       {"2:11: error: expected f32, bf16 or f16, found 'f64'",
+        "  hint: only scalars are f64, and they are so by themselves"}},
       {"state m : f32[columns]",
        {"2:15: error: expected 'rows', 'cols' or ']', found 'columns'",
         "  hint: did you mean 'cols'?"}},
@@ -221,11 +223,15 @@ TEST(Parser, StatementErrors) {
 
 TEST(Parser, DeclarationErrors) {
   const Case cases[] = {
-      {"optimiser A() { }", {"1:1: error: expected 'optimizer' or 'route', found 'optimiser'"}},
+      {"optimiser A() { }",
+       {"1:1: error: expected 'optimizer' or 'route', found 'optimiser'",
+        "  hint: did you mean 'optimizer'?"}},
       {"}", {"1:1: error: expected 'optimizer' or 'route', found '}'"}},
       {"metric x = 3", {"1:1: error: 'metric' is not supported yet"}},
       {"optimizer { }", {"1:11: error: expected the optimizer's name, found '{'"}},
-      {"optimizer A { }", {"1:13: error: expected '(', found '{'"}},
+      {"optimizer A { }",
+       {"1:13: error: expected '(', found '{'",
+        "  hint: one without hyperparameters is 'optimizer A() { ... }'"}},
       {"optimizer A(3) { }", {"1:13: error: expected a hyperparameter's name, found '3'"}},
       {"optimizer A(param) { }",
        {"1:13: error: expected a hyperparameter's name, found 'param'",
@@ -239,13 +245,18 @@ TEST(Parser, DeclarationErrors) {
       {"optimizer A() {\nparam = grad\noptimizer B() {\nparam = grad\n}",
        {"3:1: error: expected '}', found 'optimizer'", "  1:15: note: to match this '{'"}},
       {"route A() for rest", {"1:7: error: expected '{', found 'A'"}},
-      {"route {\nA for rest\n}", {"2:3: error: expected '(', found 'for'"}},
+      {"route {\nA for rest\n}",
+       {"2:3: error: expected '(', found 'for'",
+        "  hint: values of hyperparameters stand in parentheses: 'A(...) for'"}},
       {"route {\n3\n}", {"2:1: error: expected an optimizer's name, found '3'"}},
       {"route {\nA() matrix\n}", {"2:5: error: expected 'for', found 'matrix'"}},
       {"route {\nA() for vector\n}",
        {"2:9: error: expected 'matrix', 'rest' or a pattern in quotes, found "
         "'vector'",
-        "  hint: patterns stand in quotes: \"vector\""}},
+        "  hint: vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'"}},
+      {"route {\nA() for embed\n}",
+       {"2:9: error: expected 'matrix', 'rest' or a pattern in quotes, found 'embed'",
+        "  hint: patterns stand in quotes: \"embed\""}},
       {"route {\nA() for \"a\", matrix\n}",
        {"2:14: error: expected a pattern in quotes, found 'matrix'"}},
       {"route {\nA() for rest \"a\"\n}",
@@ -280,6 +291,7 @@ TEST(Parser, OneRunReportsErrorsOfManyStatements) {
             "}\n")
           .messages(),
       ElementsAre("2:13: error: expected f32, bf16 or f16, found 'f64'",
+                  "  hint: only scalars are f64, and they are so by themselves",
                   "3:14: error: expected a value, found the end of the line",
                   "5:3: error: expected ',' or ')', found 'm'", "  4:19: note: to match this '('",
                   "5:25: error: expected an operator or the end of the "
@@ -294,6 +306,7 @@ TEST(Parser, RecoveryInsideParenthesesSkipsArguments) {
   EXPECT_THAT(bodyErrors("let o = orthogonalize(grad,\n  steps = @,\n"
                          "  coefficients = simple)\nlet y = )"),
               ElementsAre("3:11: error: unexpected character '@'",
+                          "  hint: products of matrices are not supported yet",
                           "5:9: error: expected a value, found ')'"));
 }
 
@@ -362,6 +375,11 @@ TEST(Diagnostics, NearestName) {
   EXPECT_EQ(nearestName("beta", names), "beta1");
   EXPECT_EQ(nearestName("q", names), "");
   EXPECT_EQ(nearestName("gradient", names), "");
+  // Swapped letters are one mistake, and short names begin alike.
+  EXPECT_EQ(nearestName("btea1", names), "beta1");
+  EXPECT_EQ(nearestName("rl", names), "");
+  EXPECT_EQ(nearestName("mr", names), "");
+  EXPECT_EQ(nearestName("bta22", names), "");
 }
 
 } // namespace

@@ -143,7 +143,7 @@ TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
                                                         {"1 + (", ")"},
                                                         {"2 ^ ", ""},
                                                         {"not ", ""},
-                                                        {"1 + ", ""},
+                                                        {"1 * 2 ^ (", ")"},
                                                         {"select(not (", "), 1, 2)"}}) {
     for (int depth : {150, 300, 200000}) {
       std::string text;
@@ -160,13 +160,38 @@ TEST(Random, DeepNestingIsAnErrorAndNoOverflow) {
       EXPECT_TRUE(!isDeep || reported) << open << depth;
     }
   }
-  // Left-deep trees come from a loop, not from recursion.
-  std::string chain = "lr";
-  for (int i = 0; i < 100000; ++i)
-    chain += " + lr";
-  EXPECT_THAT(messagesIn("let x = " + chain),
-              testing::ElementsAre(testing::HasSubstr("expected at most 200 levels of nesting"),
-                                   "  hint: name a part of it with 'let'"));
+}
+
+TEST(Random, LongChainsAreNoNesting) {
+  for (std::string op : {"+", "-", "*", "/", "and", "or"}) {
+    std::string term = op[0] == 'a' || op[0] == 'o' ? "lr > 0" : "lr", chain = term;
+    for (int count : {5000, 100000}) {
+      for (int i = 0; i < count; ++i)
+        chain += " " + op + " " + term;
+      std::string text = rule("let x = " + chain);
+      // Nesting is bounded for this program's stack, the length of a chain for the passes'.
+      std::string message =
+          count > int(maxDepth) ? "2:9: error: expected at most 10000 operations that follow from "
+                                  "one another, found more"
+                                : "2:5: warning: 'x' is never used";
+      EXPECT_EQ(check(text).messages().front(), message);
+      std::optional<std::string> once = formatted(text);
+      ASSERT_TRUE(once);
+      EXPECT_EQ(dumped(*once), dumped(text));
+    }
+  }
+  // Chains of names are as long as chains of operators.
+  std::string names = "state s : f32\nlet x0 = s + lr\n";
+  for (int i = 1; i < 1200; ++i)
+    names += "let x" + std::to_string(i) + " = x" + std::to_string(i - 1) + " ^ 2\n";
+  EXPECT_THAT(messagesIn(names + "s = x1199"),
+              testing::Contains(testing::HasSubstr("operations that follow from one another")));
+  // Parentheses nest, in the first term as in the others.
+  for (int depth : {90, 300}) {
+    std::string open(depth, '('), close(depth, ')');
+    for (std::string text : {open + "lr" + close + " + 2 * lr", "lr + " + open + "lr" + close})
+      EXPECT_EQ(check(rule("let x = " + text)).diagnostics.hasErrors(), depth > int(maxNesting));
+  }
 }
 
 } // namespace

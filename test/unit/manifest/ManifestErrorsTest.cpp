@@ -1,5 +1,6 @@
 // Every error of the manifest reader: where it points and what it says.
 
+#include "frontends/manifest/JsonText.h"
 #include "frontends/manifest/Manifest.h"
 #include "gtest/gtest.h"
 
@@ -48,6 +49,22 @@ std::string withShape(const std::string &shape, const std::string &placements,
 }
 
 } // namespace
+
+TEST(ManifestErrors, OnlyLikelyNamesAreSuggested) {
+  EXPECT_EQ(nearestHint("grad_dtyp", {"dtype", "grad_dtype"}), ", did you mean 'grad_dtype'?");
+  EXPECT_EQ(nearestHint("mech", {"mesh", "name"}), ", did you mean 'mesh'?");
+  // Half of the letters are others.
+  EXPECT_EQ(nearestHint("tp", {"dp"}), "");
+  EXPECT_EQ(nearestHint("rank", {"name", "axes"}), "");
+}
+
+TEST(ManifestErrors, ByteOrderMarkIsSkipped) {
+  // The message has the place in the text behind it.
+  ErrorList errors;
+  EXPECT_FALSE(readManifest("\xEF\xBB\xBF{\"version\": 3}", "m.json", errors));
+  EXPECT_EQ(errors.get()[0].line, 1u);
+  EXPECT_EQ(errors.get().back().column, 13u);
+}
 
 TEST(ManifestErrors, Root) {
   EXPECT_EQ(errorsOf("[]"), "expected a manifest, found an array\n");

@@ -68,13 +68,11 @@ TEST(Safetensors, WritesAndReads) {
 TEST(Safetensors, EmptyFileOfNoTensors) { EXPECT_EQ(errorsOf("{}", 0), ""); }
 
 TEST(Safetensors, Truncated) {
-  EXPECT_EQ(rawErrors("abc"), "f.st: expected the 8 bytes of a safetensors header length, found a "
-                              "file of 3 bytes\n");
   EXPECT_EQ(rawErrors(std::string("\x20\0\0\0\0\0\0\0{}", 10)),
             "f.st: expected a safetensors header of at most 2 bytes, found the "
             "length 32\n");
-  EXPECT_EQ(rawErrors(std::string(8, '\xFF')),
-            "f.st: expected a safetensors header of at most 0 bytes, found the "
+  EXPECT_EQ(rawErrors(std::string(8, '\xFF') + "{"),
+            "f.st: expected a safetensors header of at most 1 bytes, found the "
             "length "
             "18446744073709551615\n");
   EXPECT_EQ(errorsOf(R"({"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", 7),
@@ -83,8 +81,21 @@ TEST(Safetensors, Truncated) {
             "8] (parameter 'w')\n");
 }
 
+TEST(Safetensors, OtherFilesAreCalledThat) {
+  const std::string wanted = "f.st: expected a safetensors file, found ";
+  EXPECT_EQ(rawErrors(""), wanted + "an empty file\n");
+  EXPECT_EQ(rawErrors("abc"), wanted + "a file that starts with \"abc\"\n");
+  EXPECT_EQ(rawErrors(std::string("PK\x03\x04\0\0\x08\x08\0\0", 10)),
+            wanted + "a zip archive, as torch.save writes\n");
+  EXPECT_EQ(rawErrors("\x80\x02\x8A\nl\xFC\x9C\x46\xF9\x20"),
+            wanted + "a pickle, as torch.save wrote before PyTorch 1.6\n");
+  EXPECT_EQ(rawErrors("\x93NUMPY\x01"), wanted + "a NumPy file\n");
+  EXPECT_EQ(rawErrors("{\"version\": 1}"), wanted + "JSON text without a header length\n");
+  EXPECT_EQ(rawErrors(std::string("\x02\0\0\0\0\0\0\0[]", 10)),
+            wanted + "a file that starts with \"\\02\\00\\00\\00\\00\\00\\00\\00[]\"\n");
+}
+
 TEST(Safetensors, HeaderValues) {
-  EXPECT_EQ(errorsOf("[]", 0), "expected an object of tensors, found an array\n");
   EXPECT_NE(errorsOf("{", 0).find("expected JSON text, found a syntax error: "), std::string::npos);
   EXPECT_EQ(errorsOf(R"({"w": 1})", 0), "/w: expected a tensor, found 1 (parameter 'w')\n");
   EXPECT_EQ(errorsOf(R"({"w": {}})", 0),
