@@ -63,6 +63,8 @@ def test_plain_model_with_tied_and_frozen_parameters():
              "grad_dtype": "f32", "mesh": "world", "placements": ["R"]},
             {"name": "norm.weight", "shape": [4], "dtype": "bf16", "grad_dtype": "bf16",
              "mesh": "world", "placements": ["R"]},
+            {"name": "norm.bias", "shape": [4], "dtype": "bf16", "grad_dtype": "bf16",
+             "mesh": "world", "placements": ["R"], "requires_grad": False},
         ],
     }  # fmt: skip
 

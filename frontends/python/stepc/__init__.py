@@ -7,7 +7,7 @@
 from stepc._compile import Compiled, cache_directory, check, compile, explain, find_compiler
 from stepc._library import Instance, Library
 from stepc.errors import (
-    AbiError, ArgumentError, ChipError, CompileError, CompilerNotFound, CountsError,
+    AbiError, ArgumentError, ChipError, CompileError, CompilerNotFound, CompileWarning, CountsError,
     GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
     StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
@@ -15,8 +15,8 @@ from stepc.errors import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "AbiError", "ArgumentError", "ChipError", "CompileError", "Compiled", "CompilerNotFound",
-    "CountsError", "GradientError", "HyperparameterError", "Instance", "Library", "PlanError",
+    "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
+    "CompilerNotFound", "CountsError", "GradientError", "HyperparameterError", "Instance", "Library", "PlanError",
     "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout", "TransportError",
     "UnboundError", "WorldError", "cache_directory", "check", "compile", "explain",
     "find_compiler",

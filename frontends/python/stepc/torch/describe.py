@@ -64,6 +64,7 @@ class Entry:
     root: Root | None = None
     batch_axes: int = 0
     aliases: list[str] = field(default_factory=list)
+    requires_grad: bool = True
 
     @property
     def names(self) -> list[str]:
@@ -218,3 +219,27 @@ def describe(
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")
         result[name] = (entry, tensor)
     return result
+
+
+def describe_frozen(
+    named_parameters: Iterable[tuple[str, torch.Tensor]], declarations: Declarations
+) -> list[Entry]:
+    """This rank's frozen parameters: what patterns and selectors of a definition look at.
+
+    Nothing steps them, so they may have any dtype and lie anywhere, and say nothing about worlds.
+    """
+    found: dict[int, Entry] = {}
+    for name, tensor in named_parameters:
+        if tensor.requires_grad:
+            continue
+        name, known = canonical_name(name), found.get(id(tensor))
+        if known is not None:
+            if name not in known.names:
+                known.aliases.append(name)
+            continue
+        dtype = DTYPES.get(tensor.dtype, "f32")
+        found[id(tensor)] = Entry(
+            name, tuple(max(size, 1) for size in tensor.shape), dtype, dtype, Mesh((), ()), (),
+            batch_axes=declarations.batch_axes([name], tensor.dim()), requires_grad=False,
+        )  # fmt: skip
+    return list(found.values())

@@ -8,14 +8,16 @@ and every rank computes the manifest of its own world, the same on all of that w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from stepc.errors import StepcError
-from stepc.torch.describe import Declarations, Entry, Mesh, Placed, describe, group_ranks, my_rank
+from stepc.torch.describe import (
+    Declarations, Entry, Mesh, Placed, describe, describe_frozen, group_ranks, my_rank,
+)  # fmt: skip
 from stepc.torch.meeting import Meeting
 
 VERSION = 1
@@ -32,8 +34,8 @@ def export_manifest(
 ) -> dict[str, Any]:
     """The manifest of a live model, as a dict that serializes to JSON.
 
-    Parameters that need no gradient are left out; a tensor under several names becomes one
-    parameter with aliases. In a group of more than one rank this is a collective call.
+    Parameters that need no gradient are listed as frozen, whole on every rank: only their names and
+    shapes matter. A tensor under several names becomes one parameter with aliases. In a group of more than one rank this is a collective call.
 
     Args:
         named_parameters: ``model.named_parameters()``; pass ``remove_duplicate=False`` to have
@@ -47,13 +49,15 @@ def export_manifest(
     """
     declarations = Declarations(batch, replicated, placements or {})
     world = group_ranks(process_group)
-    mine, problem = {}, None
+    mine, frozen, problem = {}, [], None
     try:
-        mine = describe(named_parameters, world, declarations)
+        named = list(named_parameters)
+        mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
     except (TypeError, ValueError) as error:
         problem = error
     with Meeting(process_group, "export_manifest()", timeout) as meeting:
-        return world_manifest([entry for entry, _ in mine.values()], meeting, problem)[0]
+        entries = [entry for entry, _ in mine.values()]
+        return world_manifest(entries + frozen, meeting, problem)[0]
 
 
 def world_manifest(
@@ -78,6 +82,9 @@ def world_manifest(
 
 def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, Any], tuple[int, ...]]:
     """Merges what ranks see into the manifest of the world that ``rank`` belongs to."""
+    seen_by, by_rank = by_rank, {
+        one: [entry for entry in entries if entry.requires_grad] for one, entries in by_rank.items()
+    }  # fmt: skip
     world = _component(by_rank, rank)
     seen: dict[str, list[tuple[int, Entry]]] = {}
     for one in world:
@@ -93,6 +100,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
                 name = next(f"{name}.{i}" for i in range(1, len(taken) + 2)
                             if f"{name}.{i}" not in taken)  # fmt: skip
             meshes[entry.mesh] = name
+    frozen = _frozen([entry for one in world for entry in seen_by.get(one, ())], entries)
     manifest = {
         "version": VERSION,
         "meshes": [
@@ -103,7 +111,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
             }
             for mesh, name in meshes.items()
         ],
-        "parameters": [_parameter(entry, meshes[entry.mesh]) for entry in entries],
+        "parameters": [_parameter(entry, meshes[entry.mesh]) for entry in entries + frozen],
     }
     return manifest, tuple(sorted({one for mesh in meshes for one in mesh.ranks}))
 
@@ -116,6 +124,23 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
                "mesh": mesh, "placements": list(entry.placements)}  # fmt: skip
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
+    if not entry.requires_grad:
+        result["requires_grad"] = False
+    return result
+
+
+def _frozen(seen: Iterable[Entry], stepped: Sequence[Entry]) -> list[Entry]:
+    """A world's frozen parameters, each once, on a mesh that the world has anyhow.
+
+    Where ranks disagree on whether a parameter is frozen, the ranks that step it say so.
+    """
+    names = {name for entry in stepped for name in entry.names}
+    result = []
+    for entry in seen if stepped else ():
+        if not entry.requires_grad and names.isdisjoint(entry.names):
+            names.update(entry.names)
+            mesh = stepped[0].mesh
+            result.append(dataclasses.replace(entry, mesh=mesh, placements=("R",) * len(mesh.axes)))
     return result
 
 
@@ -194,12 +219,15 @@ def _lift(name: str, views: list[tuple[int, Entry]]) -> Entry:
 
 
 def routing_manifest(
-    named: Iterable[tuple[str, torch.Tensor]], declarations: Declarations
+    named: Iterable[tuple[str, torch.Tensor]],
+    declarations: Declarations,
+    frozen: Collection[str] = (),
 ) -> dict[str, Any]:
     """A manifest of one rank with whole tensors, from which routing can be read.
 
-    Routing looks at names, shapes and batch axes, so it does not change when a model is sharded
-    after its optimizer was made, nor with tensors that are still on the meta device.
+    ``frozen`` are the parameters that take no route. Routing looks at names, shapes and batch axes,
+    so it does not change when a model is sharded after its optimizer was made, nor with tensors
+    that are still on the meta device.
     """
     mesh = Mesh((("world", 1),), (0,))
     names: dict[int, Entry] = {}
@@ -210,5 +238,6 @@ def routing_manifest(
         names[id(tensor)] = Entry(
             name, tuple(max(size, 1) for size in tensor.shape), "f32", "f32", mesh, ("R",),
             batch_axes=declarations.batch_axes([name], tensor.dim()),
+            requires_grad=name not in frozen,
         )  # fmt: skip
     return build({0: list(names.values())}, 0)[0]

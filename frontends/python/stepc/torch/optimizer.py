@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from stepc._compile import Spec, compile as compile_spec, definition_hash, store_received
+from stepc._compile import Spec
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
 from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
+from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import Declarations, Placed, describe
+from stepc.torch.describe import Declarations, Placed, describe, describe_frozen
+from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
-from stepc.torch.meeting import Meeting, agree, share_library
+from stepc.torch.meeting import Meeting, agree
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
@@ -41,8 +42,9 @@ class Optimizer(torch.optim.Optimizer):
         threads: workers of the step; ``torch.get_num_threads()`` without it.
         batch, replicated, placements: see :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
-        target, strategy, workspace_limit, numerics, arguments: see :func:`stepc.compile`.
-        routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``.
+        target, strategy, workspace_limit, numerics, arguments, if_present: see :func:`stepc.compile`.
+        routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
+            have it, ``lr=0.02``.
     """
 
     def __init__(
@@ -63,7 +65,8 @@ class Optimizer(torch.optim.Optimizer):
         workspace_limit: int | str | None = None,
         numerics: str | None = None,
         arguments: Sequence[str] = (),
-        **routes: Mapping[str, Any],
+        if_present: Sequence[str] = (),
+        **routes: Any,
     ) -> None:
         if (spec is None) == (library is None):
             raise TypeError("expected a definition or library=, and not both")
@@ -74,7 +77,7 @@ class Optimizer(torch.optim.Optimizer):
         self._declarations = Declarations(batch, replicated, placements or {})
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
-            "numerics": numerics, "arguments": tuple(arguments),
+            "numerics": numerics, "arguments": tuple(arguments), "if_present": tuple(if_present),
         }  # fmt: skip
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None
@@ -85,8 +88,8 @@ class Optimizer(torch.optim.Optimizer):
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._route_arguments = routes
         given, self._aliases = group_rules.normalize(params)
-        self._routing = self._route([pair for group in given for pair in group["params"]])
-        self._options = group_rules.route_options(self._routing, routes)
+        self._given_options: dict[str, dict[str, Any]] = {}
+        self._route_again(given)
         made = [part for group in given
                 for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
         super().__init__(made, {})
@@ -102,7 +105,18 @@ class Optimizer(torch.optim.Optimizer):
         if self._given_library is not None:
             return Routing.of_library(self._given_library)
         pairs = [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
-        return Routing.of_spec(self._spec, pairs, self._declarations)
+        return Routing.of_spec(
+            self._spec, pairs, self._declarations, self._compile_options["if_present"]
+        )
+
+    def _route_again(self, given: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Routes the groups' parameters, and those of groups that are about to be made."""
+        new = [pair for group in given for pair in group["params"]]
+        self._routing = self._route(new if not hasattr(self, "param_groups") else self._named() + new)
+        self._options = group_rules.route_options(self._routing, self._route_arguments)
+        for group in given:
+            options = {key: value for key, value in group.items() if key != "params"}
+            self._given_options |= dict.fromkeys((name for name, _ in group["params"]), options)
 
     @property
     def routes(self) -> dict[str, str]:
@@ -134,23 +148,9 @@ class Optimizer(torch.optim.Optimizer):
             return
         given, aliases = group_rules.normalize(param_group)
         self._aliases |= aliases
-        self._routing = self._route(self._named() + given[0]["params"])
-        self._options = group_rules.route_options(self._routing, self._route_arguments)
+        self._route_again(given)
         for part in group_rules.split(given[0], self._routing, self._options):
             self.add_param_group(part)
-
-    def _adopt_unfrozen(self) -> None:
-        """Moves parameters that were unfrozen from the group without route to a route's."""
-        for group in [g for g in self.param_groups if g[ROUTE] is None]:
-            pairs = list(zip(self._names(group), group["params"], strict=True))
-            ready = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
-            if not ready:
-                continue
-            rest = [(name, tensor) for name, tensor in pairs if not tensor.requires_grad]
-            group["params"], group["param_names"] = [t for _, t in rest], [n for n, _ in rest]
-            own = {k: v for k, v in group.items() if k not in ("params", "param_names", ROUTE)}
-            self.add_param_group({"params": ready, **own})
-        self.param_groups[:] = [g for g in self.param_groups if g["params"]]
 
     # --- prepare ---
 
@@ -182,17 +182,21 @@ class Optimizer(torch.optim.Optimizer):
 
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
-        mine = {}
+        mine, frozen = {}, []
         try:
-            self._adopt_unfrozen()
+            adopt_unfrozen(self)
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
             mine = describe(named, meeting.ranks, self._declarations)
+            frozen = describe_frozen(named, self._declarations)
             if not mine:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
-        manifest, world = world_manifest([entry for entry, _ in mine.values()], meeting, problem)
-        library = self._library(manifest, world, meeting)
+        entries = [entry for entry, _ in mine.values()] + frozen
+        manifest, world = world_manifest(entries, meeting, problem)
+        library = self._given_library
+        if library is None:
+            library = build_library(self._spec, self._compile_options, manifest, world, meeting)
         try:
             if self._given_library is not None:
                 verify(library, manifest, world)
@@ -217,19 +221,6 @@ class Optimizer(torch.optim.Optimizer):
             self._close()
             instance.close()
             raise
-
-    def _library(self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting) -> Library:
-        if self._given_library is not None:
-            return self._given_library
-
-        def compile_now() -> Path:
-            return compile_spec(self._spec, manifest, **self._compile_options).library
-
-        if len(meeting.ranks) == 1:
-            return Library(compile_now())
-        made_of = definition_hash(self._spec, self._compile_options)
-        data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
-        return Library(store_received(data))
 
     def _bind(
         self, instance: Instance, tensors: dict[str, torch.Tensor], manifest: dict[str, Any]
@@ -258,6 +249,7 @@ class Optimizer(torch.optim.Optimizer):
         # What is not bound now (a frozen parameter's) is kept for when it comes back.
         for record in records:
             self._kept_states.pop(record.name, None)
+        show_states(self)
 
     def _prepared(self) -> None:
         """Prepares unless what is bound is what the groups hold."""
@@ -312,6 +304,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _step(self) -> None:
         self._refuse_torn()
+        self.state.hide_options()
         try:
             self._prepared()
             try:
@@ -378,11 +371,15 @@ class Optimizer(torch.optim.Optimizer):
         """torch's form. States are the bound tensors: DTensors where parameters are."""
         self._refuse_torn()
         self._prepared()
-        return super().state_dict()
+        saved = super().state_dict()
+        saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
+        self.state.hide_options()
+        return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
         self._prepared()
+        self.state.hide_options()
         load_into(self, state_dict)
         self._binding.expect_loaded()
         self._failure = None

@@ -13,6 +13,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from stepc._library import Parameter, State
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.placements import parse_placements, same_placements, same_spec
 from stepc.torch.transport import Move, TorchTransport, redistribute
 
@@ -26,18 +27,39 @@ class LazyStates(defaultdict):
     """``Optimizer.state``, filled when somebody first asks whether there is any.
 
     torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
-    a real step, which would count and may write.
+    a real step, which would count and may write. It then saves and loads what every parameter has
+    here, but of a group's options only those of one parameter. So from its question to the end of
+    saving or loading every parameter has its options here, too.
     """
 
     def __init__(self, owner: Optimizer) -> None:
         super().__init__(dict)
         self._owner = weakref.ref(owner)
+        self.options_shown = False
 
     def __bool__(self) -> bool:
         owner = self._owner()
-        if not len(self) and owner is not None and owner.param_groups:
-            owner.prepare()
+        if owner is not None and owner.param_groups:
+            if not len(self):
+                owner.prepare()
+            self._show_options(owner)
         return len(self) > 0
+
+    def _show_options(self, owner: Optimizer) -> None:
+        for group in owner.param_groups:
+            if group[ROUTE] is not None:
+                options = pack(owner._routing.routes[group[ROUTE]], group)
+                for tensor in group["params"]:
+                    if tensor in self:
+                        self[tensor][OPTIONS] = options.clone()
+        self.options_shown = True
+
+    def hide_options(self) -> None:
+        """Ends what a distributed checkpoint's question began."""
+        if self.options_shown:
+            self.options_shown = False
+            for state in self.values():
+                state.pop(OPTIONS, None)
 
     def __reduce__(self) -> Any:
         return (defaultdict, (dict,), None, None, iter(self.items()))
@@ -130,18 +152,28 @@ def whole_step(source: Any, where: str) -> int:
     return int(value)
 
 
-def check_source(target: torch.Tensor, source: Any, where: str) -> None:
-    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
+def check_tensor(source: Any, where: str) -> None:
+    """Refuses what has no values."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
     if source.is_meta:
         raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
+
+
+def check_source(target: torch.Tensor, source: Any, where: str) -> None:
+    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
+    check_tensor(source, where)
     if tuple(source.shape) != tuple(target.shape):
         raise StepcError(f"{where}: expected shape {list(target.shape)}, found {list(source.shape)}")
     if source.dtype != target.dtype:
         raise StepcError(
             f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
         )
+    check_mesh(target, source, where)
+
+
+def check_mesh(target: torch.Tensor, source: torch.Tensor, where: str) -> None:
+    """Refuses a DTensor that is not on the mesh of the tensor that it is for."""
     if isinstance(source, DTensor):
         if not isinstance(target, DTensor):
             raise StepcError(f"{where}: expected a plain tensor, found a DTensor")
@@ -178,6 +210,12 @@ def carry_over(
     state: dict[str, Any], old: dict[str, Any], name: str, transport: TorchTransport | None
 ) -> None:
     """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
+    missing = [key for key in state if key not in old] if old else []
+    if missing:
+        raise StepcError(
+            f"parameter '{name}': expected the states {', '.join(state)}, found no '{missing[0]}' among "
+            f"those of before: optimizer.forget('{name}') on every rank drops them"
+        )
     for key, value in old.items():
         if key not in state:
             continue
