@@ -157,10 +157,11 @@ def option_arguments(
         result.append(f"--workspace-limit={workspace_limit}")
     if numerics is not None:
         result.append(f"--numerics={numerics}")
-    return result + _present_arguments(if_present) + list(arguments)
+    return result + present_arguments(if_present) + list(arguments)
 
 
-def _present_arguments(if_present: Sequence[str]) -> list[str]:
+def present_arguments(if_present: Sequence[str]) -> list[str]:
+    """The command-line form of patterns that may match nothing."""
     if isinstance(if_present, str):
         raise TypeError(f"if_present: expected a list of patterns, found the text {if_present!r}")
     return [f"--if-present={pattern}" for pattern in if_present]
@@ -314,7 +315,7 @@ def check_silently(
         if not (isinstance(spec, str) and text == spec):
             inputs[0] = os.fspath(spec)
         printed, diagnostics = _run(
-            [str(compiler), "check", *inputs, *_present_arguments(if_present), "--json"]
+            [str(compiler), "check", *inputs, *present_arguments(if_present), "--json"]
         )
     try:
         return json.loads(printed), warnings_of(diagnostics)

@@ -20,8 +20,12 @@ def build_library(
     manifest: dict[str, Any],
     world: tuple[int, ...],
     meeting: Meeting,
+    warned: set[str],
 ) -> Library:
-    """Compiles, or takes what another rank of the world compiled."""
+    """Compiles, or takes what another rank of the world compiled.
+
+    The compiler's warnings are told except for those in ``warned``, and added to it.
+    """
     told: list[str] = []
 
     def compile_now() -> Path:
@@ -37,5 +41,7 @@ def build_library(
         )
         path = store_received(data)
     for text in told:  # not where it compiled: in a thread, which the trainer's call did not start
-        warn_user(text)
+        if text not in warned:
+            warned.add(text)
+            warn_user(text)
     return Library(path)

@@ -119,7 +119,7 @@ def _options(
                 f"{', '.join(route.defaults)}"
             )
         merged = merge(names, options, where)
-        check_saved(merged, own, route, where)
+        check_saved(merged, own, route, optimizer._routing.hyperparameters, where)
         result.append(merged)
     return result
 

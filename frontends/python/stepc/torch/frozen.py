@@ -56,19 +56,24 @@ def show_states(optimizer: Optimizer) -> None:
             optimizer.state[tensor] = kept
 
 
+class Unchecked(dict):
+    """States that a frozen parameter has from a state dict alone. The library does not say what
+    they have to be, so that is found out when the parameter is unfrozen."""
+
+
 @torch.no_grad()
 def loaded_state(
     name: str, tensor: torch.Tensor, own: Mapping[str, Any] | None, source: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A frozen parameter's states from a state dict. The library does not say what they have to
-    be; without states of before (``own``) that is found out when the parameter is unfrozen."""
+    """A frozen parameter's states from a state dict; ``own`` are those that it has."""
     found = {state: value for state, value in source.items() if state != OPTIONS}
+    own = None if isinstance(own, Unchecked) else own
     if own is not None and own.keys() != found.keys():
         raise StepcError(
             f"parameter '{name}': expected the states {', '.join(own)} in the state dict, found "
             f"{', '.join(found)}"
         )
-    result: dict[str, Any] = {}
+    result: dict[str, Any] = Unchecked() if own is None else {}
     for state, value in found.items():
         where = f"parameter '{name}': state '{state}'"
         if state == STEP:

@@ -77,7 +77,8 @@ class Optimizer(torch.optim.Optimizer):
         self._declarations = Declarations(batch, replicated, placements or {})
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
-            "numerics": numerics, "arguments": tuple(arguments), "if_present": tuple(if_present),
+            "numerics": numerics, "arguments": tuple(arguments),
+            "if_present": if_present if isinstance(if_present, str) else tuple(if_present),
         }  # fmt: skip
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None
@@ -87,6 +88,7 @@ class Optimizer(torch.optim.Optimizer):
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._route_arguments = routes
+        self._warned: set[str] = set()
         given, self._aliases = group_rules.normalize(params)
         self._given_options: dict[str, dict[str, Any]] = {}
         self._route_again(given)
@@ -196,7 +198,9 @@ class Optimizer(torch.optim.Optimizer):
         manifest, world = world_manifest(entries, meeting, problem)
         library = self._given_library
         if library is None:
-            library = build_library(self._spec, self._compile_options, manifest, world, meeting)
+            library = build_library(
+                self._spec, self._compile_options, manifest, world, meeting, self._warned
+            )
         try:
             if self._given_library is not None:
                 verify(library, manifest, world)

@@ -129,9 +129,16 @@ def _shown(value: Any) -> str:
 
 
 def check_saved(
-    saved: Mapping[str, Any], group: Mapping[str, Any], route: RouteInfo, where: str
+    saved: Mapping[str, Any],
+    group: Mapping[str, Any],
+    route: RouteInfo,
+    others: Collection[str],
+    where: str,
 ) -> None:
-    """Refuses saved options that are not the route's: each would be lost, or keep a default."""
+    """Refuses saved options that are not the route's: each would be lost, or keep a default.
+
+    ``others`` are hyperparameters of other routes: schedulers write one into every group.
+    """
     if saved.get(ROUTE, route.name) not in (route.name, None):
         raise StepcError(
             f"{where}: expected a parameter group of route {route.name}, found one of {saved[ROUTE]}"
@@ -140,7 +147,7 @@ def check_saved(
     missing = [name for name in known if name not in saved]
     unknown = sorted(
         key for key, value in saved.items()
-        if key not in route.defaults and key not in group and not is_other_key(key, value, known)
+        if key not in others and key not in group and not is_other_key(key, value, known)
     )  # fmt: skip
     if missing or unknown:
         parts = []
