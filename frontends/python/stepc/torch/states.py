@@ -40,7 +40,7 @@ class LazyStates(defaultdict):
     def __bool__(self) -> bool:
         owner = self._owner()
         if owner is not None and owner.param_groups:
-            if not len(self):
+            if not any(self.values()):
                 owner.prepare()
             self._show_options(owner)
         return len(self) > 0
