@@ -11,7 +11,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 import stepc
-from stepc.torch import Optimizer
+from stepc.torch import Optimizer, export_manifest
 
 
 def train(model, optimizer, steps):
@@ -100,7 +100,16 @@ def test_distributed_checkpoint_has_frozen_states(fake):
     other.w.requires_grad_(False)
     train(other, again, range(3, 6))
     assert same(bits(other), straight())
+    # The other way round is told, where there was anything to load.
+    for form in (dcp.StateDictOptions(), dcp.StateDictOptions(flatten_optimizer_state_dict=True)):
+        late = Model()
+        late.w.requires_grad_(False)
+        saved = dcp.get_optimizer_state_dict(model, optimizer, options=form)
+        with pytest.warns(UserWarning, match="states of 1 frozen parameters; .* here w\nhint: freeze") as told:
+            dcp.set_optimizer_state_dict(late, make(late), saved, options=form)
+        assert told[0].filename == __file__
     # What this optimizer knows of a frozen parameter is not lost by it.
+    saved = copy.deepcopy(dcp.get_optimizer_state_dict(model, optimizer))
     other.w.requires_grad_(False)
     again.prepare()
     kept = again.state[other.w]["m"].clone()
@@ -149,3 +158,39 @@ def _sharded(rank):
 
 def test_sharded_frozen_states(fake):
     assert run_ranks(_sharded, 2) == [[True, True]] * 2
+
+
+class Quantized(Model):
+    """With frozen tensors that stepc could neither step nor place."""
+
+    def __init__(self):
+        super().__init__()
+        del self.s  # FSDP2 takes no scalars
+        self.base = torch.nn.Parameter(torch.zeros(6, 2, dtype=torch.int8), requires_grad=False)
+        self.tied = self.base
+        self.none = torch.nn.Parameter(torch.zeros(0, 3), requires_grad=False)
+
+
+def _anything(rank):
+    model = Quantized()
+    fully_shard(model, ignored_params={model.base, model.none})
+    manifest = export_manifest(model.named_parameters(remove_duplicate=False))
+    optimizer = make(model, timeout=20.0)
+    for p in model.parameters():
+        p.grad = torch.zeros_like(p) if p.requires_grad else None
+    optimizer.step()
+    return manifest
+
+
+def test_whatever_is_frozen_is_in_the_manifest(fake):
+    """For patterns to match; it says nothing about worlds or types."""
+    one, other = run_ranks(_anything, 2)
+    assert one == other and [mesh["ranks"] for mesh in one["meshes"]] == [[0, 1]]
+    mesh = one["meshes"][0]["name"]
+    frozen = [item for item in one["parameters"] if not item.get("requires_grad", True)]
+    assert frozen == [
+        {"name": "base", "aliases": ["tied"], "shape": [6, 2], "dtype": "f32", "grad_dtype": "f32",
+         "mesh": mesh, "placements": ["R"], "requires_grad": False},
+        {"name": "none", "shape": [1, 3], "dtype": "f32", "grad_dtype": "f32", "mesh": mesh,
+         "placements": ["R"], "requires_grad": False},
+    ]  # fmt: skip

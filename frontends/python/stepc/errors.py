@@ -130,8 +130,8 @@ class CompileWarning(UserWarning):
     """A warning of the compiler: its text, with source line and hint."""
 
 
-def warn_user(text: str) -> None:
-    """Gives a :class:`CompileWarning` that points at the line which called stepc.
+def warn_user(text: str, category: type[Warning] = CompileWarning) -> None:
+    """Gives a warning that points at the line which called stepc.
 
     Between that line and this one are functions of this package and, since an optimizer is one of
     torch's, wrappers of torch.
@@ -143,4 +143,4 @@ def warn_user(text: str) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(prefixes):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, CompileWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from stepc.errors import StepcError
+from stepc.errors import StepcError, warn_user
 from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.names import canonical_name
-from stepc.torch.options import OPTIONS, ROUTE, check_saved, merge, unpack
+from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
 from stepc.torch.states import STEP, check_source, copy_state, whole_step
 
 if TYPE_CHECKING:
@@ -135,12 +135,15 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
     groups = _options(optimizer, matched, group_of, state_dict["state"])
     plan: list[tuple[str, torch.Tensor, Any]] = []
     frozen: dict[str, tuple[torch.Tensor, dict[str, Any]]] = {}
+    lost: list[str] = []
     for key, (name, tensor) in matched.items():
         own, source = optimizer.state.get(tensor), state_dict["state"].get(key)
         if not tensor.requires_grad:
             # Distributed checkpoint leaves out what is frozen: it loaded in place, where it could.
             if source is not None or isinstance(key, int):
                 frozen[name] = tensor, loaded_state(name, tensor, own, source) if source else {}
+            elif own is None:
+                lost.append(name)
             continue
         if own is None:
             continue
@@ -151,6 +154,13 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
                 "while it is loaded"
             )
         plan += _plan(name, own, source)
+    count = frozen_states(state_dict["state"].values()) if lost else 0
+    if count:
+        warn_user(
+            f"the state dict was saved with states of {count} frozen parameters; torch leaves out those "
+            f"of parameters that are frozen when it loads, here {', '.join(lost[:4])}"
+            f"{', …' if len(lost) > 4 else ''}\nhint: freeze parameters after loading", UserWarning,
+        )  # fmt: skip
     # All of it fits: nothing is left half loaded.
     try:
         for where, target, source in plan:

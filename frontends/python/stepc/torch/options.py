@@ -64,10 +64,17 @@ def _checksum(route: RouteInfo) -> float:
     return float(zlib.crc32("\n".join([route.name, *route.defaults]).encode()))
 
 
-def pack(route: RouteInfo, group: Mapping[str, Any]) -> torch.Tensor:
-    """A group's hyperparameters as one tensor, with a word that tells the route's names."""
+def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tensor:
+    """A group's hyperparameters as one tensor, after a word that tells the route's names and the
+    number of frozen parameters that have states."""
     values = [float(group[name]) for name in route.defaults]
-    return torch.tensor([_checksum(route), *values], dtype=torch.float64)
+    return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
+
+
+def frozen_states(saved: Iterable[Mapping[str, Any] | None]) -> int:
+    """How many frozen parameters had states when these were saved, as far as they tell."""
+    packed = [state.get(OPTIONS) for state in saved if state]
+    return int(max((float(one[1]) for one in packed if isinstance(one, torch.Tensor)), default=0.0))
 
 
 def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
@@ -76,14 +83,14 @@ def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
         return None
     if (
         not isinstance(saved, torch.Tensor) or saved.is_meta
-        or tuple(saved.shape) != (len(route.defaults) + 1,)
+        or tuple(saved.shape) != (len(route.defaults) + 2,)
         or float(saved[0]) != _checksum(route)
     ):  # fmt: skip
         raise StepcError(
             f"parameter '{name}': expected the options of route {route.name} "
             f"({', '.join(route.defaults)}) in the state dict, found those of another route"
         )
-    return dict(zip(route.defaults, saved[1:].tolist(), strict=True))
+    return dict(zip(route.defaults, saved[2:].tolist(), strict=True))
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -46,9 +46,10 @@ class LazyStates(defaultdict):
         return len(self) > 0
 
     def _show_options(self, owner: Optimizer) -> None:
+        frozen = sum(bool(state) and not tensor.requires_grad for tensor, state in self.items())
         for group in owner.param_groups:
             if group[ROUTE] is not None:
-                options = pack(owner._routing.routes[group[ROUTE]], group)
+                options = pack(owner._routing.routes[group[ROUTE]], group, frozen)
                 for tensor in group["params"]:
                     if tensor in self:
                         self[tensor][OPTIONS] = options.clone()
