@@ -247,7 +247,8 @@ def _apart(rank):
     optimizer.recover()
     found["again"] = attempt(optimizer.step)
     found["steps"] = optimizer.state[model.first.weight]["step"].item()
-    found["parameters"] = len(export_manifest(model.named_parameters())["parameters"])
+    listed = export_manifest(model.named_parameters())["parameters"]
+    found["parameters"] = sum(item.get("requires_grad", True) for item in listed)
     return found
 
 
