@@ -7,6 +7,7 @@
 #ifndef STEPC_DIALECTS_OPTIM_OPTIM_H
 #define STEPC_DIALECTS_OPTIM_OPTIM_H
 
+#include "dialects/optim/NamePattern.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -57,6 +58,14 @@ mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
 MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+
+/// Whether the pattern matches the parameter's name or an alias. `Named`: a ParameterOp or a
+/// FrozenOp.
+template <typename Named> bool matches(const NamePattern &pattern, Named named) {
+  return pattern.matches(named.getSymName()) ||
+         llvm::any_of(named.getAliases().template getAsValueRange<mlir::StringAttr>(),
+                      [&](llvm::StringRef alias) { return pattern.matches(alias); });
+}
 
 /// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
 /// for.

@@ -21,7 +21,7 @@ def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
 //===----------------------------------------------------------------------===//
 // Symbols, and named things
 //
-// Rules, groups and segments are symbols. Meshes, routes and parameters have names of
+// Rules, groups and segments are symbols. Meshes, routes, parameters and frozen ones have names of
 // the same form but are none: a parameter may be called anything, and a route is called like its rule.
 // `lookupMesh` and its like find them.
 //===----------------------------------------------------------------------===//
@@ -101,21 +101,26 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
   let summary = "which parameters take which rule, with defaults";
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
-    (empty: any name), and none of `except`. `rest` claims what no other route does. Defaults are
-    one per hyperparameter; NaN means that the trainer gives the value.
+    (empty: any name), and none of `except`. `rest` claims what no other route does. Those of the patterns that
+    are also in `optional` may match nothing. Trainers know a route, its groups and its checkpoints by its name.
+    Defaults are one per hyperparameter; NaN means that the trainer gives the value.
 
     ```mlir
     optim.route @Muon rule @Muon matrix patterns [] except ["*embed*"] defaults [2.0e-02, 9.5e-01]
       missing_grad error
+    optim.route @head rule @AdamW patterns ["lm_head*"] optional ["lm_head*"] except [] defaults [3.0e-04]
+      missing_grad error
     ```
-    Constraints: the rule exists; as many defaults as hyperparameters; `rest` has no patterns.
+    Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns are
+    well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of `patterns`.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
-                       StrArrayAttr:$patterns, StrArrayAttr:$except, DenseF64ArrayAttr:$defaults,
+                       StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
+                       DenseF64ArrayAttr:$defaults,
                        Optim_MissingGrad:$missing_grad);
   let assemblyFormat = [{
-    $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns `except` $except
-    `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
+    $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns (`optional` $optional^)?
+    `except` $except `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
@@ -153,6 +158,25 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];
   let hasVerifier = 1;
+}
+
+def Optim_FrozenOp : Optim_Op<"frozen", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "a parameter of the model that no rule steps: its names";
+  let description = [{
+    Level 1 only. A pattern that matches a frozen parameter has matched; no route claims it.
+    `optim-route-parameters` reads these operations last, and erases them.
+
+    ```mlir
+    optim.frozen @"embed.weight" aliases ["lm_head.weight"]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$label, StrArrayAttr:$aliases);
+  let assemblyFormat = "$label `aliases` $aliases attr-dict";
+  let extraClassDeclaration = [{
+    // Not the attribute sym_name, by which MLIR knows symbols.
+    ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
+    ::llvm::StringRef getSymName() { return getLabel(); }
+  }];
 }
 
 def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,

@@ -112,6 +112,20 @@ LogicalResult RuleOp::verifyRegions() {
 LogicalResult RouteOp::verify() {
   if (getRest() && !getPatterns().empty())
     return emitOpError("expected no patterns beside rest");
+  for (ArrayAttr list : {getPatterns(), getExcept()})
+    for (StringRef text : list.getAsValueRange<StringAttr>()) {
+      NamePatternError error;
+      if (NamePattern::parse(text, error))
+        continue;
+      auto diag = emitOpError("expected a pattern, found \"") << text << "\": " << error.message;
+      diag.attachNote() << error.hint;
+      return diag;
+    }
+  if (ArrayAttr optional = getOptionalAttr())
+    for (Attribute pattern : optional)
+      if (!llvm::is_contained(getPatterns(), pattern))
+        return emitOpError("expected optional patterns that are among the patterns ")
+               << getPatterns() << ", found " << pattern;
   return success();
 }
 
@@ -123,6 +137,13 @@ LogicalResult RouteOp::verifySymbolUses(SymbolTableCollection &symbols) {
     auto diag = emitOpError("expected ")
                 << rule.getNumHyperparameters() << " defaults, found " << getDefaults().size();
     diag.attachNote(rule.getLoc()) << "the rule is here";
+    return diag;
+  }
+  RouteOp first = lookupRoute(*this, FlatSymbolRefAttr::get(getSymNameAttr()));
+  if (first && first != *this) {
+    auto diag = emitOpError("expected routes of different names, found another one named ")
+                << getSymName();
+    diag.attachNote(first.getLoc()) << "the first is here";
     return diag;
   }
   return success();

@@ -120,27 +120,17 @@ private:
   }
 
   void importRoutes() {
-    llvm::StringMap<unsigned> claims, index;
-    for (const lang::Claim &claim : file.route()->claims)
-      ++claims[claim.rule->name.text];
     for (const lang::Claim &claim : file.route()->claims) {
-      std::string name = claim.rule->name.text;
-      if (claims[name] > 1)
-        name += "." + std::to_string(++index[claim.rule->name.text]);
-      optim::RouteOp::create(builder, locate(claim.range), name, claim.rule->name.text,
-                             claim.isMatrix, claim.isRest, strings(claim.globs),
-                             strings(claim.except), claim.values,
-                             optim::MissingGrad(claim.missingGrad));
+      ArrayAttr patterns = strings(claim.globs);
+      optim::RouteOp::create(builder, locate(claim.range), claim.name, claim.rule->name.text,
+                             claim.isMatrix, claim.isRest, patterns,
+                             claim.ifPresent ? patterns : ArrayAttr(), strings(claim.except),
+                             claim.values, optim::MissingGrad(claim.missingGrad));
     }
   }
 
   void importParameters() {
     for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
-      if (!parameter.requiresGrad)
-        continue;
-      SmallVector<Attribute> placements;
-      for (const manifest::Placement &placement : parameter.placements)
-        placements.push_back(optim::toAttribute(&context, lower(placement)));
       // Patterns match a name as written, too.
       SmallVector<StringRef> aliases;
       if (parameter.name != names[index])
@@ -153,6 +143,14 @@ private:
         if (written != name)
           aliases.push_back(name);
       }
+      if (!parameter.requiresGrad) {
+        optim::FrozenOp::create(builder, locate(positions, index), names[index],
+                                builder.getStrArrayAttr(aliases));
+        continue;
+      }
+      SmallVector<Attribute> placements;
+      for (const manifest::Placement &placement : parameter.placements)
+        placements.push_back(optim::toAttribute(&context, lower(placement)));
       optim::ParameterOp::create(
           builder, locate(positions, index), builder.getStringAttr(names[index]),
           builder.getDenseI64ArrayAttr(parameter.shape),

@@ -35,13 +35,12 @@ struct ManifestFile {
   llvm::StringRef path, text;
 };
 
-/// Meshes that hold a parameter, rules, routes and parameters that require a
-/// gradient, in that order, so that look-ups of the few find them first.
+/// Meshes that hold a parameter, rules, routes and parameters, in that order, so that look-ups of
+/// the few find them first. Of parameters that require no gradient only the names are kept.
 ///
 /// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library
-/// calls it; the name as written becomes an alias if it differs. A route is called like its rule,
-/// or `<rule>.1`,
-/// `<rule>.2`, … where the rule has several; trainers know them by these names.
+/// calls it; the name as written becomes an alias if it differs. Trainers know routes by the names
+/// that the analysis gave them (lang::Claim).
 ///
 /// The file must have passed `lang::analyze` with `requireRoute`. Returns null
 /// after an error, which was emitted to the context.

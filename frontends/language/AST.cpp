@@ -121,8 +121,11 @@ public:
         os << " " << setting.word->text;
       os << ")";
     }
+    if (claim.routeName)
+      os << " (as " << claim.routeName->text << ")";
     os << (claim.isRest ? " rest" : "") << (claim.isMatrix ? " matrix" : "");
     strings("globs", claim.globs);
+    os << (claim.ifPresent ? " if-present" : "");
     strings("except", claim.except);
     os << ")\n";
   }

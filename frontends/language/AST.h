@@ -335,16 +335,21 @@ llvm::StringRef spell(MissingGrad value);
 /// One line of a route: which parameters a rule takes.
 struct Claim {
   Name ruleName;
+  std::optional<Name> routeName; ///< Written after `as`.
   std::vector<Setting> settings;
   bool isRest = false;   ///< Whatever no other claim takes.
   bool isMatrix = false; ///< Matrices only; with globs, those that match one.
   std::vector<StringLiteral> globs;
+  std::optional<SourceRange> ifPresent; ///< The globs may match nothing.
   std::vector<StringLiteral> except;
   SourceRange range;
-  SourceRange selectorRange;
+  SourceRange selectorRange; ///< Without `if present`.
 
   const Rule *rule = nullptr;                   ///< analysis
   MissingGrad missingGrad = MissingGrad::Error; ///< analysis
+  /// analysis: as written after `as`; else the rule's, or `RULE.1`, `RULE.2`, … in order where
+  /// several claims of the rule have no name of their own.
+  std::string name;
   /// analysis: one value per hyperparameter of the rule, in its order.
   std::vector<double> values;
 };

@@ -1,6 +1,8 @@
 //===- AnalyzeRoute.cpp - Claims against rules ----------------------------===//
+#include "dialects/optim/NamePattern.h"
 #include "frontends/language/Analyzer.h"
 
+using namespace stepc;
 using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
@@ -22,6 +24,7 @@ public:
             .withNote(rest->selectorRange, "the first claim is here");
       rest = &claim;
     }
+    nameRoutes(route);
     if (route.claims.empty() && !diagnostics.hasErrors())
       diagnostics.error(route.range, "expected at least one claim in the route, "
                                      "found none");
@@ -31,9 +34,8 @@ private:
   void analyzeClaim(Claim &claim) {
     checkGlobs(claim.globs);
     checkGlobs(claim.except);
-    for (const auto &rule : file.rules)
-      if (rule->name.text == claim.ruleName.text && !claim.rule)
-        claim.rule = rule.get();
+    checkIfPresent(claim);
+    claim.rule = findRule(claim.ruleName.text);
     checkDuplicates(claim);
     if (!claim.rule) {
       Diagnostic &error = diagnostics.error(claim.ruleName.range,
@@ -113,27 +115,57 @@ private:
 
   void checkGlobs(const std::vector<StringLiteral> &globs) {
     for (const StringLiteral &glob : globs) {
-      if (glob.value.empty())
-        diagnostics.error(glob.range, "expected a pattern, found an empty one");
-      if (hasOpenSet(glob.value))
-        diagnostics.error(glob.range, "expected ']' after '[' in a pattern")
-            .withHint("a '[' of the name itself is written '[[]'");
+      NamePatternError error;
+      if (!NamePattern::parse(glob.value, error))
+        diagnostics.error(glob.range, error.message).withHint(error.hint);
     }
   }
 
-  /// As in fnmatch, a `]` that comes first in a set belongs to it.
-  static bool hasOpenSet(StringRef glob) {
-    while (true) {
-      size_t open = glob.find('[');
-      if (open == StringRef::npos)
-        return false;
-      glob = glob.drop_front(open + 1);
-      glob.consume_front("!");
-      size_t close = glob.find(']', 1);
-      if (close == StringRef::npos)
-        return true;
-      glob = glob.drop_front(close + 1);
+  void checkIfPresent(const Claim &claim) {
+    if (claim.ifPresent && claim.globs.empty())
+      diagnostics
+          .error(*claim.ifPresent, "expected 'if present' after patterns, found it after '" +
+                                       Twine(claim.isRest ? "rest" : "matrix") + "'")
+          .withHint("leave it out: without patterns a claim may take no parameter at all");
+  }
+
+  /// A claim without a name of its own is called like its rule. Names are how trainers and
+  /// checkpoints know routes, so each means one route, and never the parameters of another rule.
+  void nameRoutes(Route &route) {
+    llvm::StringMap<unsigned> unnamed, index;
+    for (const Claim &claim : route.claims)
+      unnamed[claim.ruleName.text] += !claim.routeName;
+    llvm::StringMap<const Claim *> seen;
+    for (Claim &claim : route.claims) {
+      claim.name = claim.routeName ? claim.routeName->text : claim.ruleName.text;
+      if (!claim.routeName && unnamed[claim.name] > 1)
+        claim.name += "." + std::to_string(++index[claim.ruleName.text]);
+      SourceRange range = claim.routeName ? claim.routeName->range : claim.ruleName.range;
+      const Rule *other = claim.routeName ? findRule(claim.name) : nullptr;
+      if (other && claim.name != claim.ruleName.text) {
+        diagnostics
+            .error(range, "expected a route's name that no other optimizer has, found '" +
+                              claim.name + "'")
+            .withNote(other->name.range, "the optimizer is declared here");
+        continue;
+      }
+      auto [it, isNew] = seen.try_emplace(claim.name, &claim);
+      if (isNew)
+        continue;
+      const Claim &first = *it->second;
+      diagnostics
+          .error(range, "expected routes of different names, found another '" + claim.name + "'")
+          .withNote(first.routeName ? first.routeName->range : first.ruleName.range,
+                    "the first is here")
+          .withHint("'as NAME' before 'for' names a route");
     }
+  }
+
+  const Rule *findRule(StringRef name) const {
+    for (const auto &rule : file.rules)
+      if (rule->name.text == name)
+        return rule.get();
+    return nullptr;
   }
 
   File &file;

@@ -235,7 +235,8 @@ private:
     TokenKind kind = tokens[i].kind;
     if (kind == TokenKind::Star || kind == TokenKind::Slash || kind == TokenKind::Caret)
       return Break::InProduct;
-    bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) || kind == TokenKind::KwFor ||
+    bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) || kind == TokenKind::KwAs ||
+                  kind == TokenKind::KwFor || kind == TokenKind::KwIf ||
                   kind == TokenKind::KwExcept || (isBinaryOperator(kind) && !isSign(i));
     return isGood ? Break::Good : Break::No;
   }

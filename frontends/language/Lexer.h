@@ -41,6 +41,8 @@ enum class TokenKind : uint8_t {
   KwRoute,
   KwFor,
   KwExcept,
+  KwAs,
+  KwIf,
   KwMatrix,
   KwRest,
   KwAnd,

@@ -2,6 +2,7 @@
 #include "frontends/language/Builtins.h"
 #include "frontends/language/Parser.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -84,6 +85,7 @@ bool Parser::parseHyperparameter(Rule &rule) {
 
 void Parser::parseBody(Rule &rule) {
   SourceRange open = consume().range;
+  llvm::SaveAndRestore inside(inRule, true);
   while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
          !diagnostics.isFull()) {
     size_t before = position;
@@ -268,13 +270,36 @@ bool Parser::parseClaim(Route &route) {
   claim.range = name->range;
   claim.ruleName = std::move(*name);
   if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                 [&] { return parseSetting(claim); }) ||
-      !expect(TokenKind::KwFor) || !parseSelector(claim))
+                 [&] { return parseSetting(claim); }))
+    return false;
+  if (consumeIf(TokenKind::KwAs)) {
+    claim.routeName = parseName("the route's name");
+    if (!claim.routeName)
+      return false;
+  }
+  if (!expect(TokenKind::KwFor) || !parseSelector(claim) || !parseIfPresent(claim))
     return false;
   if (consumeIf(TokenKind::KwExcept) && !parseStrings(claim.except))
     return false;
+  if (at(TokenKind::KwIf)) {
+    expected("the end of the line").withHint("'if present' stands before 'except'");
+    return false;
+  }
   claim.range = claim.range.to(previousRange());
   route.claims.push_back(std::move(claim));
+  return true;
+}
+
+bool Parser::parseIfPresent(Claim &claim) {
+  if (!at(TokenKind::KwIf))
+    return true;
+  SourceRange begin = consume().range;
+  if (!atName("present")) {
+    expected("'present'")
+        .withHint("'if present' lets the patterns of a claim match nothing; there is no other 'if'");
+    return false;
+  }
+  claim.ifPresent = begin.to(consume().range);
   return true;
 }
 

@@ -61,7 +61,11 @@ std::string Parser::describeCurrent() const {
 Diagnostic &Parser::expected(const Twine &what) {
   if (at(TokenKind::Invalid))
     return silenced;
-  return diagnostics.error(current().range, "expected " + what + ", found " + describeCurrent());
+  Diagnostic &error =
+      diagnostics.error(current().range, "expected " + what + ", found " + describeCurrent());
+  if (inRule && at(TokenKind::KwIf))
+    error.withHint("a choice is written 'select(condition, value, otherwise)'");
+  return error;
 }
 
 Diagnostic &Parser::errorAt(SourceRange range, const Twine &message) {

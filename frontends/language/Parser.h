@@ -76,6 +76,7 @@ private:
   bool parseBinding(Rule &rule, bool isLet);
   Route parseRoute();
   bool parseClaim(Route &route);
+  bool parseIfPresent(Claim &claim);
   bool parseSetting(Claim &claim);
   bool parseSelector(Claim &claim);
   bool expectClosingBrace(SourceRange openRange);
@@ -94,6 +95,7 @@ private:
   size_t position = 0;
   unsigned depth = 0;      ///< Of the expression being parsed.
   unsigned openParens = 0; ///< Within the statement being parsed.
+  bool inRule = false;
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;
 };

@@ -14,8 +14,13 @@ using Role = TensorName::Role;
 
 struct Rule {
   std::string option;
-  std::string pattern;
+  NamePattern pattern;
   std::vector<Placement> placements;
+  bool used = false;
+};
+
+struct BatchPattern {
+  NamePattern pattern;
   bool used = false;
 };
 
@@ -44,6 +49,7 @@ public:
 private:
   void readMesh();
   void readRules();
+  std::optional<NamePattern> readPattern(const std::string &at, llvm::StringRef text);
   void collectParameters();
   void collectGradient(const TensorView &view, const TensorName &name);
   void place(Parameter &parameter);
@@ -57,7 +63,7 @@ private:
   std::map<std::string, size_t> parameterAt;
   /// By parameter: the tensor that gave the gradient's type.
   std::map<std::string, std::string> gradFrom;
-  std::vector<bool> batchUsed;
+  std::vector<BatchPattern> batch;
 };
 
 void Maker::readMesh() {
@@ -95,7 +101,10 @@ void Maker::readRules() {
       errors.add(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
       continue;
     }
-    Rule rule{at, option.substr(0, split), {}};
+    std::optional<NamePattern> pattern = readPattern(at, llvm::StringRef(option).take_front(split));
+    if (!pattern)
+      continue;
+    Rule rule{at, *pattern, {}};
     std::string error;
     for (const std::string &text : splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
       if (std::optional<Placement> placement = parsePlacement(text, error))
@@ -110,7 +119,17 @@ void Maker::readRules() {
                          llvm::Twine(rule.placements.size()));
     rules.push_back(std::move(rule));
   }
-  batchUsed.resize(options.batch.size());
+  for (const std::string &text : options.batch)
+    if (std::optional<NamePattern> pattern = readPattern("--batch '" + text + "'", text))
+      batch.push_back({*pattern});
+}
+
+std::optional<NamePattern> Maker::readPattern(const std::string &at, llvm::StringRef text) {
+  NamePatternError error;
+  std::optional<NamePattern> pattern = NamePattern::parse(text, error);
+  if (!pattern)
+    errors.add(at, error.text());
+  return pattern;
 }
 
 void Maker::collectParameters() {
@@ -210,9 +229,9 @@ void Maker::place(Parameter &parameter) {
                       "(--place '*=R' with one R per axis keeps the rest whole), "
                       "found none",
                       parameter.name);
-  for (auto [i, pattern] : llvm::enumerate(options.batch))
-    if (parameter.shape.size() >= 3 && matchesParameter(pattern, parameter.name)) {
-      batchUsed[i] = true;
+  for (BatchPattern &stack : batch)
+    if (parameter.shape.size() >= 3 && matchesParameter(stack.pattern, parameter.name)) {
+      stack.used = true;
       parameter.batchAxes = parameter.shape.size() - 2;
     }
   parameter.placements = parameter.gradPlacements = parameter.statePlacements = holding->placements;
@@ -229,10 +248,10 @@ void Maker::checkUse() {
   for (const Rule &rule : rules)
     if (!rule.used)
       errors.add(rule.option, "expected a pattern that matches a parameter, found none for '" +
-                                  rule.pattern + "'");
-  for (auto [i, pattern] : llvm::enumerate(options.batch))
-    if (!batchUsed[i])
-      errors.add("--batch '" + pattern + "'",
+                                  rule.pattern.text() + "'");
+  for (const BatchPattern &stack : batch)
+    if (!stack.used)
+      errors.add(("--batch '" + stack.pattern.text() + "'").str(),
                  "expected a pattern that matches a parameter of three or more "
                  "dimensions, found "
                  "none");

@@ -12,13 +12,13 @@ struct MakeManifestOptions {
   /// "dp=2,tp=2": axes, outermost first; ranks are 0, 1, ... row-major. The
   /// mesh is called "mesh".
   std::string mesh;
-  /// "PATTERN=S(0),R": a glob on parameter names (see matchGlob) and one
+  /// "PATTERN=S(0),R": a pattern of parameter names (dialects/optim/NamePattern.h) and one
   /// placement per axis. The last rule whose pattern matches holds. A parameter
   /// that none matches is an error, and so is a rule that matches no parameter.
   std::vector<std::string> place;
-  /// Globs: in a matching parameter of three or more dimensions the last two
+  /// Patterns: in a matching parameter of three or more dimensions the last two
   /// are the matrix and the leading ones batch. A parameter of fewer is left as
-  /// it is; a glob that matches no parameter of three or more is an error.
+  /// it is; a pattern that matches no parameter of three or more is an error.
   std::vector<std::string> batch;
   /// The gradients' type where the file has no `grad:` tensor; the parameter's
   /// own by default.

@@ -1,28 +1,15 @@
-// Names of parameters and the patterns that match them. Shared by `stepc
-// manifest` and routing, so that one pattern means the same everywhere.
+// Names of parameters, with and without what wrappers add to them, and of the
+// tensors that files hold of them.
 
 #ifndef STEPC_FRONTENDS_MANIFEST_NAMES_H
 #define STEPC_FRONTENDS_MANIFEST_NAMES_H
 
+#include "dialects/optim/NamePattern.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 
 namespace stepc::manifest {
-
-/// Whether the whole of `name` matches the shell pattern, as Python's
-/// fnmatch.fnmatchcase does:
-/// `*` any characters, dots included; `?` one character; `[abc]`, `[a-z]`,
-/// `[!abc]` one character in (not in) a set, where a `]` that comes first is
-/// itself; a `[` that nothing closes is itself. No escapes, case matters.
-/// Characters are Unicode code points of UTF-8 text.
-///
-///   pattern       name               result
-///   "*embed*"     "tok_embed.weight" true
-///   "w?"          "w12"              false
-///   "h.[0-2].w"   "h.1.w"            true
-///   "h.[!0-2].w"  "h.1.w"            false
-bool matchGlob(llvm::StringRef pattern, llvm::StringRef name);
 
 /// The name without the components that wrappers add: `module.` (DDP),
 /// `_orig_mod.` (torch.compile) and `_checkpoint_wrapped_module.`, wherever
@@ -31,7 +18,7 @@ bool matchGlob(llvm::StringRef pattern, llvm::StringRef name);
 std::string canonicalName(llvm::StringRef name);
 
 /// Whether the pattern matches the name as written or its canonical form.
-bool matchesParameter(llvm::StringRef pattern, llvm::StringRef name);
+bool matchesParameter(const NamePattern &pattern, llvm::StringRef name);
 
 /// What a tensor's name says in a file for `stepc run` or `stepc manifest`.
 struct TensorName {

@@ -32,8 +32,11 @@ private:
     Force *chosen = nullptr;
     StringRef first;
     for (auto [index, attr] : llvm::enumerate(group.getParameters())) {
-      StringRef name = cast<FlatSymbolRefAttr>(attr).getValue();
-      Force *last = lastMatch(forces, name, matrix);
+      if (forces.empty())
+        break;
+      ParameterOp parameter = parameters.lookup(cast<FlatSymbolRefAttr>(attr).getAttr());
+      StringRef name = parameter.getSymName();
+      Force *last = lastMatch(forces, parameter, matrix);
       if (!matrix)
         continue; // a wide pattern may name parameters that need no communication
       if (index == 0) {
@@ -121,7 +124,7 @@ private:
                << "', found placements " << describe(group.getExemplar().getPlacements())
                << " that cut them";
       return set(group, strategy,
-                 "forced by '" + Twine(forced->pattern) + "=" + stringifyStrategy(strategy) + "'");
+                 "forced by '" + forced->pattern.text() + "=" + stringifyStrategy(strategy) + "'");
     }
     if (whole)
       return set(group, Strategy::Local, "each block is whole on its rank");
@@ -133,6 +136,9 @@ private:
         parseForces(getOperation(), SmallVector<std::string>(force.begin(), force.end()));
     if (failed(forces))
       return signalPassFailure();
+    parameters.clear();
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      parameters[parameter.getSymNameAttr()] = parameter;
     for (auto group : getOperation().getOps<GroupOp>())
       if (!group.getStrategy() && failed(assign(group, *forces)))
         return signalPassFailure();
@@ -141,13 +147,15 @@ private:
       if (f.applied)
         continue;
       getOperation().emitError("expected strategy pattern \"")
-          << f.pattern << "\" to match a parameter"
+          << f.pattern.text() << "\" to match a parameter"
           << (f.matched ? " whose rule has matrix operations, found only parameters that need no "
                           "communication"
                         : ", found none");
       signalPassFailure();
     }
   }
+
+  llvm::DenseMap<StringAttr, ParameterOp> parameters; // by name: looking each up is linear
 };
 
 } // namespace

@@ -17,21 +17,23 @@ FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std:
                  "expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
                  "found \"")
              << text << "\"";
-    // A GlobPattern refers to its text: the context's copy lives long enough.
-    StringRef kept = StringAttr::get(module.getContext(), pattern).getValue();
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(kept);
-    if (!glob)
-      return module.emitError("expected a pattern, found \"")
-             << pattern << "\": " << llvm::toString(glob.takeError());
-    forces.push_back({kept, std::move(*glob), *strategy});
+    NamePatternError error;
+    std::optional<NamePattern> parsed = NamePattern::parse(pattern, error);
+    if (!parsed) {
+      auto diag = module.emitError("expected a pattern, found \"")
+                  << pattern << "\": " << error.message;
+      diag.attachNote() << error.hint;
+      return diag;
+    }
+    forces.push_back({std::move(*parsed), *strategy});
   }
   return forces;
 }
 
-Force *decide::lastMatch(std::vector<Force> &forces, StringRef parameter, bool matrix) {
+Force *decide::lastMatch(std::vector<Force> &forces, optim::ParameterOp parameter, bool matrix) {
   Force *last = nullptr;
   for (Force &force : forces)
-    if (force.glob.match(parameter)) {
+    if (optim::matches(force.pattern, parameter)) {
       force.matched = true;
       force.applied |= matrix;
       last = &force;

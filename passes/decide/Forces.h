@@ -4,16 +4,13 @@
 
 #include "dialects/optim/Optim.h"
 
-#include "llvm/Support/GlobPattern.h"
-
 namespace stepc::decide {
 
 /// PATTERN=STRATEGY.
 struct Force {
-  llvm::StringRef pattern; // kept by the context
-  llvm::GlobPattern glob;
+  NamePattern pattern;
   optim::Strategy strategy;
-  bool matched = false; ///< some parameter's name matched
+  bool matched = false; ///< some parameter's name or alias matched
   bool applied = false; ///< … of a parameter whose rule has matrix operations
 };
 
@@ -23,7 +20,7 @@ mlir::FailureOr<std::vector<Force>> parseForces(mlir::ModuleOp module,
 
 /// The last force that matches a parameter, or null; marks all that match. `matrix`: the
 /// parameter's rule has matrix operations.
-Force *lastMatch(std::vector<Force> &forces, llvm::StringRef parameter, bool matrix);
+Force *lastMatch(std::vector<Force> &forces, optim::ParameterOp parameter, bool matrix);
 
 } // namespace stepc::decide
 

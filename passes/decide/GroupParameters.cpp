@@ -51,8 +51,7 @@ private:
       }
       Attribute forced = builder.getUnitAttr();
       if (exchanging.contains(*parameter.getRoute()))
-        if (stepc::decide::Force *last =
-                stepc::decide::lastMatch(*forces, parameter.getSymName(), true))
+        if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter, true))
           forced = StrategyAttr::get(&getContext(), last->strategy);
       Attribute key = builder.getArrayAttr(
           {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),

@@ -4,7 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 
-#include "llvm/Support/GlobPattern.h"
+#include "mlir/IR/Remarks.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -17,40 +17,35 @@ namespace stepc::decide {
 
 namespace {
 
-/// A pattern and whether any parameter matched it.
-struct Pattern {
-  StringRef text;
-  llvm::GlobPattern glob;
+/// A pattern of a route, and whether any parameter matched it.
+struct Selector {
+  NamePattern pattern;
+  bool optional = false; ///< It may match nothing.
   bool used = false;
 };
 
 struct Claim {
   RouteOp route;
   RuleOp rule;
-  SmallVector<Pattern> patterns, except;
+  SmallVector<Selector> patterns, except;
 };
 
-/// Parses patterns; an ill-formed one is an error at the route.
-LogicalResult parsePatterns(RouteOp route, ArrayAttr texts, SmallVectorImpl<Pattern> &patterns) {
-  for (Attribute attr : texts) {
-    StringRef text = cast<StringAttr>(attr).getValue();
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(text);
-    if (!glob)
-      return route.emitError("expected a pattern, found \"")
-             << text << "\": " << llvm::toString(glob.takeError());
-    patterns.push_back({text, std::move(*glob)});
-  }
-  return success();
+/// The verifier has seen that the texts are patterns.
+SmallVector<Selector> selectors(ArrayAttr texts, ArrayAttr optional) {
+  SmallVector<Selector> result;
+  NamePatternError error;
+  for (Attribute text : texts)
+    result.push_back({*NamePattern::parse(cast<StringAttr>(text).getValue(), error),
+                      optional && llvm::is_contained(optional, text)});
+  return result;
 }
 
 /// True when the name or an alias matches any pattern; marks all that do.
-bool matches(SmallVectorImpl<Pattern> &patterns, ParameterOp parameter) {
+template <typename Named> bool matches(SmallVectorImpl<Selector> &selectors, Named named) {
   bool any = false;
-  for (Pattern &pattern : patterns) {
-    bool match = pattern.glob.match(parameter.getSymName());
-    for (Attribute alias : parameter.getAliases())
-      match |= pattern.glob.match(cast<StringAttr>(alias).getValue());
-    pattern.used |= match;
+  for (Selector &selector : selectors) {
+    bool match = optim::matches(selector.pattern, named);
+    selector.used |= match;
     any |= match;
   }
   return any;
@@ -70,31 +65,51 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     std::vector<Claim> claims;
     for (auto route : getOperation().getOps<RouteOp>()) {
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
-      Claim &claim = claims.emplace_back(Claim{route, rule, {}, {}});
-      if (failed(parsePatterns(route, route.getPatterns(), claim.patterns)) ||
-          failed(parsePatterns(route, route.getExcept(), claim.except)))
-        return signalPassFailure();
+      claims.push_back({route, rule, selectors(route.getPatterns(), route.getOptionalAttr()),
+                        selectors(route.getExcept(), nullptr)});
     }
     bool failure = false;
     for (auto parameter : getOperation().getOps<ParameterOp>())
       if (!parameter.getRoute())
         failure |= failed(claimParameter(parameter, claims));
-    for (Claim &claim : claims) {
-      for (Pattern &pattern : claim.patterns)
-        if (!pattern.used) {
-          claim.route.emitError("expected pattern \"")
-              << pattern.text << "\" of route " << claim.route.getSymName()
-              << " to match a parameter, found none";
-          failure = true;
-        }
-      for (Pattern &pattern : claim.except)
-        if (!pattern.used)
-          claim.route.emitWarning("except pattern \"")
-              << pattern.text << "\" of route " << claim.route.getSymName()
-              << " matches no parameter";
+    // What is frozen today counts as matched: it may be unfrozen tomorrow.
+    for (auto frozen : llvm::make_early_inc_range(getOperation().getOps<FrozenOp>())) {
+      for (Claim &claim : claims) {
+        matches(claim.patterns, frozen);
+        matches(claim.except, frozen);
+      }
+      frozen.erase();
     }
+    for (Claim &claim : claims)
+      failure |= failed(checkUse(claim));
     if (failure)
       signalPassFailure();
+  }
+
+  /// Patterns that match nothing: most are misspelt.
+  static LogicalResult checkUse(Claim &claim) {
+    LogicalResult result = success();
+    for (Selector &selector : claim.patterns) {
+      if (selector.used)
+        continue;
+      if (selector.optional) {
+        remark::missed(claim.route.getLoc(), remark::RemarkOpts::name("optional-pattern-unmatched")
+                                                 .category("optim-route-parameters"))
+            << remark::metric("route", claim.route.getSymName())
+            << remark::metric("pattern", selector.pattern.text())
+            << remark::reason("no parameter has such a name");
+        continue;
+      }
+      result = claim.route.emitError("expected pattern \"")
+               << selector.pattern.text() << "\" of route " << claim.route.getSymName()
+               << " to match a parameter, found none";
+    }
+    for (Selector &selector : claim.except)
+      if (!selector.used)
+        claim.route.emitWarning("except pattern \"")
+            << selector.pattern.text() << "\" of route " << claim.route.getSymName()
+            << " matches no parameter";
+    return result;
   }
 
   LogicalResult claimParameter(ParameterOp parameter, std::vector<Claim> &claims) {

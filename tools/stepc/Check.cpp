@@ -84,8 +84,9 @@ void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module)
 
 int driver::runCheck(const CheckCommand &command) {
   Input input;
-  if (command.json && command.manifest.empty()) {
-    input.report.error("expected --manifest beside --json, found none");
+  if (command.manifest.empty() && (command.json || !command.ifPresent.empty())) {
+    input.report.error(StringRef("expected --manifest beside ") +
+                       (command.json ? "--json" : "--if-present") + ", found none");
     return kUsageError;
   }
   bool hasManifest = !command.manifest.empty();
@@ -107,6 +108,8 @@ int driver::runCheck(const CheckCommand &command) {
   module = input.import(options);
   if (!module)
     return kInputError;
+  if (!input.allowNoMatch(*module, command.ifPresent))
+    return kUsageError;
   mlir::PassManager manager(&input.context());
   manager.addPass(decide::createRouteParameters());
   if (failed(manager.run(*module)))

@@ -2,6 +2,7 @@
 
 #include "tools/stepc/Input.h"
 
+#include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
 #include "passes/kernels/TargetShape.h"
 #include "tools/stepc/Pipeline.h"
@@ -76,6 +77,36 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   return module;
 }
 
+bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns) {
+  mlir::Builder builder(&context());
+  for (const std::string &text : patterns) {
+    mlir::Attribute pattern = builder.getStringAttr(text);
+    bool found = false;
+    std::string known;
+    for (auto route : module.getOps<optim::RouteOp>()) {
+      for (StringRef one : route.getPatterns().getAsValueRange<mlir::StringAttr>())
+        known += (known.empty() ? "'" : ", '") + one.str() + "'";
+      if (!llvm::is_contained(route.getPatterns(), pattern))
+        continue;
+      found = true;
+      llvm::SmallVector<mlir::Attribute> optional;
+      if (mlir::ArrayAttr before = route.getOptionalAttr())
+        llvm::append_range(optional, before);
+      if (!llvm::is_contained(optional, pattern))
+        optional.push_back(pattern);
+      route.setOptionalAttr(builder.getArrayAttr(optional));
+    }
+    if (!found) {
+      report.error("expected a pattern of the specification after --if-present, found '" + text +
+                   "'");
+      report.hint(known.empty() ? "no claim has patterns after 'for'"
+                                : "the patterns after 'for' are " + known);
+      return false;
+    }
+  }
+  return true;
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
   std::optional<StringRef> text = report.read(path, "IR");
   if (!text)
@@ -127,6 +158,11 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       module->emitError("expected a module whose name can be a file's, found '") << name << "'";
       return nullptr;
     }
+    // Further down routes have been taken: lowerTo refuses the flag.
+    if (levelOf(*module) == Level::Optim && !allowNoMatch(*module, options.ifPresent)) {
+      exitCode = kUsageError;
+      return nullptr;
+    }
     return module;
   }
   if (options.manifest.empty())
@@ -136,5 +172,10 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
   good &= loadManifest(options.manifest);
   if (!good)
     return nullptr;
-  return import(options);
+  auto module = import(options);
+  if (module && !allowNoMatch(*module, options.ifPresent)) {
+    exitCode = kUsageError;
+    return nullptr;
+  }
+  return module;
 }

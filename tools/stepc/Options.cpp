@@ -7,6 +7,8 @@
 
 #include "tools/stepc/Options.h"
 
+#include "dialects/optim/NamePattern.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cmath>
@@ -50,12 +52,23 @@ std::string checkTarget(const std::string &text) {
   return "expected cpu or cpu:<llvm cpu>, found '" + text + "'";
 }
 
+std::string checkPattern(const std::string &text) {
+  stepc::NamePatternError error;
+  return stepc::NamePattern::parse(text, error) ? "" : error.text() + ", of '" + text + "'";
+}
+
+/// PATTERN=…: what follows the last '=' is checked elsewhere.
+std::string checkPatternBefore(const std::string &text) {
+  size_t at = text.rfind('=');
+  return at == std::string::npos ? "" : checkPattern(text.substr(0, at));
+}
+
 std::string checkStrategy(const std::string &text) {
   size_t at = text.rfind('=');
   std::string name = at == std::string::npos ? "" : text.substr(at + 1);
   if (at == 0 || (name != "local" && name != "owner" && name != "gather"))
     return "expected PATTERN=local, PATTERN=owner or PATTERN=gather, found '" + text + "'";
-  return "";
+  return checkPatternBefore(text);
 }
 
 std::string checkNumerics(const std::string &text) {
@@ -84,6 +97,15 @@ std::string checkPositive(const std::string &text) {
   return "";
 }
 
+void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
+  app.add_option("--if-present", patterns,
+                 "Let a pattern of the specification, as written after 'for', match nothing")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("PATTERN");
+}
+
 void addCompileOptions(CLI::App &app, CompileOptions &options, const char *inputHelp) {
   app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
@@ -99,6 +121,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'PATTERN=NAME'");
+  addIfPresent(app, options.ifPresent);
   app.add_option_function<std::string>(
          "--workspace-limit",
          [&options](const std::string &text) { options.workspaceLimit = parseBytes(text); },
@@ -167,6 +190,7 @@ void defineCheck(CLI::App &root, CheckCommand &command) {
   app->add_option("-m,--manifest", command.manifest, "Also give every parameter its route")
       ->type_name("M");
   app->add_flag("--json", command.json, "Print parameters and routes as JSON (needs --manifest)");
+  addIfPresent(*app, command.ifPresent);
   app->footer("Examples:\n"
               "  stepc check muon.optim\n"
               "  stepc check muon.optim --manifest model.json --json\n\n" +
@@ -263,12 +287,14 @@ void defineManifest(CLI::App &root, ManifestCommand &command) {
       ->type_name("dp=2,tp=2");
   app->add_option("--place", command.place, "Placements, one per mesh axis; the last match holds")
       ->expected(1)
+      ->check(checkPatternBefore)
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'PATTERN=S(0),R'");
   app->add_option("--batch", command.batch,
                   "Of matching parameters with three or more axes the leading ones are batch axes")
       ->expected(1)
+      ->check(checkPattern)
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("PATTERN");

@@ -30,6 +30,7 @@ struct CompileOptions {
   std::string target; ///< Empty: the host, or what the .mlir says.
   std::string numerics = "exact";
   std::vector<std::string> strategies;
+  std::vector<std::string> ifPresent; ///< Patterns of the specification that may match nothing.
   int64_t workspaceLimit = 0; ///< 0: none.
   int64_t waves = 0;          ///< 0: as many as the workspace asks for.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
@@ -45,6 +46,7 @@ struct CompileCommand : CompileOptions {
 
 struct CheckCommand {
   std::string spec, manifest;
+  std::vector<std::string> ifPresent;
   bool json = false;
 };
 

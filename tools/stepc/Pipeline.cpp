@@ -100,6 +100,8 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
   };
   if (level > Level::Optim && !options.strategies.empty())
     return refuse("--strategy", Level::Optim);
+  if (level > Level::Optim && !options.ifPresent.empty())
+    return refuse("--if-present", Level::Optim);
   if (level > Level::Optim && options.waves)
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)

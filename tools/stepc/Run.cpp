@@ -200,6 +200,8 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
   mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command);
   if (!module)
     return kInputError;
+  if (!input.allowNoMatch(*module, command.ifPresent))
+    return kUsageError;
   if (command.reference) {
     mlir::PassManager manager(&input.context());
     manager.addPass(decide::createRouteParameters());

@@ -59,7 +59,7 @@ typedef struct stepc_options {
  * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). */
 typedef struct stepc_parameter_info {
   const char *name;
-  const char *route; /* "Muon", or "Muon.1" … */
+  const char *route; /* "Muon", or "Muon.1" …, or as named */
   const char *dtype, *gradient_dtype;
   const char *placements; /* "[S(0), R]" */
   const char *mesh;

@@ -1,4 +1,6 @@
 // RUN: stepc-opt %s --optim-group-parameters='force=b=gather,p*=owner' | FileCheck %s
+// An alias is a name, too.
+// RUN: stepc-opt %s --optim-group-parameters='force=ti[!^]d=gather,p*=owner' | FileCheck %s
 
 // A forced parameter leaves the group of its equals; rules without matrix operations take no notice.
 // CHECK: optim.group @group.0 rule @Matrix parameters [@a, @c]
@@ -19,7 +21,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Matrix rule @Matrix patterns ["[abc]"] except [] defaults [] missing_grad error
 optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
-optim.parameter @b shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
+optim.parameter @b shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases ["tied"] route @Matrix
 optim.parameter @c shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
 optim.parameter @p shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Plain
 optim.parameter @q shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Plain

@@ -128,27 +128,30 @@ optim.parameter @scale shape [] batch 0 type f32 gradient f32 mesh @world placem
 
 // -----
 
-// A pattern that is no glob.
+// Of an optional and another pattern only the other must match.
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %grad : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-// expected-error @below {{expected a pattern, found "layers.[0": }}
-optim.route @Plain rule @Plain patterns ["layers.[0"] except [] defaults [] missing_grad error
+// expected-error @below {{expected pattern "tail" of route Plain to match a parameter, found none}}
+optim.route @Plain rule @Plain patterns ["a", "head", "tail"] optional ["head"] except [] defaults [] missing_grad error
 optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
 // -----
 
-// An except pattern that is no glob.
+// Frozen parameters are no other pattern's match, and what is optional warns of except patterns all the same.
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %grad : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-// expected-error @below {{expected a pattern, found "[z-a]": }}
-optim.route @Plain rule @Plain rest patterns [] except ["[z-a]"] defaults [] missing_grad error
+// expected-error @below {{expected pattern "frozen.?" of route Named to match a parameter, found none}}
+// expected-warning @below {{except pattern "tail" of route Named matches no parameter}}
+optim.route @Named rule @Plain patterns ["frozen.?", "head"] optional ["head"] except ["tail"] defaults [] missing_grad error
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.frozen @frozen aliases ["tied"]
 
 // -----
 

@@ -1,4 +1,9 @@
-// RUN: stepc-opt %s -split-input-file --optim-route-parameters | FileCheck %s
+// RUN: stepc-opt %s -split-input-file --optim-route-parameters | FileCheck %s --implicit-check-not=optim.frozen
+// RUN: stepc-opt %s -split-input-file --optim-route-parameters --remark-policy=all --remarks-filter=optim-route-parameters -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// One optional pattern is unmatched, and said to be.
+// REMARK: remark: [Missed] optional-pattern-unmatched | Category:optim-route-parameters | Reason="no parameter has such a name", pattern=lm_head*, route=head
+// REMARK-NOT: [Missed]
 
 // A matrix route claims matrices and declared stacks of them; the rest goes to the other.
 // CHECK-LABEL: @matrix_and_rest
@@ -27,12 +32,13 @@ optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world place
 
 // -----
 
-// Patterns are globs on the whole name; what a pattern does not name is not claimed.
+// Patterns match whole names, in characters and not in bytes, and know no other negation than `!`; what a pattern does not name is not claimed.
 // CHECK-LABEL: @patterns
 // CHECK: optim.parameter @h.0.w {{.*}} route @Layers
 // CHECK: optim.parameter @h.11.w {{.*}} route @Layers
 // CHECK: optim.parameter @wte {{.*}} route @Others
 // CHECK: optim.parameter @xh.0.w {{.*}} route @Others
+// CHECK: optim.parameter @"{{.*}}" {{.*}} route @Others
 module @patterns {
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -40,11 +46,13 @@ optim.rule @Plain hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Layers rule @Plain patterns ["h.*.w"] except [] defaults [] missing_grad error
-optim.route @Others rule @Plain patterns ["wte", "x?.[0-9].w"] except [] defaults [] missing_grad error
+optim.route @Others rule @Plain patterns ["wt[!^a]", "x?.[0-9].w", "[\CE\B1-\CF\89]?"] except [] defaults [] missing_grad error
 optim.parameter @h.0.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.parameter @h.11.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.parameter @wte shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.parameter @xh.0.w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// The Greek letters beta and gamma.
+optim.parameter @"\CE\B2\CE\B3" shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 }
 
 // -----
@@ -127,4 +135,25 @@ optim.route @First rule @Plain rest patterns [] except [] defaults [] missing_gr
 optim.route @Second rule @Plain patterns ["b"] except ["b"] defaults [] missing_grad error
 optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Second
 optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// Frozen parameters match patterns of either kind, by an alias too, and leave with the pass; what is optional may
+// match nothing.
+// CHECK-LABEL: @frozen
+// CHECK: optim.route @head {{.*}} optional ["lm_head*"]
+// CHECK: optim.parameter @a {{.*}} route @Rest
+module @frozen {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @head rule @Plain patterns ["lm_head*", "embed*"] optional ["lm_head*"] except [] defaults [] missing_grad error
+optim.route @Matrix rule @Plain matrix patterns ["tied.*"] except ["bias"] defaults [] missing_grad error
+optim.route @Rest rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.frozen @embed.weight aliases ["tied.weight"]
+optim.frozen @bias aliases []
 }

@@ -177,6 +177,45 @@ optim.route @R rule @R rest patterns ["*"] except [] defaults [] missing_grad er
 
 // -----
 
+// Routes have different names: trainers know them by these.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+// expected-note @below {{the first is here}}
+optim.route @head rule @R patterns ["a"] except [] defaults [] missing_grad error
+// expected-error @below {{expected routes of different names, found another one named head}}
+optim.route @head rule @R rest patterns [] except [] defaults [] missing_grad error
+
+// -----
+
+// A pattern is one that all matchers read alike.
+// expected-error @below {{expected a pattern, found "layers.[0": expected ']' after '[' in a pattern}}
+// expected-note @below {{a '[' of the name itself is written '[[]'}}
+optim.route @R rule @R patterns ["layers.[0"] except [] defaults [] missing_grad error
+
+// -----
+
+// So is one that excepts.
+// expected-error @below {{expected a pattern, found "[^a]*": expected '!' where a set of a pattern is negated, found '^'}}
+// expected-note @below {{write '[!...]'}}
+optim.route @R rule @R rest patterns [] except ["[^a]*"] defaults [] missing_grad error
+
+// -----
+
+// Patterns are text.
+// expected-error @below {{expected UTF-8 in a pattern, found the byte 0xff}}
+// expected-note @below {{names are Unicode text}}
+optim.route @R rule @R patterns ["\FF"] except [] defaults [] missing_grad error
+
+// -----
+
+// Only a pattern of the route can be optional.
+// expected-error @below {{expected optional patterns that are among the patterns ["a"], found "b"}}
+optim.route @R rule @R patterns ["a"] optional ["b"] except [] defaults [] missing_grad error
+
+// -----
+
 // Defaults are numbers.
 // expected-error @below {{expected floating point literal}}
 optim.route @R rule @R rest patterns [] except [] defaults [nan] missing_grad error

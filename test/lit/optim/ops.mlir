@@ -55,13 +55,15 @@ optim.rule @Keep hyperparameters [] states [] {
   optim.yield %param : tensor<?x?xf32>
 }
 
-// A route of each form: matrix with except, patterns with a default that the trainer gives, rest.
+// A route of each form: matrix with except, patterns with a default that the trainer gives, one that may match nothing, rest.
 // CHECK: optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [2.000000e-02] missing_grad error
 // CHECK: optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+// CHECK: optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [2.000000e-02] missing_grad error
 // CHECK: optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
 // GENERIC: "optim.route"() <{{.*}}missing_grad = 2 : i64{{.*}}rest
 optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [0.02] missing_grad error
 optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
+optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [0.02] missing_grad error
 optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
 
 // Parameters: a name that no other symbol could have, a batch of matrices, a scalar; with a route and without.
@@ -75,6 +77,11 @@ optim.parameter @experts shape [4, 8, 6] batch 1 type f16 gradient f16 mesh @wor
   placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @Every
 optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world
   placements [#optim.replicate, #optim.replicate] aliases []
+
+// A parameter that no rule steps: its names alone.
+// CHECK: optim.frozen @embed.weight aliases ["lm_head.weight"]
+// GENERIC: "optim.frozen"() <{aliases = ["lm_head.weight"], label = "embed.weight"}>
+optim.frozen @embed.weight aliases ["lm_head.weight"]
 
 // A group before anything is decided of it, and one of which all is: four experts, one owner each.
 // CHECK: optim.group @g0 rule @Every parameters [@layers.0.weight]

@@ -121,10 +121,11 @@ std::string Generator::route(unsigned rules) {
     text += "R" + std::to_string(i) + "(lr=" + number();
     if (chance(40))
       text += ",missing_grad = " + oneOf({"error", "skip", "zero"});
-    text += ") for ";
-    text += i + 1 == rules
-                ? "rest"
-                : oneOf({"matrix", "matrix \"a.*\"", "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
+    text += ")" + (chance(30) ? space() + " as route" + std::to_string(i) : "") + " for ";
+    std::string patterns = oneOf({"matrix \"a.*\"", "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
+    if (chance(30))
+      patterns += space() + "if" + space() + " present";
+    text += i + 1 == rules ? "rest" : chance(25) ? "matrix" : patterns;
     if (chance(40)) {
       text += " except \"*embed*\"";
       for (unsigned j = 0, count = pick(8); j < count; ++j)

@@ -147,6 +147,12 @@ TEST(MakeManifest, RuleErrors) {
             "--batch 'w': expected a pattern that matches a parameter of three "
             "or more dimensions, "
             "found none\n");
+  EXPECT_EQ(errorsOf(file, {"dp=2", {"*=R", "[^a]*=S(0)"}, {"[a"}, {}}),
+            "--place '[^a]*=S(0)': expected '!' where a set of a pattern is negated, found '^'; "
+            "write '[!...]' for a character that is not in the set, and a '^' that belongs to the "
+            "set behind its first character\n"
+            "--batch '[a': expected ']' after '[' in a pattern; a '[' of the name itself is "
+            "written '[[]'\n");
 }
 
 TEST(MakeManifest, TensorErrors) {

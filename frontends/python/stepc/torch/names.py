@@ -1,8 +1,13 @@
-"""Names of parameters, and the patterns that match them: the same rules as the compiler's."""
+"""Names of parameters, and the patterns that match them: the same rules as the compiler's.
+
+docs/language.md (Routes) has the rules. ``test/inputs/patterns.txt`` holds both implementations to
+them; Python's own ``fnmatch`` reads some patterns otherwise.
+"""
 
 from __future__ import annotations
 
-import fnmatch
+import functools
+import re
 from collections.abc import Iterable
 
 _WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module")
@@ -17,8 +22,107 @@ def canonical_name(name: str) -> str:
     return ".".join([part for part in path if part not in _WRAPPERS] + [last])
 
 
+class PatternError(ValueError):
+    """A text that is no pattern. ``reason`` and ``hint`` are the compiler's."""
+
+    def __init__(self, pattern: str, reason: str, hint: str) -> None:
+        super().__init__(f"pattern {pattern!r}: {reason}; {hint}")
+        self.reason = reason
+        self.hint = hint
+
+
+class Pattern:
+    """A pattern of whole names: ``*`` ``?`` ``[abc]`` ``[a-z]`` ``[!abc]``; see docs/language.md.
+
+    Raises :class:`PatternError` for a text that other matchers would read otherwise.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if not text:
+            raise PatternError(text, "expected a pattern, found an empty one", "'*' matches every name")
+        for character in text:
+            if 0xD800 <= ord(character) <= 0xDFFF:  # how Python keeps bytes that are not UTF-8
+                raise PatternError(
+                    text,
+                    f"expected UTF-8 in a pattern, found the byte 0x{ord(character) & 0xFF:x}",
+                    "names are Unicode text",
+                )
+        # What stands between stars has a fixed number of characters, so that matching one piece
+        # after the other, each as early as it can, never has to go back.
+        pieces = [""]
+        at = 0
+        while at < len(text):
+            character = text[at]
+            at += 1
+            if character == "*":
+                pieces.append("")
+            elif character == "?":
+                pieces[-1] += "."
+            elif character == "[":
+                members, at = self._set(at)
+                pieces[-1] += members
+            else:
+                pieces[-1] += re.escape(character)
+        if len(pieces) > 1:
+            pieces[-1] += r"\Z"
+        self._first, *self._rest = (re.compile(piece, re.DOTALL) for piece in pieces)
+
+    def _set(self, at: int) -> tuple[str, int]:
+        """The set that opened before ``at``, as a regular expression's, and where it ends."""
+        text = self.text
+        if text[at : at + 1] == "^":
+            raise PatternError(
+                text,
+                "expected '!' where a set of a pattern is negated, found '^'",
+                "write '[!...]' for a character that is not in the set, and a '^' that belongs to "
+                "the set behind its first character",
+            )
+        negated = text[at : at + 1] == "!"
+        at += negated
+        # A "]" in first place is a member, so the search for the closing one starts behind it.
+        close = text.find("]", at + 1)
+        if close < 0:
+            raise PatternError(
+                text,
+                "expected ']' after '[' in a pattern",
+                "a '[' of the name itself is written '[[]'",
+            )
+        members = ""
+        while at < close:
+            low = high = text[at]
+            at += 1
+            if at + 1 < close and text[at] == "-":
+                high = text[at + 1]
+                at += 2
+            if low > high:
+                raise PatternError(
+                    text,
+                    f"expected a range that rises in a pattern, found '{low}-{high}'",
+                    f"write '{high}-{low}'",
+                )
+            members += f"\\U{ord(low):08x}-\\U{ord(high):08x}"
+        return f"[{'^' if negated else ''}{members}]", close + 1
+
+    def matches(self, name: str) -> bool:
+        """Whether the pattern matches the whole name."""
+        if not self._rest:
+            return self._first.fullmatch(name) is not None
+        found = self._first.match(name)
+        for piece in self._rest:
+            if found is None:
+                return False
+            found = piece.search(name, found.end())
+        return found is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def parse_pattern(text: str) -> Pattern:
+    """The pattern that a text is; raises :class:`PatternError` where it is none."""
+    return Pattern(text)
+
+
 def matches(pattern: str, names: Iterable[str]) -> bool:
-    """Whether a shell pattern matches the whole of a name, as written or in canonical form."""
-    return any(
-        fnmatch.fnmatchcase(form, pattern) for name in names for form in (name, canonical_name(name))
-    )
+    """Whether a pattern matches the whole of a name, as written or in canonical form."""
+    parsed = parse_pattern(pattern)
+    return any(parsed.matches(form) for name in names for form in (name, canonical_name(name)))

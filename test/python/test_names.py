@@ -1,0 +1,125 @@
+"""Names and patterns: the table that the compiler is held to as well, and a random comparison with it."""
+
+import json
+import os
+import random
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from stepc.torch.names import PatternError, canonical_name, matches, parse_pattern
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = [
+    line.split("\t")
+    for line in (ROOT / "test/inputs/patterns.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def test_patterns_mean_what_the_table_says():
+    counts = {"match": 0, "differ": 0, "refuse": 0}
+    for kind, pattern, *rest in TABLE:
+        counts[kind] += 1
+        if kind == "refuse":
+            with pytest.raises(PatternError) as caught:
+                parse_pattern(pattern)
+            assert [caught.value.reason, caught.value.hint] == rest, pattern
+        else:
+            assert parse_pattern(pattern).matches(rest[0]) == (kind == "match"), (pattern, rest)
+    assert counts["match"] > 50 and counts["differ"] > 50 and counts["refuse"] > 10
+
+
+def test_bytes_that_are_no_text_are_refused():
+    with pytest.raises(PatternError, match="expected UTF-8 in a pattern, found the byte 0xff"):
+        parse_pattern("a\udcff")
+    assert parse_pattern("?").matches("\udcff")
+
+
+def test_many_stars_take_no_time():
+    begin = time.monotonic()
+    assert not parse_pattern("*" * 200 + "a*a*a*a*a*a*a*b").matches("a" * 5000)
+    assert time.monotonic() - begin < 1
+
+
+def test_names_match_as_written_and_without_wrappers():
+    assert canonical_name("module._orig_mod.layers.0.w") == "layers.0.w"
+    assert canonical_name("layers.module") == "layers.module"
+    assert matches("layers.*", ["module.layers.0"])
+    assert matches("module.*", ["module.layers.0"])
+    assert matches("head", ["embed", "head"])
+    assert not matches("head", ["embed"])
+    with pytest.raises(PatternError):
+        matches("[^a]*", ["a"])
+
+
+def drawn(pick: random.Random) -> str:
+    return "".join(pick.choices("ab.é𝛽*?[]!^-\\", k=pick.randint(1, 7)))
+
+
+def routed(stepc: Path, folder: Path, pattern: str, names: list[str]) -> set[str] | str:
+    """The names that a claim of the pattern takes, or the compiler's words."""
+    text = pattern.replace("\\", "\\\\")
+    (folder / "spec.optim").write_text(
+        "optimizer A(lr = 1) {\n  param = param - lr * grad\n}\n"
+        f'route {{\n  A() as named for "{text}" if present\n  A() for rest\n}}\n', encoding="utf-8")  # fmt: skip
+    manifest = {
+        "version": 1,
+        "meshes": [{"name": "one", "axes": [{"name": "one", "size": 1}]}],
+        "parameters": [
+            {"name": name, "shape": [1], "dtype": "f32", "mesh": "one", "placements": ["R"]}
+            for name in names
+        ],
+    }
+    (folder / "m.json").write_text(json.dumps(manifest), encoding="utf-8")
+    found = subprocess.run([stepc, "check", folder / "spec.optim", "-m", folder / "m.json", "--json"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    if found.returncode:
+        return found.stderr
+    return {one["name"] for one in json.loads(found.stdout)["parameters"] if one["route"] == "named"}
+
+
+def placed(stepc: Path, folder: Path, pattern: str, names: list[str]) -> set[str] | str:
+    """The names that `stepc manifest --place` cuts by the pattern, or the compiler's words."""
+    header = {name: {"dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]}
+              for i, name in enumerate(names)}  # fmt: skip
+    text = json.dumps(header).encode()
+    path = folder / "in.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(8 * len(names)))
+    found = subprocess.run([stepc, "manifest", path, "--mesh", "dp=2", "--place", "*=R",
+                            "--place", f"{pattern}=S(0)", "-o", "-"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    if "expected a pattern that matches a parameter, found none" in found.stderr:
+        return set()
+    if found.returncode:
+        return found.stderr
+    return {one["name"] for one in json.loads(found.stdout)["parameters"]
+            if one["placements"] == ["S(0)"]}  # fmt: skip
+
+
+@pytest.mark.usefixtures("real")
+def test_random_patterns_mean_the_same_in_routes_manifests_and_python(tmp_path):
+    seed = int(os.environ.get("STEPC_SEED") or random.SystemRandom().randrange(1 << 31))
+    print(f"seed {seed} (repeat with STEPC_SEED)")
+    pick = random.Random(seed)
+    stepc = Path(os.environ["STEPC"])
+    taken = refused = 0
+    for _ in range(60):
+        pattern = drawn(pick)
+        names = sorted({drawn(pick) for _ in range(30)} | {pattern, "a", "b", "ab", "é"})
+        try:
+            expected = {name for name in names if matches(pattern, [name])}
+        except PatternError as error:
+            refused += 1
+            for one in (routed, placed):
+                words = one(stepc, tmp_path, pattern, names)
+                assert error.reason in words and error.hint in words, (pattern, words)
+            continue
+        taken += len(expected)
+        assert routed(stepc, tmp_path, pattern, names) == expected, pattern
+        assert placed(stepc, tmp_path, pattern, names) == expected, pattern
+    print(f"{taken} names matched, {refused} patterns refused")
+    assert taken > 20 and refused > 2

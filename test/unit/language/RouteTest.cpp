@@ -1,0 +1,142 @@
+//===- RouteTest.cpp - Names, patterns and layout of claims ---------------===//
+#include "Helpers.h"
+
+using namespace stepc::lang;
+using namespace stepc::lang::test;
+using testing::ElementsAre;
+
+namespace {
+
+struct Case {
+  const char *claims;
+  std::vector<std::string> messages;
+};
+
+/// Claims begin in line 8, after the optimizers A and B.
+Result checkClaims(const std::string &claims) {
+  return check("optimizer A() {\n  param = grad\n}\noptimizer B() {\n  param = grad\n}\nroute {\n" +
+               claims + "\n}\n");
+}
+
+void expectMessages(llvm::ArrayRef<Case> cases) {
+  for (const Case &c : cases)
+    EXPECT_EQ(checkClaims(c.claims).messages(), c.messages) << c.claims;
+}
+
+/// The names of the routes.
+std::vector<std::string> names(const std::string &claims) {
+  Result result = checkClaims(claims);
+  EXPECT_THAT(result.messages(), testing::IsEmpty());
+  std::vector<std::string> found;
+  for (const Claim &claim : result.file->route()->claims)
+    found.push_back(claim.name);
+  return found;
+}
+
+TEST(Route, NamesAndOptionalPatternsAreRead) {
+  Source source("t.optim", "route { A() as head for \"h\"\nif present except \"d\"\n"
+                           "A() for matrix \"a\", \"b\" if present\n A() as present for rest }");
+  Diagnostics diagnostics;
+  EXPECT_EQ(dump(*parse(source, diagnostics)),
+            "(route\n"
+            "  (claim A (as head) (globs \"h\") if-present (except \"d\"))\n"
+            "  (claim A matrix (globs \"a\" \"b\") if-present (except))\n"
+            "  (claim A (as present) rest (globs) (except))\n)\n");
+  EXPECT_FALSE(diagnostics.hasErrors());
+}
+
+TEST(Route, Syntax) {
+  expectMessages({
+      {"A() as for \"a\"",
+       {"8:8: error: expected the route's name, found 'for'",
+        "  hint: 'for' is a word of the language"}},
+      {"A() for \"a\" as b", {"8:13: error: expected 'except' or the end of the line, found 'as'"}},
+      {"A() if present for \"a\"", {"8:5: error: expected 'for', found 'if'"}},
+      {"A() for \"a\" if absent",
+       {"8:16: error: expected 'present', found 'absent'",
+        "  hint: 'if present' lets the patterns of a claim match nothing; there is no other 'if'"}},
+      {"A() for \"a\" except \"b\" if present",
+       {"8:24: error: expected the end of the line, found 'if'",
+        "  hint: 'if present' stands before 'except'"}},
+  });
+}
+
+TEST(Route, PatternsThatAreNone) {
+  expectMessages({
+      {"A() for \"[^a]*\"",
+       {"8:9: error: expected '!' where a set of a pattern is negated, found '^'",
+        "  hint: write '[!...]' for a character that is not in the set, and a '^' that belongs to "
+        "the set behind its first character"}},
+      {"A() for \"a\" except \"[z-a]\"",
+       {"8:20: error: expected a range that rises in a pattern, found 'z-a'",
+        "  hint: write 'a-z'"}},
+  });
+}
+
+TEST(Route, IfPresentNeedsPatterns) {
+  expectMessages({
+      {"A() for rest if present",
+       {"8:14: error: expected 'if present' after patterns, found it after 'rest'",
+        "  hint: leave it out: without patterns a claim may take no parameter at all"}},
+      {"A() for matrix if present except \"a\"",
+       {"8:16: error: expected 'if present' after patterns, found it after 'matrix'",
+        "  hint: leave it out: without patterns a claim may take no parameter at all"}},
+      {"A() for matrix \"a\" if present\nB() for rest", {}},
+  });
+}
+
+TEST(Route, Names) {
+  EXPECT_THAT(names("A() for \"a\"\nB() for rest"), ElementsAre("A", "B"));
+  EXPECT_THAT(names("A() for \"a\"\nB() for \"b\"\nA() for rest"), ElementsAre("A.1", "B", "A.2"));
+  // A name of its own leaves the numbers to the others, wherever it stands.
+  EXPECT_THAT(names("A() as head for \"a\"\nB() for \"b\"\nA() for rest"),
+              ElementsAre("head", "B", "A"));
+  EXPECT_THAT(names("A() for \"a\"\nB() as head for \"b\"\nA() for rest"),
+              ElementsAre("A.1", "head", "A.2"));
+  EXPECT_THAT(names("A() as A for \"a\"\nB() for rest"), ElementsAre("A", "B"));
+}
+
+TEST(Route, NamesThatAreTaken) {
+  expectMessages({
+      {"A() as one for \"a\"\nB() as one for \"b\"",
+       {"9:8: error: expected routes of different names, found another 'one'",
+        "  8:8: note: the first is here", "  hint: 'as NAME' before 'for' names a route"}},
+      {"A() as A for \"a\"\nA() for rest",
+       {"9:1: error: expected routes of different names, found another 'A'",
+        "  8:8: note: the first is here", "  hint: 'as NAME' before 'for' names a route"}},
+      {"A() as B for \"a\"\nB() for rest",
+       {"8:8: error: expected a route's name that no other optimizer has, found 'B'",
+        "  4:11: note: the optimizer is declared here"}},
+  });
+}
+
+TEST(Route, Format) {
+  Source source("t.optim",
+                "route { A()  as\nhead for\n \"a\"  if\npresent   except \"b\"\n"
+                "AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name for "
+                "\"layers.*.weight\" if present except \"layers.0.*\"\n}");
+  Diagnostics diagnostics;
+  EXPECT_EQ(format(source, diagnostics),
+            "route {\n"
+            "  A() as head for \"a\" if present except \"b\"\n"
+            "  AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name "
+            "for \"layers.*.weight\"\n"
+            "      if present except \"layers.0.*\"\n"
+            "}\n");
+}
+
+/// `if` is a word of routes alone.
+TEST(Rule, ChoicesAreWrittenWithSelect) {
+  const char *hint = "  hint: a choice is written 'select(condition, value, otherwise)'";
+  auto expectHint = [&](const char *body, const char *message) {
+    EXPECT_THAT(messagesIn(body), testing::IsSupersetOf({std::string(message), std::string(hint)}))
+        << body;
+  };
+  expectHint("if step > 3", "2:1: error: expected a statement, found 'if'");
+  expectHint("let x = if step > 3", "2:9: error: expected a value, found 'if'");
+  expectHint("let x = lr if step > 3",
+             "2:12: error: expected an operator or the end of the line, found 'if'");
+  expectHint("let x = (lr if step > 3)", "2:13: error: expected ')', found 'if'");
+}
+
+} // namespace
