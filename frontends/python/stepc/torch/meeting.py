@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from stepc._calls import cause
 from stepc.errors import CompileError, StepcError, StepcTimeout, TransportError
 from stepc.torch.describe import group_ranks
 from stepc.torch.links import Links, default_store, read
@@ -54,6 +55,8 @@ class Meeting:
         self.timeout = timeout
         self.nonce = ""
         self._links: Links | None = None
+        # What a signal handler raised while this rank waited for the others.
+        self._interrupted: BaseException | None = None
         if len(self.ranks) == 1:
             return
         try:
@@ -71,7 +74,7 @@ class Meeting:
     ) -> None:
         if self._links is not None:
             if error is not None:
-                self._links.abort(f"{self.what}: {error}")
+                self._links.abort(f"{self.what}: {cause(error)}")
             self._links.close()
 
     def gather(self, item: Any) -> list[Any]:
@@ -105,8 +108,12 @@ class Meeting:
 
         # In a thread: the rank that serves the store may have stopped, and then calls to it hang.
         thread = threading.Thread(target=run, name="stepc-meeting", daemon=True)
-        thread.start()
-        thread.join(self.timeout + 2.0)
+        try:
+            thread.start()
+            thread.join(self.timeout + 2.0)
+        except BaseException as error:
+            self._interrupted = error
+            raise
         found = result[0] if result else StepcTimeout(
             f"{self.what}: the store of the process group did not answer within {self.timeout:g} s"
         )  # fmt: skip
@@ -143,6 +150,8 @@ class Meeting:
                     if answer.startswith("!"):
                         raise StepcTimeout(answer[1:])
                     return answer
+                if self._interrupted is not None:
+                    raise TransportError(f"{self.what}: {cause(self._interrupted)}")
                 waited = time.monotonic() - begin
                 if not told and waited > min(_GRACE_SECONDS, self.timeout / 4):
                     told = True

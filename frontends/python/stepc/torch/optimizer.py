@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from stepc._calls import cause
 from stepc._compile import Spec, compile as compile_spec, definition_hash, store_received
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
@@ -213,7 +214,7 @@ class Optimizer(torch.optim.Optimizer):
         try:
             self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
         except BaseException as error:
-            instance.abort(f"{type(error).__name__}: {error}")
+            instance.abort(cause(error))
             self._close()
             instance.close()
             raise
@@ -321,15 +322,15 @@ class Optimizer(torch.optim.Optimizer):
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
             self._binding.step()
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
             raise
 
     def _refuse_torn(self) -> None:
         if self._failure is not None:
             raise PoisonedError(
-                f"an earlier {self._failed_in} failed: {self._failure}\ncall recover() and load a "
-                "checkpoint, or recover() alone when parameters and states are known to be whole"
+                f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
+                "a checkpoint, or recover() alone when parameters and states are known to be whole"
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
@@ -339,8 +340,8 @@ class Optimizer(torch.optim.Optimizer):
         if binding is None:
             return
         if transport is not None:
-            binding.instance.abort(str(error))
-            transport.tell_failed(str(error))
+            binding.instance.abort(cause(error))
+            transport.tell_failed(cause(error))
         if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
             self._failure, self._failed_in = error, where
             self._close()
