@@ -17,10 +17,11 @@ from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
 from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import Declarations, Placed, describe
+from stepc.torch.describe import Declarations, Placed, connected, describe, group_ranks
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, share_library
+from stepc.torch.nothing import Nothing
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
@@ -158,8 +159,8 @@ class Optimizer(torch.optim.Optimizer):
     def prepare(self) -> None:
         """Compiles or loads the library for the parameters as they are now, and binds them.
 
-        Collective over the process group. States of parameters that stay are kept, wherever
-        their shards have moved to.
+        Collective over the ranks that the parameters' meshes connect with this one. States of
+        parameters that stay are kept, wherever their shards have moved to.
         """
         self._prepare("prepare() was called")
 
@@ -169,7 +170,9 @@ class Optimizer(torch.optim.Optimizer):
         try:
             with (
                 torch.autograd.profiler.record_function("stepc.prepare"),
-                Meeting(self._process_group, "prepare()", self._timeout, why, left) as meeting,
+                Meeting(
+                    self._process_group, "prepare()", self._timeout, why, left, self._connected()
+                ) as meeting,
             ):
                 self._close()
                 self._plan(meeting)
@@ -181,6 +184,15 @@ class Optimizer(torch.optim.Optimizer):
                 self._failure = error
             raise
 
+    def _connected(self) -> frozenset[int] | None:
+        """The ranks to prepare with, frozen parameters' too; None, all of the group, where this
+        rank's groups are broken, which is told to them in the meeting."""
+        try:
+            named = self._named()
+        except ValueError:
+            return None
+        return connected(named, group_ranks(self._process_group), self._declarations)
+
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
         mine = {}
@@ -188,18 +200,23 @@ class Optimizer(torch.optim.Optimizer):
             self._adopt_unfrozen()
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
             mine = describe(named, meeting.ranks, self._declarations)
-            if not mine:
+            # A pipeline stage may be frozen as a whole; a job that is would train nothing.
+            if not mine and len(group_ranks(self._process_group)) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
         manifest, world = world_manifest([entry for entry, _ in mine.values()], meeting, problem)
         library = self._library(manifest, world, meeting)
         try:
-            if self._given_library is not None:
+            if self._given_library is not None and world:
                 verify(library, manifest, world)
         except StepcError as error:
             problem = error
         agree(problem, meeting)
+        if not world:
+            agree(None, meeting)
+            self._bind(Nothing(), {}, manifest)
+            return
         transport = None
         if len(world) > 1:
             transport = TorchTransport(world, self._timeout, f"{meeting.nonce}/{world[0]}")
@@ -212,14 +229,23 @@ class Optimizer(torch.optim.Optimizer):
                 transport.close()
             raise
         try:
-            self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            try:
+                self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            except Exception as error:  # noqa: BLE001 - agree() raises it
+                # Peers may wait for this rank in a redistribution of states.
+                instance.abort(cause(error))
+                problem = error
+            # Before any rank steps: what one cannot bind no other may write.
+            agree(problem, meeting)
         except BaseException as error:
             instance.abort(cause(error))
             self._close()
             instance.close()
             raise
 
-    def _library(self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting) -> Library:
+    def _library(
+        self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting
+    ) -> Library | None:
         if self._given_library is not None:
             return self._given_library
 
@@ -227,9 +253,11 @@ class Optimizer(torch.optim.Optimizer):
             return compile_spec(self._spec, manifest, **self._compile_options).library
 
         if len(meeting.ranks) == 1:
-            return Library(compile_now())
+            return Library(compile_now()) if world else None
         made_of = definition_hash(self._spec, self._compile_options)
         data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
+        if not world:
+            return None
         return Library(store_received(data))
 
     def _bind(
@@ -365,6 +393,8 @@ class Optimizer(torch.optim.Optimizer):
     def library(self) -> Library:
         """The loaded library; prepares when there is none yet."""
         self._prepared()
+        if isinstance(self._binding.instance, Nothing):
+            raise StepcError("expected a library, found none: all parameters of this rank are frozen")
         return self._binding.instance.library
 
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
