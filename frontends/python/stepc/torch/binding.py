@@ -9,13 +9,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import is_partial_sum, same_placements, same_spec
-from stepc.torch.states import STEP, check_state, local, refresh_master, whole_step
+from stepc.torch.slices import cut, is_whole_where_cut
+from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
 
 
@@ -175,7 +177,7 @@ class Binding:
             )
         if shard.numel() and not pointer:
             raise StepcError(f"{where}: its storage was freed")
-        if tuple(shard.shape) != record.info.local_shape:
+        if not same_shard(tuple(shard.shape), record.info.local_shape):
             raise StepcError(
                 f"{where}: expected a shard of shape {list(record.info.local_shape or ())}, found "
                 f"{list(shard.shape)}"
@@ -204,6 +206,8 @@ class Binding:
             if gradient is None:
                 pointers[record.index] = 0
                 continue
+            if type(gradient) is AsyncCollectiveTensor:
+                gradient = gradient.wait()
             if record.is_dtensor:
                 if not isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a DTensor", "a plain tensor"))
@@ -213,12 +217,18 @@ class Binding:
                     not same_placements(spec.placements, own.placements)
                     or (spec.mesh is not own.mesh and spec.mesh != own.mesh)
                 ):
+                    if self._is_whole(record, gradient):
+                        pointers[record.index] = self._cut(record, gradient)
+                        continue
                     self._refuse_misplaced(record, gradient)
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
                     pending.append((record, Move(what, gradient, own.placements)))
                     continue
                 shard = gradient._local_tensor
+                if type(shard) is AsyncCollectiveTensor:
+                    shard = shard.wait()
+                    self._kept.append(shard)
             else:
                 if isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a plain tensor", "a DTensor"))
@@ -235,6 +245,9 @@ class Binding:
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
         if shard.shape != record.shape:
+            # Without elements a shard is the same whatever its other sizes are.
+            if not shard.numel() and not record.shape.numel():
+                return 0
             raise GradientError(self._gradient_text(record, list(record.shape), list(shard.shape)))
         if not shard.is_contiguous():
             shard = self._contiguous(record, shard)
@@ -257,6 +270,29 @@ class Binding:
 
     def _gradient_text(self, record: Record, expected: Any, found: Any) -> str:
         return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
+
+    def _is_whole(self, record: Record, gradient: DTensor) -> bool:
+        """Whether this rank holds its shard's gradient within a larger, replicated part."""
+        own, spec = record.spec, gradient._spec
+        return (
+            (spec.mesh is own.mesh or spec.mesh == own.mesh)
+            and gradient.shape == record.tensor.shape
+            and is_whole_where_cut(spec.placements, own.placements)
+        )
+
+    def _cut(self, record: Record, gradient: DTensor) -> int:
+        """The gradient of row-wise parallelism with replicated input, say: no rank is asked."""
+        local = gradient._local_tensor
+        self._refuse_kind(record, local.wait() if type(local) is AsyncCollectiveTensor else local)
+        try:
+            shard = cut(gradient, record.tensor).contiguous()
+        except ValueError as error:
+            text = f"placements {list(record.spec.placements)}"
+            raise GradientError(
+                self._gradient_text(record, text, list(gradient.placements)) + f": {error}"
+            ) from error
+        self._kept.append(shard)
+        return self._gradient_pointer(record, shard)
 
     def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
         expected = list(record.spec.placements)

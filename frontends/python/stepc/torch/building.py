@@ -21,8 +21,8 @@ def build_library(
     world: tuple[int, ...],
     meeting: Meeting,
     warned: set[str],
-) -> Library:
-    """Compiles, or takes what another rank of the world compiled.
+) -> Library | None:
+    """Compiles, or takes what another rank of the world compiled; nothing in an empty world.
 
     The compiler's warnings are told except for those in ``warned``, and added to it.
     """
@@ -34,14 +34,14 @@ def build_library(
         return made.library
 
     if len(meeting.ranks) == 1:
-        path = compile_now()
+        path = compile_now() if world else None
     else:
         data = share_library(
             world, lambda: compile_now().read_bytes(), meeting, definition_hash(spec, options)
         )
-        path = store_received(data)
+        path = store_received(data) if world else None
     for text in told:  # not where it compiled: in a thread, which the trainer's call did not start
         if text not in warned:
             warned.add(text)
             warn_user(text)
-    return Library(path)
+    return None if path is None else Library(path)

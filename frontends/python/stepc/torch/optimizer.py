@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from stepc._calls import cause
 from stepc._compile import Spec
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
@@ -16,11 +17,14 @@ from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import Declarations, Placed, describe, describe_frozen
+from stepc.torch.describe import (
+    Declarations, Placed, connected, describe, describe_frozen, group_ranks,
+)  # fmt: skip
 from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree
+from stepc.torch.nothing import Nothing
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
@@ -159,8 +163,8 @@ class Optimizer(torch.optim.Optimizer):
     def prepare(self) -> None:
         """Compiles or loads the library for the parameters as they are now, and binds them.
 
-        Collective over the process group. States of parameters that stay are kept, wherever
-        their shards have moved to.
+        Collective over the ranks that the parameters' meshes connect with this one. States of
+        parameters that stay are kept, wherever their shards have moved to.
         """
         self._prepare("prepare() was called")
 
@@ -170,7 +174,9 @@ class Optimizer(torch.optim.Optimizer):
         try:
             with (
                 torch.autograd.profiler.record_function("stepc.prepare"),
-                Meeting(self._process_group, "prepare()", self._timeout, why, left) as meeting,
+                Meeting(
+                    self._process_group, "prepare()", self._timeout, why, left, self._connected()
+                ) as meeting,
             ):
                 self._close()
                 self._plan(meeting)
@@ -182,6 +188,15 @@ class Optimizer(torch.optim.Optimizer):
                 self._failure = error
             raise
 
+    def _connected(self) -> frozenset[int] | None:
+        """The ranks to prepare with, frozen parameters' too; None, all of the group, where this
+        rank's groups are broken, which is told to them in the meeting."""
+        try:
+            named = self._named()
+        except ValueError:
+            return None
+        return connected(named, group_ranks(self._process_group), self._declarations)
+
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
         mine, frozen = {}, []
@@ -190,7 +205,8 @@ class Optimizer(torch.optim.Optimizer):
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
             mine = describe(named, meeting.ranks, self._declarations)
             frozen = describe_frozen(named, self._declarations)
-            if not mine:
+            # A pipeline stage may be frozen as a whole; a job that is would train nothing.
+            if not mine and len(group_ranks(self._process_group)) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
@@ -202,11 +218,15 @@ class Optimizer(torch.optim.Optimizer):
                 self._spec, self._compile_options, manifest, world, meeting, self._warned
             )
         try:
-            if self._given_library is not None:
+            if self._given_library is not None and world:
                 verify(library, manifest, world)
         except StepcError as error:
             problem = error
         agree(problem, meeting)
+        if not world:
+            agree(None, meeting)
+            self._bind(Nothing(), {}, manifest)
+            return
         transport = None
         if len(world) > 1:
             transport = TorchTransport(world, self._timeout, f"{meeting.nonce}/{world[0]}")
@@ -219,9 +239,16 @@ class Optimizer(torch.optim.Optimizer):
                 transport.close()
             raise
         try:
-            self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            try:
+                self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            except Exception as error:  # noqa: BLE001 - agree() raises it
+                # Peers may wait for this rank in a redistribution of states.
+                instance.abort(cause(error))
+                problem = error
+            # Before any rank steps: what one cannot bind no other may write.
+            agree(problem, meeting)
         except BaseException as error:
-            instance.abort(f"{type(error).__name__}: {error}")
+            instance.abort(cause(error))
             self._close()
             instance.close()
             raise
@@ -318,15 +345,15 @@ class Optimizer(torch.optim.Optimizer):
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
             self._binding.step()
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
             raise
 
     def _refuse_torn(self) -> None:
         if self._failure is not None:
             raise PoisonedError(
-                f"an earlier {self._failed_in} failed: {self._failure}\ncall recover() and load a "
-                "checkpoint, or recover() alone when parameters and states are known to be whole"
+                f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
+                "a checkpoint, or recover() alone when parameters and states are known to be whole"
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
@@ -336,8 +363,8 @@ class Optimizer(torch.optim.Optimizer):
         if binding is None:
             return
         if transport is not None:
-            binding.instance.abort(str(error))
-            transport.tell_failed(str(error))
+            binding.instance.abort(cause(error))
+            transport.tell_failed(cause(error))
         if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
             self._failure, self._failed_in = error, where
             self._close()
@@ -361,6 +388,8 @@ class Optimizer(torch.optim.Optimizer):
     def library(self) -> Library:
         """The loaded library; prepares when there is none yet."""
         self._prepared()
+        if isinstance(self._binding.instance, Nothing):
+            raise StepcError("expected a library, found none: all parameters of this rank are frozen")
         return self._binding.instance.library
 
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:

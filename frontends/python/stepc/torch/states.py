@@ -7,14 +7,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
 from stepc._library import Parameter, State
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.placements import parse_placements, same_placements, same_spec
+from stepc.torch.slices import cut
 from stepc.torch.transport import Move, TorchTransport, redistribute
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class LazyStates(defaultdict):
         owner = self._owner()
         if owner is not None and owner.param_groups:
             if not any(self.values()):
-                owner.prepare()
+                owner._prepared()
             self._show_options(owner)
         return len(self) > 0
 
@@ -71,11 +73,17 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 
+def same_shard(one: tuple[int, ...], other: tuple[int, ...] | None) -> bool:
+    """Whether two local shapes are one shard's: without elements other sizes do not matter, and
+    torch gives an empty shard that is cut again sizes of its own."""
+    return one == other or (other is not None and 0 in one and 0 in other)
+
+
 def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
-    """Which axes of the manifest's mesh the tensor's own mesh has; it may be a slice of it."""
-    names = tensor.device_mesh.mesh_dim_names
-    if names is None or len(names) == len(mesh_axes):
-        return list(range(len(mesh_axes)))
+    """Where the axes of the tensor's own mesh stand in the manifest's, of which it may be a slice
+    with its axes in another order."""
+    mesh = tensor.device_mesh
+    names = mesh.mesh_dim_names or tuple(f"dim{axis}" for axis in range(mesh.ndim))
     return [mesh_axes.index(name) for name in names]
 
 
@@ -86,6 +94,12 @@ def _like_parameter(
         return shard
     placements = parse_placements(state.placements)
     placements = [placements[axis] for axis in spec_axes(parameter, mesh_axes)]
+    # As strided as the parameter: the manifest may say the same by the order of axes (strided.py).
+    placements = [
+        _StridedShard(one.dim, split_factor=own.split_factor)
+        if type(own) is _StridedShard and type(one) is Shard else one
+        for one, own in zip(placements, parameter.placements, strict=True)
+    ]  # fmt: skip
     # from_local would want to check or infer a shape that is already known, and communicates.
     stride, size = [], 1
     for extent in reversed(state.global_shape):
@@ -110,8 +124,11 @@ def allocate(
         if state.master:
             data = shard.detach().to(dtype, copy=True).contiguous()
         else:
-            data = torch.full(state.local_shape, state.init, dtype=dtype, device=shard.device)
-        if tuple(data.shape) != state.local_shape:
+            shape = state.local_shape
+            if state.global_shape == info.global_shape and same_shard(tuple(shard.shape), shape):
+                shape = tuple(shard.shape)  # an empty one as the parameter's
+            data = torch.full(shape, state.init, dtype=dtype, device=shard.device)
+        if not same_shard(tuple(data.shape), state.local_shape):
             raise PlanError(
                 f"parameter '{info.name}': expected state '{state.name}' of the local shape "
                 f"{list(state.local_shape)}, found {list(data.shape)}"
@@ -131,7 +148,7 @@ def check_state(tensor: Any, state: State, parameter: torch.Tensor, name: str) -
     shard = local(tensor)
     expected = (TORCH_DTYPES[state.dtype], state.local_shape, local(parameter).device)
     found = (shard.dtype, tuple(shard.shape), shard.device)
-    if expected != found:
+    if expected[::2] != found[::2] or not same_shard(found[1], expected[1]):
         raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
     if not shard.is_contiguous():
         raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
@@ -199,11 +216,14 @@ def copy_state(
         if not same_placements(source.placements, target.placements):
             (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
-        source = distribute_tensor(
-            source.to(target.device), target.device_mesh, target.placements, src_data_rank=None
-        )
+        source = cut(source.to(target.device), target)
     mine, theirs = local(target), local(source)
-    if mine.data_ptr() != theirs.data_ptr():
+    # Equal placements of unequal pieces mean other elements (see strided.py).
+    if mine.shape != theirs.shape and mine.numel() + theirs.numel():
+        raise StepcError(
+            f"{where}: expected a shard of shape {list(mine.shape)}, found {list(theirs.shape)}"
+        )
+    if mine.numel() and mine.data_ptr() != theirs.data_ptr():
         mine.copy_(theirs)
 
 
@@ -248,6 +268,8 @@ def refresh_master(master: torch.Tensor, parameter: torch.Tensor) -> bool:
     Returns whether anything changed.
     """
     full, low = local(master), local(parameter)
+    if not low.numel():
+        return False
     stale = full.to(low.dtype) != low
     if not bool(stale.any()):
         return False
