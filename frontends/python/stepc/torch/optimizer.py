@@ -13,7 +13,6 @@ from stepc._calls import cause
 from stepc._compile import Spec
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
-from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
@@ -25,12 +24,13 @@ from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree
 from stepc.torch.nothing import Nothing
+from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
 
-class Optimizer(torch.optim.Optimizer):
+class Optimizer(RoutedGroups):
     """Steps a (sharded) model with a compiled library.
 
     The library is compiled, opened and bound by :meth:`prepare`, which the first of ``step``,
@@ -91,72 +91,16 @@ class Optimizer(torch.optim.Optimizer):
         self._failure, self._failed_in = None, "step"
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
-        self._route_arguments = routes
         self._warned: set[str] = set()
-        given, self._aliases = group_rules.normalize(params)
-        self._given_options: dict[str, dict[str, Any]] = {}
-        self._route_again(given)
-        made = [part for group in given
-                for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
-        super().__init__(made, {})
+        super().__init__(params, routes)
         self.state = LazyStates(self)
-        # Schedulers look here for what they may change (OneCycleLR for "momentum").
-        for route in self._routing.routes.values():
-            for name, value in route.defaults.items():
-                self.defaults.setdefault(name, value)
-
-    # --- groups ---
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         if self._given_library is not None:
             return Routing.of_library(self._given_library)
-        pairs = [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
         return Routing.of_spec(
-            self._spec, pairs, self._declarations, self._compile_options["if_present"]
+            self._spec, named, self._declarations, self._compile_options["if_present"]
         )
-
-    def _route_again(self, given: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Routes the groups' parameters, and those of groups that are about to be made."""
-        new = [pair for group in given for pair in group["params"]]
-        self._routing = self._route(new if not hasattr(self, "param_groups") else self._named() + new)
-        self._options = group_rules.route_options(self._routing, self._route_arguments)
-        for group in given:
-            options = {key: value for key, value in group.items() if key != "params"}
-            self._given_options |= dict.fromkeys((name for name, _ in group["params"]), options)
-
-    @property
-    def routes(self) -> dict[str, str]:
-        """Every parameter's route, by canonical name."""
-        return {name: group[ROUTE] for group in self.param_groups for name in self._names(group)}
-
-    @staticmethod
-    def _names(group: Mapping[str, Any]) -> list[str]:
-        names = group.get("param_names", [])
-        if len(names) != len(group["params"]):
-            raise ValueError(
-                f"a parameter group has {len(group['params'])} parameters and {len(names)} names: "
-                "replaced parameters keep their order, new ones go through add_param_group"
-            )
-        return names
-
-    def _named(self) -> list[tuple[str, torch.Tensor]]:
-        return [pair for group in self.param_groups
-                for pair in zip(self._names(group), group["params"], strict=True)]  # fmt: skip
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters, in one group per route; the next step prepares again."""
-        if ROUTE in param_group:  # made by split()
-            keep, self.defaults = self.defaults, {}
-            try:
-                super().add_param_group(param_group)
-            finally:
-                self.defaults = keep
-            return
-        given, aliases = group_rules.normalize(param_group)
-        self._aliases |= aliases
-        self._route_again(given)
-        for part in group_rules.split(given[0], self._routing, self._options):
-            self.add_param_group(part)
 
     # --- prepare ---
 
@@ -202,7 +146,7 @@ class Optimizer(torch.optim.Optimizer):
         mine, frozen = {}, []
         try:
             adopt_unfrozen(self)
-            named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
+            named = self._all_names(self._named())
             mine = describe(named, meeting.ranks, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
