@@ -194,3 +194,23 @@ def test_stages_with_other_options_conflict(fake, form):
     split = Optimizer([{"params": first}, {"params": rest}], "head {}", lr=1.0)
     set_optimizer_state_dict(model, split, saved, options=FORMS[form])
     assert [group["lr"] for group in split.param_groups] == [0.25, 0.5, 0.125, 0.5]
+
+
+def _whole(rank):
+    """The whole state dict on one rank, and from there to all of them."""
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    model, other = Stages(mesh=mesh), Stages(mesh=mesh)
+    optimizer, again = make(model, RATES), make(other)
+    train(model, optimizer, range(2))
+    form = StateDictOptions(full_state_dict=True, cpu_offload=True)
+    saved = get_optimizer_state_dict(model, optimizer, options=form)
+    form = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    set_optimizer_state_dict(other, again, saved if rank == 0 else {}, options=form)
+    same = [torch.equal(again.state[q]["m"].to_local(), optimizer.state[p]["m"].to_local())
+            for p, q in zip(model.parameters(), other.parameters(), strict=True)
+            if "m" in optimizer.state[p]]  # fmt: skip
+    return all(same), [group["lr"] for group in again.param_groups]
+
+
+def test_whole_state_dicts_travel_from_one_rank(fake):
+    assert run_ranks(_whole, 2) == [(True, list(RATES))] * 2
