@@ -99,7 +99,8 @@ def _tensor_parallel(rank):
     alone = [dist.new_group([one]) for one in range(4)][rank]
     model, single = Model(), Model()
     parallelize_module(model, mesh["tp"], {
-        "embed": RowwiseParallel(input_layouts=Replicate()), "lm_head": ColwiseParallel(output_layouts=Replicate()),
+        "embed": RowwiseParallel(input_layouts=Replicate()),
+        "lm_head": ColwiseParallel(output_layouts=Replicate()),
         "blocks.*.up": ColwiseParallel(), "blocks.*.down": RowwiseParallel(),
     })  # fmt: skip
     fully_shard(model, mesh=mesh["dp"], ignored_params={model.embed.weight})

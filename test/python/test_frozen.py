@@ -105,7 +105,7 @@ def test_distributed_checkpoint_has_frozen_states(fake):
         late = Model()
         late.w.requires_grad_(False)
         saved = dcp.get_optimizer_state_dict(model, optimizer, options=form)
-        with pytest.warns(UserWarning, match="states of 1 frozen parameters; .* here w\nhint: freeze") as told:
+        with pytest.warns(UserWarning, match="of 1 frozen parameters; .* here w\nhint: fr") as told:
             dcp.set_optimizer_state_dict(late, make(late), saved, options=form)
         assert told[0].filename == __file__
     # What this optimizer knows of a frozen parameter is not lost by it.
