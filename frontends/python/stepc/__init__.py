@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
     "CompilerNotFound", "CountsError", "GradientError", "HyperparameterError", "Instance",
-    "Library", "PlanError", "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout", "TransportError",
-    "UnboundError", "WorldError", "cache_directory", "check", "compile", "explain",
-    "find_compiler",
+    "Library", "PlanError", "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout",
+    "TransportError", "UnboundError", "WorldError", "cache_directory", "check", "compile",
+    "explain", "find_compiler",
 ]  # fmt: skip
