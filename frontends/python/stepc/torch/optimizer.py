@@ -325,7 +325,20 @@ class Optimizer(torch.optim.Optimizer):
     # --- step ---
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One optimizer step, communication included."""
+        """One optimizer step, communication included.
+
+        Inside ``torch.compile`` the graph breaks here: the library runs as it is.
+        """
+        if torch.compiler.is_compiling():
+            return self._uncompiled_step(closure)
+        return self._eager_step(closure)
+
+    # Asked for only while torch compiles, since the first call imports its compiler.
+    @torch._disable_dynamo
+    def _uncompiled_step(self, closure: Callable[[], Any] | None) -> Any:
+        return self._eager_step(closure)
+
+    def _eager_step(self, closure: Callable[[], Any] | None) -> Any:
         if getattr(self, "grad_scale", None) is not None or getattr(self, "found_inf", None) is not None:
             raise NotImplementedError(
                 "stepc does not take GradScaler's fused path (grad_scale, found_inf) yet: "
