@@ -244,57 +244,6 @@ def test_transposed_views_of_bound_memory_are_noticed(fake):
     assert torch.equal(model.w, before)
 
 
-def _strided(value):
-    """The same values in other orders of memory."""
-    kinds = {"contiguous": value.contiguous()}
-    kinds["transposed"] = value.transpose(0, 1).contiguous().transpose(0, 1)
-    if value.dim() == 4:
-        kinds["channels last"] = value.to(memory_format=torch.channels_last)
-    return kinds
-
-
-@pytest.mark.filterwarnings("ignore:.*strides")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_memory_order_changes_no_bit(real, dtype):
-    spec = """
-    optimizer Muon(lr) {
-      master : f32
-      state m : f32
-      state r : f32[rows]
-      m = 0.5 * m + grad
-      r = r + mean(m * m, over = columns)
-      param = param - lr * orthogonalize(m) / (1 + r)
-    }
-    optimizer Sgd(lr) {
-      state m : f32
-      m = 0.5 * m + grad
-      param = param - lr * m
-    }
-    route { Muon(lr = 0.1) for ROUTE
-            Sgd(lr = 0.1) for rest }
-    """
-    for shape, sgd in (((6, 4), False), ((6, 4), True), ((3, 2, 4, 5), True)):
-        text = spec.replace("ROUTE", 'matrix except "w"' if sgd else "matrix")
-        torch.manual_seed(0)
-        values = [torch.randn(shape).to(dtype) for _ in range(4)]
-        results = {}
-        for kind, value in _strided(values[0]).items():
-            w = nn.Parameter(value.clone(memory_format=torch.preserve_format))
-            # One that the matrix route always has, and what the other may get.
-            v = nn.Parameter(torch.ones(2, 3, dtype=dtype))
-            stride = w.stride()
-            optimizer = Optimizer([("w", w), ("v", v), ("b", nn.Parameter(torch.ones(2)))], text)
-            for gradient in values[1:]:
-                w.grad, v.grad = gradient.clone(), torch.ones_like(v)
-                optimizer.param_groups[-1]["params"][-1].grad = torch.ones(2)
-                optimizer.step()
-            assert w.stride() == stride and (kind == "contiguous") == w.is_contiguous()
-            states = [optimizer.state[w][name] for name in optimizer.state[w]]
-            results[kind] = [w.detach(), *states]
-        for kind, found in results.items():
-            assert same(found, results["contiguous"]), (shape, kind)
-
-
 def test_parameters_may_share_no_memory(fake):
     model = Model()
     model.v.data = model.w.data.view(-1)[:10].view(2, 5)
@@ -409,37 +358,3 @@ def test_meta_tensors_and_copies_are_refused(fake):
     optimizer.grad_scale = torch.ones(1)
     with pytest.raises(NotImplementedError, match="GradScaler's fused path"):
         optimizer.step()
-
-
-def _compiled(spec, compiled):
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
-    optimizer = Optimizer(model.named_parameters(), spec, Plain={"lr": 0.5})
-    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-
-    def train_step(x, closure=None):
-        loss = model(x).square().mean()
-        loss.backward()
-        optimizer.step(closure)
-        optimizer.zero_grad()
-        return loss
-
-    function = torch.compile(train_step, backend="eager") if compiled else train_step
-    losses = []
-    for step in range(4):
-        losses.append(function(torch.full((2, 4), 1.0 + step)).detach())
-        scheduler.step()
-    function(torch.ones(2, 4), lambda: None)
-    return losses + bits(model), optimizer
-
-
-def test_a_step_inside_torch_compile(fake):
-    """A compiled training step breaks its graph around the library, and steps as an eager one."""
-    torch._dynamo.reset()
-    found, optimizer = _compiled(SPEC, True)
-    expected, _ = _compiled(SPEC, False)
-    assert same(found, expected)
-    weight = optimizer.param_groups[0]["params"][0]
-    assert optimizer.state[weight]["step"] == 5
-    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 1
-    assert not torch._dynamo.utils.counters["frames"].get("recompile_limit", 0)

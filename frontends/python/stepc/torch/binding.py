@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Partial, Replicate, _StridedShard
 
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
@@ -31,7 +32,7 @@ class Record:
     """One parameter of the plan that this rank holds, and what of it is bound."""
 
     __slots__ = (
-        "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
+        "cut_otherwise", "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
         "pointer", "shape", "spec", "staged", "state", "state_tensors", "step_pointer", "step_view",
         "stride", "tensor", "versions",
     )  # fmt: skip
@@ -42,6 +43,11 @@ class Record:
         self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
+        # Whether FSDP2 cut it as DTensor would not (see strided.py): the library has other words.
+        self.cut_otherwise = (
+            self.is_dtensor and "_S(" not in info.placements
+            and any(type(one) is _StridedShard for one in tensor.placements)
+        )  # fmt: skip
         self.spec = tensor._spec if self.is_dtensor else None
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
@@ -245,7 +251,12 @@ class Binding:
                     self._refuse_misplaced(record, gradient)
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
-                    pending.append((record, Move(what, gradient, own.placements)))
+                    target = own.placements
+                    if record.cut_otherwise:
+                        # torch would cut other elements: it sums, and the cut is made here.
+                        target = [Replicate() if type(one) is Partial else one
+                                  for one in gradient.placements]  # fmt: skip
+                    pending.append((record, Move(what, gradient, target)))
                     continue
                 shard = gradient._local_tensor
             else:
@@ -261,6 +272,9 @@ class Binding:
                 placed = redistribute([move for _, move in pending], self.instance.transport)
             for (record, _), gradient in zip(pending, placed, strict=True):
                 self._kept.append(gradient)
+                if record.cut_otherwise:
+                    pointers[record.index] = self._cut(record, gradient)
+                    continue
                 pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
 

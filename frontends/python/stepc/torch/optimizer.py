@@ -195,13 +195,13 @@ class Optimizer(torch.optim.Optimizer):
 
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
-        mine = {}
+        mine, group = {}, group_ranks(self._process_group)
         try:
             self._adopt_unfrozen()
             named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
-            mine = describe(named, meeting.ranks, self._declarations)
+            mine = describe(named, group, self._declarations)
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
-            if not mine and len(group_ranks(self._process_group)) == 1:
+            if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
