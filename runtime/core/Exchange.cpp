@@ -139,8 +139,8 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
       return STEPC_OK;
     if (code > 1) {
       // Of a function that does not say what it did: done is the last thing to believe.
-      message = what + format(": the transport's test returned %d, expected 1 (done), 0 (not yet) or "
-                              "a negative error code",
+      message = what + format(": the transport's test returned %d, expected 1 (done), 0 (not yet) "
+                              "or a negative error code",
                               code);
       return STEPC_ERROR_TRANSPORT;
     }

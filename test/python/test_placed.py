@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
-from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
+from torch.distributed.tensor.placement_types import Partial, Shard, _StridedShard
 
 import stepc
 from stepc.torch import Optimizer, PlacementError, export_manifest
@@ -183,6 +183,10 @@ def _uneven(rank, rows):
             single.get_submodule(name).weight.grad = whole
             p.grad = DTensor.from_local(piece(whole).contiguous(), p.device_mesh, p.placements,
                                         run_check=False, shape=p.shape, stride=p.stride())  # fmt: skip
+            if step == 1:  # the same as a pending sum, all of it on one rank
+                mine = whole if rank == 4 else torch.zeros_like(whole)
+                p.grad = DTensor.from_local(mine, p.device_mesh, [Partial(), Partial()],
+                                            run_check=False)  # fmt: skip
         optimizer.step()
         other.step()
     for name in names:

@@ -32,11 +32,21 @@ def _preempt(number, frame):
     raise Preempted("the node goes away")
 
 
-def _optimizer():
+SGD = """
+optimizer Sgd(lr) {
+  state m : f32
+  m = 0.5 * m + grad
+  param = param - lr * orthogonalize(m)
+}
+route { Sgd(lr = 0.1) for rest }
+"""
+
+
+def _optimizer(spec="rule {}"):
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("dp",))
     w = nn.Parameter(distribute_tensor(torch.ones(8, 3), mesh, [Shard(0)], src_data_rank=None))
     w.grad = torch.ones_like(w)
-    optimizer = Optimizer([("w", w)], "rule {}", timeout=TIMEOUT)
+    optimizer = Optimizer([("w", w)], spec, timeout=TIMEOUT)
     optimizer.prepare()
     return optimizer
 
@@ -47,7 +57,7 @@ def _until_error(optimizer, pause):
         optimizer.step()
 
 
-def _trials(rank, seed, count):
+def _trials(rank, seed, count, spec):
     """One signal at a random time in every trial, into rank 0; what each rank was told."""
     generator, lost, found = random.Random(seed), [], []
     sys.unraisablehook = lambda problem: lost.append(repr(problem.exc_value))
@@ -56,7 +66,7 @@ def _trials(rank, seed, count):
         # Rank 1 is late or not: the signal meets a rank that waits, or one that works.
         kind = generator.choice([signal.SIGINT, signal.SIGUSR1])
         pause, delay = generator.choice([0.0, 0.002, 0.02]), generator.uniform(0.0, 0.03)
-        optimizer = _optimizer()
+        optimizer = _optimizer(spec)
         dist.barrier()
         start = time.monotonic()
         while True:
@@ -78,9 +88,17 @@ def _trials(rank, seed, count):
 
 
 def test_signals_at_random_times(fake):
-    (first, lost), (second, _) = run_ranks(_trials, 2, 7, 24)
+    _check_trials(24, "rule {}")
+
+
+def test_signals_in_a_real_library(real):
+    _check_trials(12, SGD)
+
+
+def _check_trials(count, spec):
+    (first, lost), (second, _) = run_ranks(_trials, 2, 7, count, spec)
     assert not lost, lost
-    assert len(first) == len(second) == 24
+    assert len(first) == len(second) == count
     kinds = set()
     for (trial, name, _, trace), (_, theirs, text, _) in zip(first, second, strict=True):
         assert name in ("KeyboardInterrupt", "Preempted"), (trial, trace)

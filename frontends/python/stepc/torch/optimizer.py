@@ -143,14 +143,14 @@ class Optimizer(RoutedGroups):
 
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
-        mine, frozen = {}, []
+        mine, frozen, group = {}, [], group_ranks(self._process_group)
         try:
             adopt_unfrozen(self)
             named = self._all_names(self._named())
-            mine = describe(named, meeting.ranks, self._declarations)
+            mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
-            if not mine and len(group_ranks(self._process_group)) == 1:
+            if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
@@ -263,7 +263,20 @@ class Optimizer(RoutedGroups):
     # --- step ---
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One optimizer step, communication included."""
+        """One optimizer step, communication included.
+
+        Inside ``torch.compile`` the graph breaks here: the library runs as it is.
+        """
+        if torch.compiler.is_compiling():
+            return self._uncompiled_step(closure)
+        return self._eager_step(closure)
+
+    # Asked for only while torch compiles, since the first call imports its compiler.
+    @torch._disable_dynamo
+    def _uncompiled_step(self, closure: Callable[[], Any] | None) -> Any:
+        return self._eager_step(closure)
+
+    def _eager_step(self, closure: Callable[[], Any] | None) -> Any:
         if getattr(self, "grad_scale", None) is not None or getattr(self, "found_inf", None) is not None:
             raise NotImplementedError(
                 "stepc does not take GradScaler's fused path (grad_scale, found_inf) yet: "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement, Replicate
 
@@ -22,6 +23,11 @@ def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) 
     )
 
 
+def arrived(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where a collective of torch may still be writing it, after that has ended."""
+    return tensor.wait() if type(tensor) is AsyncCollectiveTensor else tensor
+
+
 def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
     """The part of ``whole`` that this rank's shard of ``like`` holds.
 
@@ -37,7 +43,7 @@ def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
     sizes = list(mesh.shape)
     wanted = held(shape, sizes, _texts(like), place, local.shape)
     if isinstance(whole, DTensor):
-        piece = whole._local_tensor
+        piece = arrived(whole._local_tensor)
         present = held(shape, sizes, _texts(whole), place, piece.shape)
     else:
         piece, present = whole, [[(0, size)] for size in shape]

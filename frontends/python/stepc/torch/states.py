@@ -216,7 +216,10 @@ def copy_state(
         if not same_placements(source.placements, target.placements):
             (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
-        source = cut(source.to(target.device), target)
+        try:
+            source = cut(source.to(target.device), target)
+        except ValueError as error:
+            raise StepcError(f"{where}: {error}") from error
     mine, theirs = local(target), local(source)
     # Equal placements of unequal pieces mean other elements (see strided.py).
     if mine.shape != theirs.shape and mine.numel() + theirs.numel():

@@ -122,7 +122,7 @@ def held(
         axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
         where = [place[axis] for axis in axes]
         runs = _joined(_read(size, cuts, where))
-        if any(factor > 1 for _, factor in cuts):
+        if _is_complete(cuts):
             stored = _joined(_stored(size, cuts, where))
             if _length(runs) != local[dim]:
                 runs = stored
@@ -133,6 +133,15 @@ def held(
                 )
         result.append(runs)
     return result
+
+
+def _is_complete(cuts: _Cuts) -> bool:
+    """Whether some cut is strided, and the axes are there that cut before it."""
+    order = _cutting_order(cuts)
+    before = [math.prod(cuts[axis][0] for axis in order[: order.index(index)])
+              for index in range(len(cuts))]  # fmt: skip
+    strided = [index for index, (_, factor) in enumerate(cuts) if factor > 1]
+    return bool(strided) and all(before[index] == cuts[index][1] for index in strided)
 
 
 def _cutting_order(cuts: _Cuts) -> list[int]:
