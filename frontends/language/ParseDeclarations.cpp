@@ -296,7 +296,8 @@ bool Parser::parseIfPresent(Claim &claim) {
   SourceRange begin = consume().range;
   if (!atName("present")) {
     expected("'present'")
-        .withHint("'if present' lets the patterns of a claim match nothing; there is no other 'if'");
+        .withHint("'if present' lets the patterns of a claim match nothing; "
+                  "there is no other 'if'");
     return false;
   }
   claim.ifPresent = begin.to(consume().range);

@@ -32,8 +32,8 @@ public:
   bool loadManifest(const std::string &path);
   /// Level 1 from the loaded files; null after an error.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
-  /// Lets patterns of the module's routes match nothing; false, after an error, if one is no pattern
-  /// of any.
+  /// Lets patterns of the module's routes match nothing; false, after an error, if one is none of
+  /// theirs.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
   /// Specification and manifest, or any level's text, whichever `options.input` names.
   /// Null after an error; `exitCode` then says of what kind.
