@@ -254,6 +254,7 @@ class Optimizer(RoutedGroups):
 
     def _close(self) -> None:
         """Lets go of the instance; the states stay, by name."""
+        self.state.hide_options()
         binding, self._binding = self._binding, None
         if binding is not None:
             for record in binding.records:
