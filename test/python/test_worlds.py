@@ -6,6 +6,10 @@ import torch
 import torch.distributed as dist
 from ranks import run_ranks
 from torch import nn
+from torch.distributed.checkpoint.state_dict import (
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import distribute_tensor
@@ -286,3 +290,29 @@ def test_empty_gradients_of_other_sizes(fake):
     zero, one = run_ranks(_empty_elsewhere, 2)
     assert "expected [1, 4], found [2, 4]" in zero
     assert "expected [0, 4], found [2, 4]" in one or "rank 0 gave up" in one
+
+
+def _alone_and_frozen(rank):
+    """Stages of one rank each, the first of them frozen; and torch's own way to save it."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 3)
+    mesh = init_device_mesh("cpu", (2, 1), mesh_dim_names=("pp", "dp"))
+    fully_shard(model, mesh=mesh["dp"])
+    model.requires_grad_(rank == 1)
+    optimizer = make(model.named_parameters())
+    if rank == 1:
+        wait_for("first is done")
+    for p in model.parameters():
+        p.grad = torch.ones_like(p) if p.requires_grad else None
+    before = model.weight.to_local().detach().clone()
+    optimizer.step()
+    if rank == 0:
+        tell("first is done")
+    saved = get_optimizer_state_dict(model, optimizer)
+    set_optimizer_state_dict(model, optimizer, saved)
+    return torch.equal(before, model.weight.to_local()), sorted(saved["state"])
+
+
+def test_a_frozen_stage_of_one_rank(fake):
+    frozen, trained = run_ranks(_alone_and_frozen, 2)
+    assert frozen == (True, []) and trained == (False, ["bias", "weight"])
