@@ -135,8 +135,15 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
   for (;;) {
     *text = '\0';
     int32_t code = transport.test(transport.context, handle, text, sizeof(text));
-    if (code > 0)
+    if (code == 1)
       return STEPC_OK;
+    if (code > 1) {
+      // Of a function that does not say what it did: done is the last thing to believe.
+      message = what + format(": the transport's test returned %d, expected 1 (done), 0 (not yet) "
+                              "or a negative error code",
+                              code);
+      return STEPC_ERROR_TRANSPORT;
+    }
     if (code < 0) {
       message = what + ": " + (*text ? text : format("the transport failed with code %d", -code));
       return statusOf(-code);

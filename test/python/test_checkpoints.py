@@ -95,14 +95,20 @@ def test_groups_are_matched_by_their_parameters(fake):
     rates = {name: group["lr"] for group in turned.param_groups for name in group["param_names"]}
     assert rates == {"w": 0.25, "v": 0.5, "b": 1.0, "s": 1.0}
     assert [group["param_names"] for group in turned.param_groups] == [["v"], ["w"], ["b", "s"]]
+    # Groups that are one now: only where their options agree.
     merged = make(Model())
+    before = saved_by(merged)
     with pytest.raises(
-        stepc.StepcError, match=r"'v': expected the parameter group \['v', 'w'\] .*found .*\['w'\]"
+        stepc.StepcError,
+        match=r"parameters 'w' and 'v' are in one group, and had different options .*: lr = 0.25 and 0.5",
     ):
         merged.load_state_dict(saved_by(optimizer))
-    with pytest.raises(stepc.StepcError, match=r"the parameter group \['v'\] .*found .* \['v', 'w'\]"):
-        turned.load_state_dict(saved_by(make(Model())))
-    assert turned.param_groups[1]["lr"] == 0.25
+    assert torch.equal(merged.state_dict()["state"][0]["m"], before["state"][0]["m"])
+    merged.load_state_dict(saved_by(split(Model(), "wv", (0.25, 0.25))))
+    assert [group["lr"] for group in merged.param_groups] == [0.25, 1.0]
+    # A group that is several now.
+    turned.load_state_dict(saved_by(make(Model())))
+    assert [group["lr"] for group in turned.param_groups] == [0.1, 0.1, 0.5]
 
 
 def test_distributed_checkpoint_mixes_no_groups(fake):
@@ -112,12 +118,23 @@ def test_distributed_checkpoint_mixes_no_groups(fake):
     dcp.set_optimizer_state_dict(other, turned, dcp.get_optimizer_state_dict(model, optimizer))
     rates = {name: group["lr"] for group in turned.param_groups for name in group["param_names"]}
     assert rates == {"w": 0.25, "v": 0.5, "b": 1.0, "s": 1.0}
+    # In either form torch passes a group the options of one saved group alone.
+    for form in (dcp.StateDictOptions(), dcp.StateDictOptions(flatten_optimizer_state_dict=True)):
+        other = Model()
+        saved = dcp.get_optimizer_state_dict(model, optimizer, options=form)
+        with pytest.raises(stepc.StepcError, match="'w' and 'v' are in one group, .*lr = 0.25 and 0.5"):
+            dcp.set_optimizer_state_dict(other, make(other), saved, options=form)
+        again = Model()
+        merged, whole = make(other, lr=3.0), make(again, lr=0.125)
+        saved = dcp.get_optimizer_state_dict(again, whole, options=form)
+        dcp.set_optimizer_state_dict(other, merged, saved, options=form)
+        assert [group["lr"] for group in merged.param_groups] == [0.125, 0.5]
+        turned = split(again, "vw", (9.0, 9.0))
+        saved = dcp.get_optimizer_state_dict(other, merged, options=form)
+        dcp.set_optimizer_state_dict(again, turned, saved, options=form)
+        assert [group["lr"] for group in turned.param_groups] == [0.125, 0.125, 0.5]
+        assert all("@options" not in state for state in turned.state.values())
     other = Model()
-    with pytest.raises(stepc.StepcError, match=r"expected the parameter group \['v', 'w'\] .*found"):
-        dcp.set_optimizer_state_dict(other, make(other), dcp.get_optimizer_state_dict(model, optimizer))
-    with pytest.raises(stepc.StepcError, match="expected the parameter group .*no group's options"):
-        merged = dcp.get_optimizer_state_dict(other, make(other))
-        dcp.set_optimizer_state_dict(model, optimizer, merged)
     # Flat ones have every parameter's options.
     flat = dcp.StateDictOptions(flatten_optimizer_state_dict=True)
     merged = dcp.get_optimizer_state_dict(other, make(other), options=flat)

@@ -63,6 +63,8 @@ def test_plain_model_with_tied_and_frozen_parameters():
              "grad_dtype": "f32", "mesh": "world", "placements": ["R"]},
             {"name": "norm.weight", "shape": [4], "dtype": "bf16", "grad_dtype": "bf16",
              "mesh": "world", "placements": ["R"]},
+            {"name": "norm.bias", "shape": [4], "dtype": "bf16", "grad_dtype": "bf16",
+             "mesh": "world", "placements": ["R"], "requires_grad": False},
         ],
     }  # fmt: skip
 
@@ -223,3 +225,44 @@ def test_live_models_on_four_ranks():
         assert declared["expert"]["shape"] == [8, 4]
         assert declared["expert"]["placements"] == ["R", "S(0)"]
         assert found["uneven"]["parameters"][0]["shape"] == [5, 3]
+
+
+class Rank(int):
+    """A rank that counts how often it is looked at."""
+
+    looks = 0
+
+    def __hash__(self):
+        Rank.looks += 1
+        return int.__hash__(self)
+
+    def __eq__(self, other):
+        Rank.looks += 1
+        return int.__eq__(self, other)
+
+
+def _looks(ranks, parameters, ways):
+    """The work of merging FSDP over a slice of a (dp, tp) mesh, seen in ``ways`` ways."""
+    numbers = [Rank(rank) for rank in range(ranks)]
+    root = Mesh((("dp", ranks // ways), ("tp", ways)), tuple(numbers))
+    by_way = []
+    for way in range(ways):
+        mesh = Mesh((("dp", ranks // ways),), tuple(numbers[way::ways]))
+        slice_of = Root(root, (0,))
+        entries = [Entry(f"norm.{i}", (64,), "f32", "f32", mesh, ("S(0)",), slice_of)
+                   for i in range(parameters)]  # fmt: skip
+        entries.append(Entry("w", (64, 64), "f32", "f32", root, ("_S(0, 2)", "S(0)")))
+        by_way.append(entries)
+    Rank.looks = 0
+    manifest, world = build({rank: by_way[rank % ways] for rank in numbers}, numbers[0])
+    assert len(manifest["parameters"]) == parameters + 1 and len(world) == ranks
+    assert manifest["parameters"][0]["placements"] == ["S(0)", "R"][: 1 + (ways > 1)]
+    return Rank.looks
+
+
+@pytest.mark.parametrize("ways", [1, 2, 8])
+def test_the_work_of_merging_is_linear_in_ranks(ways):
+    small, large = _looks(128, 24, ways), _looks(512, 24, ways)
+    assert large < 4.2 * small, (small, large)
+    # Ranks are looked at for each mesh, not for each parameter.
+    assert _looks(128, 96, ways) < 1.5 * small

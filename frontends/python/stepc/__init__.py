@@ -7,17 +7,17 @@
 from stepc._compile import Compiled, cache_directory, check, compile, explain, find_compiler
 from stepc._library import Instance, Library
 from stepc.errors import (
-    AbiError, ArgumentError, ChipError, CompileError, CompilerNotFound, CountsError,
-    GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
+    AbiError, ArgumentError, ChipError, CompileError, CompileWarning, CompilerNotFound,
+    CountsError, GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
     StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AbiError", "ArgumentError", "ChipError", "CompileError", "Compiled", "CompilerNotFound",
-    "CountsError", "GradientError", "HyperparameterError", "Instance", "Library", "PlanError",
-    "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout", "TransportError",
-    "UnboundError", "WorldError", "cache_directory", "check", "compile", "explain",
-    "find_compiler",
+    "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
+    "CompilerNotFound", "CountsError", "GradientError", "HyperparameterError", "Instance",
+    "Library", "PlanError", "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout",
+    "TransportError", "UnboundError", "WorldError", "cache_directory", "check", "compile",
+    "explain", "find_compiler",
 ]  # fmt: skip

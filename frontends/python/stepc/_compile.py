@@ -21,10 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stepc.errors import CompileError, CompilerNotFound
+from stepc.errors import CompileError, CompilerNotFound, warn_user
 
 Spec = str | os.PathLike[str]
 Manifest = Mapping[str, Any] | str | os.PathLike[str]
+
+_WARNINGS = "warnings.json"
+# Stands for the specification in kept warnings: another caller may have another path of its text.
+_SPEC_MARK = "\0"
+_HEADER = re.compile(r"^\S.*?: (error|warning|note|remark): ")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Compiled:
     library: Path
     header: Path
     plan: Path
+    #: The compiler's warnings, with source line and hint each, also of a library from the cache.
+    warnings: tuple[str, ...] = ()
 
     def __fspath__(self) -> str:
         return os.fspath(self.library)
@@ -135,6 +142,7 @@ def option_arguments(
     workspace_limit: int | str | None = None,
     numerics: str | None = None,
     arguments: Sequence[str] = (),
+    if_present: Sequence[str] = (),
 ) -> list[str]:
     """The command-line form of the compile options."""
     result: list[str] = []
@@ -149,17 +157,49 @@ def option_arguments(
         result.append(f"--workspace-limit={workspace_limit}")
     if numerics is not None:
         result.append(f"--numerics={numerics}")
-    return result + list(arguments)
+    return result + present_arguments(if_present) + list(arguments)
 
 
-def _run(command: Sequence[str]) -> str:
+def present_arguments(if_present: Sequence[str]) -> list[str]:
+    """The command-line form of patterns that may match nothing."""
+    if isinstance(if_present, str):
+        raise TypeError(f"if_present: expected a list of patterns, found the text {if_present!r}")
+    return [f"--if-present={pattern}" for pattern in if_present]
+
+
+def _run(command: Sequence[str]) -> tuple[str, str]:
+    """What a command printed: its output, and its diagnostics."""
     done = subprocess.run(list(command), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         text = done.stderr.strip() or done.stdout.strip()
         raise CompileError(
             text or f"{command[0]} ended with status {done.returncode}", done.returncode
         )
-    return done.stdout
+    return done.stdout, done.stderr
+
+
+def warnings_of(diagnostics: str) -> list[str]:
+    """The warnings among diagnostics, each with its source line, notes and hints, each once."""
+    found: list[list[str]] = []
+    inside = False
+    for line in diagnostics.splitlines():
+        header = _HEADER.match(line)
+        if header and header[1] == "warning":
+            found.append([line])
+            inside = True
+        elif inside and (line.startswith(("  ", "hint: ")) or (header and header[1] == "note")):
+            found[-1].append(line)
+        else:  # an error, a remark, or how far a long compilation has come
+            inside = False
+    return list(dict.fromkeys("\n".join(lines) for lines in found))
+
+
+def _renamed(texts: Sequence[str], names: Mapping[str, str]) -> list[str]:
+    """Diagnostics that begin their lines with other names of files."""
+    for old, new in names.items():
+        texts = [re.sub(f"^{re.escape(old)}:", lambda _, new=new: f"{new}:", text, flags=re.M)
+                 for text in texts]  # fmt: skip
+    return list(texts)
 
 
 def _write_inputs(folder: Path, name: str, text: str, manifest: Mapping[str, Any]) -> list[str]:
@@ -179,6 +219,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     workspace_limit: int | str | None = None,
     numerics: str | None = None,
     arguments: Sequence[str] = (),
+    if_present: Sequence[str] = (),
 ) -> Compiled:
     """Compiles an optimizer definition for the parameters of a manifest.
 
@@ -191,14 +232,30 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         workspace_limit: bytes of workspace per rank.
         numerics: ``exact``, which is the default and so far the only one.
         arguments: further arguments of ``stepc compile``, verbatim.
+        if_present: patterns of the definition's routes that may match no parameter.
+
+    The compiler's warnings become :class:`stepc.CompileWarning`.
 
     Raises:
         CompileError: the input was refused; the message is the compiler's diagnostics.
     """
+    options = option_arguments(target, strategy, workspace_limit, numerics, arguments, if_present)
+    made = compile_silently(spec, manifest, options, output)
+    for text in made.warnings:
+        warn_user(text)
+    return made
+
+
+def compile_silently(
+    spec: Spec,
+    manifest: Manifest,
+    options: Sequence[str],
+    output: str | os.PathLike[str] | None = None,
+) -> Compiled:
+    """As :func:`compile`, with options for the command line; tells no warnings."""
     compiler = find_compiler()
     name, text = load_spec(spec)
-    manifest = load_manifest(manifest)
-    options = option_arguments(target, strategy, workspace_limit, numerics, arguments)
+    manifest, options = load_manifest(manifest), list(options)
     key = hashlib.sha256()
     for part in (name, text, json.dumps(manifest, sort_keys=True), json.dumps(options),
                  _host_chip(), _identity(compiler)):  # fmt: skip
@@ -214,8 +271,14 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
             # Diagnostics should quote the user's file, not the copy.
             if not (isinstance(spec, str) and text == spec):
                 inputs[0] = os.fspath(spec)
-            _run([str(compiler), "compile", *inputs, *options, "-o", str(made)])
+            _, printed = _run([str(compiler), "compile", *inputs, *options, "-o", str(made)])
+            told = _renamed(warnings_of(printed), {inputs[0]: _SPEC_MARK, inputs[2]: "manifest.json"})
+            (made / _WARNINGS).write_text(json.dumps(told), encoding="utf-8")
             publish(made, folder)
+    shown = f"{name}.optim" if isinstance(spec, str) and text == spec else os.fspath(spec)
+    kept = folder / _WARNINGS
+    told = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
+    warnings = tuple(_renamed(told, {_SPEC_MARK: shown}))
     if output is not None:
         target_folder = Path(output)
         target_folder.mkdir(parents=True, exist_ok=True)
@@ -223,14 +286,27 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
             if (folder / suffix).is_file():
                 copy_file(folder / suffix, target_folder / suffix)
         folder = target_folder
-    return Compiled(folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json")
+    return Compiled(
+        folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json", warnings
+    )
 
 
-def check(spec: Spec, manifest: Manifest) -> dict[str, Any]:
+def check(spec: Spec, manifest: Manifest, *, if_present: Sequence[str] = ()) -> dict[str, Any]:
     """Which route every parameter takes, and each route's rule and defaults.
 
-    Needs no placements to be right: routing looks at names and shapes alone.
+    Needs no placements to be right: routing looks at names and shapes alone. The compiler's
+    warnings become :class:`stepc.CompileWarning`.
     """
+    found, warnings = check_silently(spec, manifest, if_present)
+    for text in warnings:
+        warn_user(text)
+    return found
+
+
+def check_silently(
+    spec: Spec, manifest: Manifest, if_present: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """As :func:`check`, with the warnings beside the result."""
     compiler = find_compiler()
     name, text = load_spec(spec)
     manifest = load_manifest(manifest)
@@ -238,9 +314,11 @@ def check(spec: Spec, manifest: Manifest) -> dict[str, Any]:
         inputs = _write_inputs(Path(temporary), name, text, manifest)
         if not (isinstance(spec, str) and text == spec):
             inputs[0] = os.fspath(spec)
-        printed = _run([str(compiler), "check", *inputs, "--json"])
+        printed, diagnostics = _run(
+            [str(compiler), "check", *inputs, *present_arguments(if_present), "--json"]
+        )
     try:
-        return json.loads(printed)
+        return json.loads(printed), warnings_of(diagnostics)
     except ValueError as error:
         raise CompileError(f"stepc check printed no JSON: {error}\n{printed[:2000]}") from error
 
@@ -253,7 +331,12 @@ def explain(spec: Spec, manifest: Manifest, *, json_form: bool = False, **option
     with tempfile.TemporaryDirectory(prefix="stepc-explain-") as temporary:
         inputs = _write_inputs(Path(temporary), name, text, manifest)
         extra = ["--json"] if json_form else []
-        return _run([str(compiler), "explain", *inputs, *option_arguments(**options), *extra])
+        printed, diagnostics = _run(
+            [str(compiler), "explain", *inputs, *option_arguments(**options), *extra]
+        )
+    for one in warnings_of(diagnostics):
+        warn_user(one)
+    return printed
 
 
 def publish(made: Path, folder: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes as c
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from stepc import _abi
 from stepc._abi import LibraryTable
+from stepc._calls import call_apart, cause
 from stepc.errors import AbiError, PoisonedError, StepcError, error_for
 
 
@@ -201,12 +203,19 @@ class Library:
             raise error_for(status, message)
 
 
+# Functions of the table that use the transport; create and destroy do, too.
+_CALLS_BACK = frozenset({"step", "abort"})
+
+
 class Instance:
     """One rank's optimizer: binds memory and steps. Used by one thread at a time.
 
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
     alive as long as the instance; None makes a world of one rank. The caller keeps the bound
     memory alive.
+
+    A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
+    transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
     """
 
     def __init__(
@@ -226,28 +235,59 @@ class Instance:
             options.transport = c.pointer(transport.table)  # type: ignore[attr-defined]
         handle = c.c_void_p()
         error = c.create_string_buffer(4096)
-        status = library.table.create(c.byref(options), c.byref(handle), error, len(error))
-        if status != _abi.OK:
-            raise error_for(status, _text(error.value))
-        self._handle = handle
-        self.parameters = library._parameters(handle)
+        try:
+            status = self._apart(
+                lambda: library.table.create(c.byref(options), c.byref(handle), error, len(error))
+            )
+            if status != _abi.OK:
+                self._raise(error_for(status, _text(error.value)))
+            self.parameters = library._parameters(handle)
+            self._handle = handle
+        except BaseException:
+            if handle and self._handle is None:
+                self._apart(lambda: library.table.destroy(handle))
+            raise
 
     def close(self) -> None:
         """Destroys the instance; the library then no longer touches bound memory."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            self.library.table.destroy(handle)
+            self._apart(lambda: self.library.table.destroy(handle))
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
-            self.close()
+        handle, self._handle = getattr(self, "_handle", None), None
+        if handle is not None:
+            # Directly: where the interpreter ends no thread starts any more.
+            self.library.table.destroy(handle)
+
+    def _apart(self, function: Callable[[], Any]) -> Any:
+        """Calls what may call the transport's functions."""
+        if self.transport is None:
+            return function()
+        return call_apart(function, self._give_up)
+
+    def _give_up(self, error: BaseException) -> None:
+        abort = getattr(self.transport, "abort", None)
+        if abort is not None:
+            abort(cause(error))
 
     def _call(self, name: str, *arguments: object) -> None:
         if self._handle is None:
             raise StepcError("this instance was closed")
-        status = getattr(self.library.table, name)(self._handle, *arguments)
+        function = getattr(self.library.table, name)
+        if name in _CALLS_BACK:
+            status = self._apart(lambda: function(self._handle, *arguments))
+        else:
+            status = function(self._handle, *arguments)
         if status != _abi.OK:
-            raise error_for(status, _text(self.library.table.last_error(self._handle)))
+            self._raise(error_for(status, _text(self.library.table.last_error(self._handle))))
+
+    def _raise(self, error: StepcError) -> None:
+        """Raises a status of the library, or what ended a function of the transport and led to it."""
+        raised = getattr(self.transport, "raised", None)
+        if raised is not None and not isinstance(raised, Exception):
+            raise raised
+        raise error from (None if isinstance(raised, StepcError) else raised)
 
     def shard_runs(self, index: int, state: int = -1) -> list[tuple[int, int, int]]:
         """Which elements this rank's shard holds: ``(global, local, length)`` each, in the shard's order.
@@ -290,8 +330,10 @@ class Instance:
         """One optimizer step. The interpreter lock is released while it runs."""
         try:
             self._call("step")
-        except StepcError as error:
+        except BaseException as error:
             error.half_stepped = self.half_stepped()
+            if not isinstance(error, StepcError):
+                raise
             if error.half_stepped and "half stepped" not in str(error):
                 shown = ", ".join(f"'{name}'" for name in error.half_stepped[:4])
                 more = len(error.half_stepped) - 4

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+
 
 class StepcError(RuntimeError):
     """A compiled library refused or failed. ``status`` is the code of ``stepc.h``."""
@@ -120,3 +124,23 @@ class CompileError(StepcError):
 
 class CompilerNotFound(StepcError):
     """No ``stepc`` program: set STEPC, put it on PATH, or pass a ready library."""
+
+
+class CompileWarning(UserWarning):
+    """A warning of the compiler: its text, with source line and hint."""
+
+
+def warn_user(text: str, category: type[Warning] = CompileWarning) -> None:
+    """Gives a warning that points at the line which called stepc.
+
+    Between that line and this one are functions of this package and, since an optimizer is one of
+    torch's, wrappers of torch.
+    """
+    inside = [os.path.dirname(os.path.abspath(__file__))]
+    if "torch" in sys.modules:
+        inside.append(os.path.dirname(os.path.abspath(sys.modules["torch"].__file__)))
+    prefixes = tuple(folder + os.sep for folder in inside)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(prefixes):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

@@ -3,7 +3,9 @@
 
 Routes parameters of two and more axes to "Momentum" and the rest to "Plain", and compiles
 fake_library.c with the manifest's parameters. A specification that contains ``error`` is refused;
-one that contains ``master`` gives bf16 parameters a master.
+one that contains ``master`` gives bf16 parameters a master; one that contains ``warn`` is warned of;
+one that contains ``head`` has a route for "head*", which a parameter has to match, frozen or not,
+unless ``--if-present`` names the pattern. One that contains ``matrix`` refuses tensors of three axes.
 """
 
 import argparse
@@ -36,6 +38,25 @@ def local_shape(parameter, mesh, rank):
     return shape
 
 
+def stepped(manifest):
+    return [one for one in manifest["parameters"] if one.get("requires_grad", True)]
+
+
+def refusal(spec, manifest, if_present):
+    """What is wrong with the input, if anything."""
+    names = [one["name"] for one in manifest["parameters"]]
+    if "error" in spec:
+        return "expected a rule, found 'error'"
+    if not stepped(manifest):
+        return "expected a parameter that requires a gradient, found none"
+    if "head" in spec and "head*" not in if_present and not any(n.startswith("head") for n in names):
+        return 'pattern "head*" matches no parameter'
+    for one in stepped(manifest):
+        if "matrix" in spec and len(one["shape"]) > 2:
+            return f"expected a matrix, found '{one['name']}' of {len(one['shape'])} axes"
+    return None
+
+
 def plan_header(spec, manifest):
     meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
     ranks = sorted({rank for mesh in meshes.values() for rank in mesh["ranks"]})
@@ -44,7 +65,7 @@ def plan_header(spec, manifest):
         return "{" + ", ".join(map(str, values)) + "}" if values else "{0}"
 
     rows = []
-    for one in manifest["parameters"]:
+    for one in stepped(manifest):
         route = 0 if len(one["shape"]) >= 2 else 1
         states = (route == 0) + ("master" in spec and one["dtype"] == "bf16")
         mesh = meshes[one["mesh"]]
@@ -87,17 +108,24 @@ def main():
         command.add_argument("--manifest")
         command.add_argument("--target")
         command.add_argument("--json", action="store_true")
+        command.add_argument("--if-present", action="append", default=[])
         command.add_argument("-o", dest="output")
     arguments = parser.parse_args()
     spec = Path(arguments.spec).read_text()
     manifest = json.loads(Path(arguments.manifest).read_text())
-    if "error" in spec:
-        print(f"{arguments.spec}:1:1: error: expected a rule, found 'error'", file=sys.stderr)
+    wrong = refusal(spec, manifest, arguments.if_present)
+    if wrong is not None:
+        print(f"{arguments.spec}:1:1: error: {wrong}", file=sys.stderr)
         return 1
+    if "warn" in spec:
+        line = spec.splitlines()[0]
+        warning = f'{arguments.spec}:1:1: warning: except pattern "haed" matches no parameter'
+        print(f"{warning}\n  {line}\n  ^\nhint: one\ncompile: lower (2.1 s)\n{warning}\n  {line}\n  ^\n"
+              "hint: one\nother.optim:1:1: remark: no warning\n  x\n  ^", file=sys.stderr)  # fmt: skip
     if arguments.command == "check":
         parameters = [
             {"name": one["name"], "route": "Momentum" if len(one["shape"]) >= 2 else "Plain"}
-            for one in manifest["parameters"]
+            for one in stepped(manifest)
         ]
         routes = [
             {"name": "Momentum", "rule": "Momentum", "defaults": {"lr": 0.1, "momentum": 0.9}},

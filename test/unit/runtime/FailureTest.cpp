@@ -92,6 +92,28 @@ TEST(Failure, ATrainersAbortReachesThePeers) {
   });
 }
 
+// What a function returns that ended by an exception is whatever was in its register.
+TEST(Failure, AnUnknownCodeOfATransportIsAnError) {
+  static bool aborted;
+  aborted = false;
+  stepc_transport transport{};
+  transport.version = STEPC_TRANSPORT_VERSION;
+  transport.size = 2;
+  transport.start = [](void *, const stepc_message *, int64_t, void **, char *, int64_t) {
+    return int32_t(STEPC_OK);
+  };
+  transport.test = [](void *, void *, char *, int64_t) { return int32_t(21930); };
+  transport.abort = [](void *, const char *) { aborted = true; };
+  stepc_options options = defaultOptions();
+  options.transport = &transport;
+  stepc_instance *instance = nullptr;
+  char error[512];
+  EXPECT_EQ(load(2)->create(&options, &instance, error, sizeof(error)), STEPC_ERROR_TRANSPORT);
+  EXPECT_THAT(error, HasSubstr("the transport's test returned 21930, expected 1 (done), 0"));
+  EXPECT_EQ(instance, nullptr);
+  EXPECT_TRUE(aborted);
+}
+
 // A rank that is destroyed does not leave its peers to their timeout.
 TEST(Failure, ALeavingRankIsNoticed) {
   runWorld(2, {}, [&](Trainer &trainer, int rank) {

@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Partial, Replicate, _StridedShard
 
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import is_partial_sum, same_placements, same_spec
-from stepc.torch.states import STEP, check_state, local, refresh_master, whole_step
+from stepc.torch.slices import arrived, cut, is_whole_where_cut
+from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
 
 
@@ -30,9 +32,9 @@ class Record:
     """One parameter of the plan that this rank holds, and what of it is bound."""
 
     __slots__ = (
-        "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
-        "pointer", "shape", "spec", "state", "state_tensors", "step_pointer", "step_view", "tensor",
-        "versions",
+        "cut_otherwise", "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
+        "pointer", "shape", "spec", "staged", "state", "state_tensors", "step_pointer", "step_view",
+        "stride", "tensor", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -41,11 +43,19 @@ class Record:
         self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
+        # Whether FSDP2 cut it as DTensor would not (see strided.py): the library has other words.
+        self.cut_otherwise = (
+            self.is_dtensor and "_S(" not in info.placements
+            and any(type(one) is _StridedShard for one in tensor.placements)
+        )  # fmt: skip
         self.spec = tensor._spec if self.is_dtensor else None
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
         self.device, self.shape = shard.device, shard.shape
         self.pointer: int | None = None
+        # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
+        self.staged: torch.Tensor | None = None
+        self.stride: tuple[int, ...] | None = None
         self.step_pointer = step.data_ptr()
         # The tensor, its address, dtype and local shape and, of a DTensor, its spec.
         self.state_tensors: list[tuple[Any, ...] | None] = [None] * len(info.states)
@@ -120,8 +130,10 @@ class Binding:
             if shard.shape != record.shape or shard.dtype != record.dtype:
                 raise Resharded(record.name)
             pointer = shard.data_ptr()
-            # A view of the same memory (p.data = p.data.t()) has the same address, and is refused there.
-            if pointer != record.pointer or not shard.is_contiguous():
+            # A view of the same memory (p.data = p.data.t()) has the same address.
+            if pointer != record.pointer or (
+                not shard.is_contiguous() if record.staged is None else shard.stride() != record.stride
+            ):
                 self._bind_parameter(record, shard, pointer)
             state = record.state
             for number, info in enumerate(record.info.states):
@@ -168,23 +180,43 @@ class Binding:
         where = f"parameter '{record.name}'"
         if shard.device.type != "cpu":
             raise StepcError(f"{where}: expected a tensor on the CPU, found one on {shard.device}")
-        if not shard.is_contiguous():
-            raise StepcError(
-                f"{where}: expected a contiguous tensor, found the strides {shard.stride()} for "
-                f"the shape {list(shard.shape)}"
-            )
         if shard.numel() and not pointer:
             raise StepcError(f"{where}: its storage was freed")
-        if tuple(shard.shape) != record.info.local_shape:
+        if not same_shard(tuple(shard.shape), record.info.local_shape):
             raise StepcError(
                 f"{where}: expected a shard of shape {list(record.info.local_shape or ())}, found "
                 f"{list(shard.shape)}"
             )
         size = shard.numel() * shard.element_size()
+        record.staged, record.stride = None, shard.stride()
+        bound = pointer
+        if not shard.is_contiguous():
+            record.staged = self._stage(where, shard)
+            bound = record.staged.data_ptr()
         self._moved = True
-        self.instance.bind_parameter(record.index, pointer if size else 0, size)
+        self.instance.bind_parameter(record.index, bound if size else 0, size)
         record.pointer = pointer
         record.versions = None
+
+    def _stage(self, where: str, shard: torch.Tensor) -> torch.Tensor:
+        """A contiguous copy to step in the place of a transposed or channels-last tensor."""
+        # As strides in falling order they are those of a contiguous tensor, or elements would be missing.
+        expected = 1
+        for stride, size in sorted(zip(shard.stride(), shard.shape, strict=True)):
+            if size != 1:
+                if stride != expected:
+                    raise StepcError(
+                        f"{where}: expected a contiguous tensor, or one whose axes are permuted, found "
+                        f"the strides {shard.stride()} for the shape {list(shard.shape)}; "
+                        "p.data = p.data.contiguous() gives it memory of its own"
+                    )
+                expected *= size
+        warnings.warn(
+            f"{where}: it has the strides {shard.stride()} for the shape {list(shard.shape)}, and is "
+            "copied in every step; p.data = p.data.contiguous() saves the copies",
+            stacklevel=2,
+        )
+        return torch.empty(shard.shape, dtype=shard.dtype, device=shard.device)
 
     def _take_step(self, record: Record) -> None:
         value = record.state.get(STEP)
@@ -213,28 +245,45 @@ class Binding:
                     not same_placements(spec.placements, own.placements)
                     or (spec.mesh is not own.mesh and spec.mesh != own.mesh)
                 ):
+                    if self._is_whole(record, gradient):
+                        pointers[record.index] = self._cut(record, gradient)
+                        continue
                     self._refuse_misplaced(record, gradient)
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
-                    pending.append((record, Move(what, gradient, own.placements)))
+                    target = own.placements
+                    if record.cut_otherwise:
+                        # torch would cut other elements: it sums, and the cut is made here.
+                        target = [Replicate() if type(one) is Partial else one
+                                  for one in gradient.placements]  # fmt: skip
+                    pending.append((record, Move(what, gradient, target)))
                     continue
                 shard = gradient._local_tensor
             else:
                 if isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a plain tensor", "a DTensor"))
                 shard = gradient
+            if type(shard) is not torch.Tensor:
+                shard = arrived(shard)
+                self._kept.append(shard)
             pointers[record.index] = self._gradient_pointer(record, shard)
         if pending:
             with torch.autograd.profiler.record_function("stepc.reduce_gradients"):
                 placed = redistribute([move for _, move in pending], self.instance.transport)
             for (record, _), gradient in zip(pending, placed, strict=True):
                 self._kept.append(gradient)
+                if record.cut_otherwise:
+                    pointers[record.index] = self._cut(record, gradient)
+                    continue
                 pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
 
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
         if shard.shape != record.shape:
+            # Without elements a shard is the same whatever its other sizes are.
+            if not shard.numel() and not record.shape.numel():
+                return 0
             raise GradientError(self._gradient_text(record, list(record.shape), list(shard.shape)))
         if not shard.is_contiguous():
             shard = self._contiguous(record, shard)
@@ -257,6 +306,28 @@ class Binding:
 
     def _gradient_text(self, record: Record, expected: Any, found: Any) -> str:
         return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
+
+    def _is_whole(self, record: Record, gradient: DTensor) -> bool:
+        """Whether this rank holds its shard's gradient within a larger, replicated part."""
+        own, spec = record.spec, gradient._spec
+        return (
+            (spec.mesh is own.mesh or spec.mesh == own.mesh)
+            and gradient.shape == record.tensor.shape
+            and is_whole_where_cut(spec.placements, own.placements)
+        )
+
+    def _cut(self, record: Record, gradient: DTensor) -> int:
+        """The gradient of row-wise parallelism with replicated input, say: no rank is asked."""
+        self._refuse_kind(record, gradient._local_tensor)
+        try:
+            shard = cut(gradient, record.tensor).contiguous()
+        except ValueError as error:
+            text = f"placements {list(record.spec.placements)}"
+            raise GradientError(
+                self._gradient_text(record, text, list(gradient.placements)) + f": {error}"
+            ) from error
+        self._kept.append(shard)
+        return self._gradient_pointer(record, shard)
 
     def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
         expected = list(record.spec.placements)
@@ -287,8 +358,14 @@ class Binding:
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed."""
+        staged = [(local(record.tensor), record.staged) for record in self.records
+                  if record.staged is not None]  # fmt: skip
+        for shard, copy in staged:
+            copy.copy_(shard)
         try:
             self.instance.step()
+            for shard, copy in staged:
+                shard.copy_(copy)
         finally:
             self._kept.clear()
             # Of DTensors the shards too: a graph may have saved what to_local() gave.

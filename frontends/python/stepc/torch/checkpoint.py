@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from stepc.errors import StepcError
-from stepc.torch.groups import ROUTE
+from stepc.errors import StepcError, warn_user
+from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.names import canonical_name
+from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
 from stepc.torch.states import STEP, check_source, copy_state, whole_step
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _match(
     optimizer: Optimizer, saved: list[Mapping[str, Any]]
-) -> tuple[dict[Any, tuple[str, Any]], list[Mapping[str, Any]]]:
-    """Saved parameter ids to (name, tensor) of this optimizer, and its groups' saved ones.
+) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
+    """Saved parameter ids to (name, tensor) of this optimizer, and the saved group of each name.
 
     By name where a plain state dict has names, as groups may have been made in another order; by
     position otherwise, as torch does (distributed checkpoint has already ordered them).
@@ -60,47 +61,67 @@ def _match(
             f"{'the optimizer' if set(mine) - set(theirs) else 'the state dict'}"
         )
     group_of = {canonical_name(name): group for group in saved for name in group["param_names"]}
-    groups = []
-    for own in optimizer.param_groups:
-        names = optimizer._names(own)
-        if not names:
-            groups.append({})
-            continue
-        group = group_of[names[0]]
-        found = {canonical_name(name) for name in group["param_names"]}
-        if found != set(names):
-            name = sorted(found ^ set(names))[0]
-            raise _split_otherwise(name, names, found)
-        groups.append(group)
-    return {key: (name, mine[name]) for name, key in theirs.items()}, groups
-
-
-def _split_otherwise(name: str, expected: Iterable[str], found: Iterable[str]) -> StepcError:
-    where = f"the parameter group {sorted(found)}" if found else "no group's options"
-    return StepcError(
-        f"parameter '{name}': expected the parameter group {sorted(expected)} in the state dict, "
-        f"found {where}: the options of groups that are split otherwise cannot be put back"
-    )
+    return {key: (name, mine[name]) for name, key in theirs.items()}, group_of
 
 
 def _match_positions(
     optimizer: Optimizer, saved: list[Mapping[str, Any]], mine: Mapping[str, Any]
-) -> tuple[dict[Any, tuple[str, Any]], list[Mapping[str, Any]]]:
+) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
     expected = [len(group["params"]) for group in optimizer.param_groups]
     found = [len(group["params"]) for group in saved]
     if expected != found:
         raise ValueError(
             f"expected a state dict of parameter groups with {expected} parameters, found {found}"
         )
+    group_of: dict[str, Mapping[str, Any] | None] = {}
     for own, group in zip(optimizer.param_groups, saved, strict=True):
-        # Distributed checkpoint gives a group the options of the last saved one that shares a
-        # parameter with it, and of groups that share a saved one only the last gets any.
-        names = group.get("param_names", () if set(group) == {"params"} else None)
-        for name in optimizer._names(own) if names is not None else ():
-            if name not in map(canonical_name, names):
-                raise _split_otherwise(name, own["param_names"], names)
+        # Distributed checkpoint gives a group the options of one saved group that shares a
+        # parameter with it, or none at all where another group shares the saved one, too.
+        names = optimizer._names(own)
+        covered = set(map(canonical_name, group.get("param_names", names)))
+        none = set(group) == {"params"}
+        for name in names:
+            group_of[name] = group if name in covered and not none else None
     keys = [key for group in saved for key in group["params"]]
-    return dict(zip(keys, mine.items(), strict=True)), saved
+    return dict(zip(keys, mine.items(), strict=True)), group_of
+
+
+def _options(
+    optimizer: Optimizer,
+    matched: Mapping[Any, tuple[str, Any]],
+    group_of: Mapping[str, Mapping[str, Any] | None],
+    states: Mapping[Any, Any],
+) -> list[dict[str, Any]]:
+    """The options that the saved state gives every group of this optimizer."""
+    key_of = {name: key for key, (name, _) in matched.items()}
+    result = []
+    for number, own in enumerate(optimizer.param_groups):
+        names = optimizer._names(own)
+        if own[ROUTE] is None:  # frozen: nothing reads its options
+            result.append({})
+            continue
+        route = optimizer._routing.routes[own[ROUTE]]
+        where = f"parameter group {number} (route {route.name})"
+        options: list[Mapping[str, Any] | None] = []
+        for name in names:
+            group = group_of[name]
+            if group is not None and group.get(ROUTE, own[ROUTE]) is None:
+                group = None  # frozen when it was saved
+            if group is None:
+                group = unpack((states.get(key_of[name]) or {}).get(OPTIONS), route, name)
+            options.append(group)
+        if names and all(one is None for one in options):
+            if all(group_of[name] is not None for name in names):
+                result.append({})
+                continue
+            raise StepcError(
+                f"parameter '{names[0]}': the state dict has no options for its group: expected "
+                f"{', '.join(route.defaults)}"
+            )
+        merged = merge(names, options, where)
+        check_saved(merged, own, route, optimizer._routing.hyperparameters, where)
+        result.append(merged)
+    return result
 
 
 def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
@@ -110,35 +131,36 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
         result = hook(optimizer, state_dict)
         if result is not None:
             state_dict = result
-    matched, groups = _match(optimizer, _saved_groups(state_dict))
-    plan = []
+    matched, group_of = _match(optimizer, _saved_groups(state_dict))
+    groups = _options(optimizer, matched, group_of, state_dict["state"])
+    plan: list[tuple[str, torch.Tensor, Any]] = []
+    frozen: dict[str, tuple[torch.Tensor, dict[str, Any]]] = {}
+    lost: list[str] = []
     for key, (name, tensor) in matched.items():
-        own = optimizer.state.get(tensor)
+        own, source = optimizer.state.get(tensor), state_dict["state"].get(key)
+        if not tensor.requires_grad:
+            # Distributed checkpoint leaves out what is frozen: it loaded in place, where it could.
+            if source is not None or isinstance(key, int):
+                frozen[name] = tensor, loaded_state(name, tensor, own, source) if source else {}
+            elif own is None:
+                lost.append(name)
+            continue
         if own is None:
             continue
-        source = state_dict["state"].get(key)
         if source is None:
-            raise StepcError(f"parameter '{name}': the state dict has no state for it")
-        for state in own:
-            if state not in source:
-                raise StepcError(f"parameter '{name}': the state dict has no state '{state}'")
-        for state in source:
-            where = f"parameter '{name}': state '{state}'"
-            if state not in own:
-                raise StepcError(
-                    f"parameter '{name}': the state dict has a state '{state}' that the definition "
-                    f"has not: expected {', '.join(own)}"
-                )
-            if state == STEP:
-                plan.append((where, own[state], whole_step(source[state], where)))
-            else:
-                check_source(own[state], source[state], where)
-                plan.append((where, own[state], source[state]))
-    for group, other in zip(optimizer.param_groups, groups, strict=True):
-        if other.get(ROUTE, group[ROUTE]) != group[ROUTE]:
             raise StepcError(
-                f"expected a parameter group of route {group[ROUTE]}, found one of {other[ROUTE]}"
+                f"parameter '{name}': the state dict has no state for it\nhint: a parameter that "
+                "had never been stepped when this was saved, as it was frozen, has to be frozen "
+                "while it is loaded"
             )
+        plan += _plan(name, own, source)
+    count = frozen_states(state_dict["state"].values()) if lost else 0
+    if count:
+        warn_user(
+            f"the state dict was saved with states of {count} frozen parameters; torch leaves out those "
+            f"of parameters that are frozen when it loads, here {', '.join(lost[:4])}"
+            f"{', …' if len(lost) > 4 else ''}\nhint: freeze parameters after loading", UserWarning,
+        )  # fmt: skip
     # All of it fits: nothing is left half loaded.
     try:
         for where, target, source in plan:
@@ -146,12 +168,41 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
                 target.fill_(source)
             else:
                 copy_state(target, source, where, optimizer.transport)
+        for name, (tensor, state) in frozen.items():
+            optimizer._kept_states[name] = state
+            optimizer.state.pop(tensor, None)
+        show_states(optimizer)
         for group, other in zip(optimizer.param_groups, groups, strict=True):
             for key, value in other.items():
-                if key not in ("params", "param_names"):
+                if key not in ("params", "param_names", ROUTE):
                     group[key] = value.clone() if isinstance(value, torch.Tensor) else value
     except BaseException as error:
         optimizer._fail(error, "load_state_dict()")
         raise
     for hook in optimizer._optimizer_load_state_dict_post_hooks.values():
         hook(optimizer)
+
+
+def _plan(
+    name: str, own: Mapping[str, torch.Tensor], source: Mapping[str, Any]
+) -> list[tuple[str, torch.Tensor, Any]]:
+    """What to copy into one parameter's states, from what, and how errors call it."""
+    result = []
+    for state in own:
+        if state not in source:
+            raise StepcError(f"parameter '{name}': the state dict has no state '{state}'")
+    for state, value in source.items():
+        where = f"parameter '{name}': state '{state}'"
+        if state == OPTIONS:
+            continue
+        if state not in own:
+            raise StepcError(
+                f"parameter '{name}': the state dict has a state '{state}' that the definition "
+                f"has not: expected {', '.join(own)}"
+            )
+        if state == STEP:
+            value = whole_step(value, where)
+        else:
+            check_source(own[state], value, where)
+        result.append((where, own[state], value))
+    return result

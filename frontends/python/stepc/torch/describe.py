@@ -14,7 +14,7 @@ from torch.distributed.tensor.placement_types import Placement, Replicate
 
 from stepc.torch.names import canonical_name, matches
 from stepc.torch.placements import PlacementError, placement_text
-from stepc.torch.strided import refuse_ambiguous
+from stepc.torch.strided import is_ambiguous
 
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 TORCH_DTYPES = {text: dtype for dtype, text in DTYPES.items()}
@@ -64,6 +64,9 @@ class Entry:
     root: Root | None = None
     batch_axes: int = 0
     aliases: list[str] = field(default_factory=list)
+    #: This rank's shard, where only all shards together tell what the placements mean.
+    local_shape: tuple[int, ...] | None = None
+    requires_grad: bool = True
 
     @property
     def names(self) -> list[str]:
@@ -158,16 +161,27 @@ def grad_dtype(parameter: torch.Tensor) -> torch.dtype:
     return parameter.dtype if parameter.grad is None else parameter.grad.dtype
 
 
+_Converted = dict[int, tuple[Mesh, Root | None]]
+
+
 def _locate(
-    tensor: torch.Tensor, names: list[str], world: tuple[int, ...], declarations: Declarations
-) -> tuple[tuple[int, ...], Mesh, tuple[Placement, ...], Root | None]:
+    tensor: torch.Tensor, names: list[str], world: tuple[int, ...], declarations: Declarations,
+    converted: _Converted,
+) -> tuple[tuple[int, ...], Mesh, tuple[Placement, ...], Root | None]:  # fmt: skip
     name = names[0]
+
+    def known(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
+        # Parameters share meshes, and a mesh may have thousands of ranks.
+        if id(mesh) not in converted:
+            converted[id(mesh)] = mesh_of(mesh)
+        return converted[id(mesh)]
+
     if isinstance(tensor, DTensor):
-        mesh, root = mesh_of(tensor.device_mesh)
+        mesh, root = known(tensor.device_mesh)
         return tuple(tensor.shape), mesh, tuple(tensor.placements), root
     placed = declarations.placed(names)
     if placed is not None:
-        mesh, root = mesh_of(placed.mesh)
+        mesh, root = known(placed.mesh)
         if len(placed.placements) != len(mesh.axes):
             raise PlacementError(
                 f"parameter '{name}': placements= gives {len(placed.placements)} placements for a "
@@ -184,7 +198,39 @@ def _locate(
             "plain tensor; if every rank holds it whole name it in replicated=, if it is a shard "
             "give placements="
         )
-    return tuple(tensor.shape), Mesh((("world", len(world)),), world), (Replicate(),), None
+    whole = converted.setdefault(id(world), (Mesh((("world", len(world)),), world), None))[0]
+    return tuple(tensor.shape), whole, (Replicate(),), None
+
+
+def connected(
+    named_parameters: Iterable[tuple[str, torch.Tensor]],
+    world: tuple[int, ...],
+    declarations: Declarations,
+) -> frozenset[int]:
+    """The ranks that this rank has to plan with: those of its parameters' meshes, frozen ones too.
+
+    Nothing is refused here, so that a rank whose parameters will be still tells the others.
+    """
+    found, plain = {my_rank()}, False
+    meshes: dict[int, DeviceMesh] = {}
+    for name, tensor in named_parameters:
+        if isinstance(tensor, DTensor):
+            meshes[id(tensor.device_mesh)] = tensor.device_mesh
+            continue
+        names = [canonical_name(name)]
+        placed = declarations.placed(names)
+        if placed is not None:
+            meshes[id(placed.mesh)] = placed.mesh
+        elif any(matches(pattern, names) for pattern in declarations.replicated):
+            found.update(world)
+        else:
+            plain |= tensor.requires_grad
+    for mesh in meshes.values():
+        found.update(mesh.mesh.flatten().tolist())
+    # A plain tensor that nobody declared is an error; where there is nothing else, of all ranks.
+    if plain and len(found) == 1:
+        found.update(world)
+    return frozenset(found.intersection(world))
 
 
 def describe(
@@ -203,6 +249,7 @@ def describe(
             if canonical_name(name) not in names:
                 names.append(canonical_name(name))
     result: dict[str, tuple[Entry, torch.Tensor]] = {}
+    converted: _Converted = {}
     for tensor in tensors:
         names = by_tensor[id(tensor)]
         name = names[0]
@@ -213,16 +260,41 @@ def describe(
             )
         if name in result:
             raise ValueError(f"two parameters have the name '{name}'")
-        shape, mesh, placements, root = _locate(tensor, names, world, declarations)
+        shape, mesh, placements, root = _locate(tensor, names, world, declarations, converted)
+        texts = tuple(placement_text(one, f"parameter '{name}'") for one in placements)
         sizes = [size for _, size in mesh.axes]
-        refuse_ambiguous(shape, sizes, placements, f"parameter '{name}'")
+        local = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
+        local_shape = tuple(local.shape) if is_ambiguous(shape, sizes, texts) else None
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
-            tuple(placement_text(one, f"parameter '{name}'") for one in placements), root,
-            declarations.batch_axes(names, len(shape)), names[1:],
+            texts, root, declarations.batch_axes(names, len(shape)), names[1:], local_shape,
         )  # fmt: skip
         if math.prod(shape) == 0:
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")
         result[name] = (entry, tensor)
     return result
+
+
+def describe_frozen(
+    named_parameters: Iterable[tuple[str, torch.Tensor]], declarations: Declarations
+) -> list[Entry]:
+    """This rank's frozen parameters: what patterns and selectors of a definition look at.
+
+    Nothing steps them, so they may have any dtype and lie anywhere, and say nothing about worlds.
+    """
+    found: dict[int, Entry] = {}
+    for name, tensor in named_parameters:
+        if tensor.requires_grad:
+            continue
+        name, known = canonical_name(name), found.get(id(tensor))
+        if known is not None:
+            if name not in known.names:
+                known.aliases.append(name)
+            continue
+        dtype = DTYPES.get(tensor.dtype, "f32")
+        found[id(tensor)] = Entry(
+            name, tuple(max(size, 1) for size in tensor.shape), dtype, dtype, Mesh((), ()), (),
+            batch_axes=declarations.batch_axes([name], tensor.dim()), requires_grad=False,
+        )  # fmt: skip
+    return list(found.values())

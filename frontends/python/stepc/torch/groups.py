@@ -14,19 +14,13 @@ from typing import Any
 
 import torch
 
-from stepc._compile import Spec, check
+from stepc._compile import Spec, check_silently
 from stepc._library import Library
 from stepc.errors import CompileError, HyperparameterError, PlanError
 from stepc.torch.describe import Declarations
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
-
-ROUTE = "route"
-#: Keys of a group that are no hyperparameters; the last ones are written by torch's schedulers.
-_OTHER_KEYS = frozenset(
-    {"params", "param_names", "name", ROUTE, "initial_lr", "max_lr", "min_lr", "max_momentum",
-     "base_momentum"}
-)  # fmt: skip
+from stepc.torch.options import ROUTE, is_other_key, unknown_hint
 
 
 @dataclass(frozen=True)
@@ -54,24 +48,40 @@ class Routing:
                         f"'{name}': parameter groups keep something else under that key"
                     )
 
+    @property
+    def hyperparameters(self) -> set[str]:
+        """The names of all routes' hyperparameters."""
+        return {name for route in self.routes.values() for name in route.defaults}
+
     @staticmethod
     def of_spec(
-        spec: Spec, named: Sequence[tuple[str, torch.Tensor]], declarations: Declarations
+        spec: Spec,
+        named: Sequence[tuple[str, torch.Tensor]],
+        declarations: Declarations,
+        if_present: Sequence[str] = (),
     ) -> Routing:
         """Asks the compiler. Frozen parameters are routed too where the definition allows it, so
         that unfreezing one finds its group."""
-        trainable = [(name, tensor) for name, tensor in named if tensor.requires_grad]
-        try:
-            found = check(spec, routing_manifest(named, declarations))
-        except CompileError:
-            if len(trainable) == len(named) or not trainable:
-                raise
-            found = check(spec, routing_manifest(trainable, declarations))
+        frozen = {name for name, tensor in named if not tensor.requires_grad}
+        # Frozen tensors of three axes are what selectors of matrices refuse.
+        stacks = {name for name, tensor in named if name in frozen and tensor.dim() > 2}
+        attempts = [one for one in (set(), stacks, frozen) if len(one) < len(named)]
+        while True:
+            unrouted = attempts.pop(0)
+            try:
+                manifest = routing_manifest(named, declarations, unrouted)
+                found, _ = check_silently(spec, manifest, if_present)
+                break
+            except CompileError:
+                attempts = [one for one in attempts if one != unrouted]
+                if not attempts:
+                    raise
         routes = {
             item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]))
             for item in found["routes"]
         }
-        return Routing(routes, {item["name"]: item["route"] for item in found["parameters"]})
+        taken = {item["name"]: item["route"] for item in found["parameters"] if item.get("route")}
+        return Routing(routes, taken)
 
     @staticmethod
     def of_library(library: Library) -> Routing:
@@ -94,8 +104,8 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
 
     Takes ``named_parameters()``, or dicts with such pairs (or ``param_names``) under "params".
     """
-    if isinstance(params, torch.Tensor):
-        raise TypeError("expected named parameters, found one tensor: pass (name, tensor) pairs")
+    if isinstance(params, torch.Tensor | torch.nn.Module):
+        raise _unnamed(params)
     if isinstance(params, Mapping):
         params = [params]
     items = list(params)
@@ -113,10 +123,7 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         pairs = []
         for member in members:
             if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
-                raise TypeError(
-                    "expected (name, tensor) pairs, since definitions route parameters by name: "
-                    f"pass model.named_parameters(), found {type(member).__name__}"
-                )
+                raise _unnamed(member)
             name, tensor = canonical_name(member[0]), member[1]
             if id(tensor) in seen:
                 if name != seen[id(tensor)]:
@@ -130,11 +137,35 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     return groups, aliases
 
 
-def route_options(
-    routing: Routing, given: Mapping[str, Mapping[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """Options by route from keyword arguments that name a rule or a route."""
-    result: dict[str, dict[str, Any]] = {name: {} for name in routing.routes}
+def _unnamed(found: Any) -> TypeError:
+    return TypeError(
+        "expected (name, tensor) pairs, since definitions route parameters by name, found "
+        f"{type(found).__name__}\nhint: pass model.named_parameters() instead of model.parameters(), "
+        'and in a group {"params": [(name, p) for name, p in model.named_parameters() if …]}'
+    )
+
+
+def route_options(routing: Routing, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Options by route from keyword arguments: a hyperparameter's value, for every route that has
+    it, or options of a rule or a route, which win over that."""
+    routes = routing.routes.values()
+    named = {name for route in routes for name in (route.rule, route.name)}
+    result: dict[str, dict[str, Any]] = {route.name: {} for route in routes}
+    known = sorted(routing.hyperparameters)
+    for name, value in given.items():
+        if name in named or isinstance(value, Mapping):
+            continue
+        if name not in known:
+            raise TypeError(
+                f"'{name}' is no hyperparameter, rule or route of this definition: expected one of "
+                f"{', '.join(known)} with a number, or of {', '.join(sorted(named))} with a dict"
+                + unknown_hint([name], [*known, *sorted(named)])
+            )
+        for route in routes:
+            if name in route.defaults:
+                result[route.name][name] = value
+    given = {key: value for key, value in given.items()
+             if key in named or isinstance(value, Mapping)}  # fmt: skip
     for exact in (False, True):  # a route's own name wins over its rule's
         for key, options in given.items():
             chosen = [r for r in routing.routes.values()
@@ -145,20 +176,22 @@ def route_options(
             if not isinstance(options, Mapping):
                 raise TypeError(f"{key}: expected a dict of options, found {options!r}")
             for route in chosen:
-                for name in options:
-                    _expect(name, [route], f"{key}=")
+                for name, value in options.items():
+                    _expect(name, value, [route], f"{key}=")
                 result[route.name].update(options)
     return result
 
 
-def _expect(name: str, routes: Sequence[RouteInfo], where: str) -> None:
-    if name in _OTHER_KEYS or any(name in route.defaults for route in routes):
-        return
+def _expect(name: str, value: Any, routes: Sequence[RouteInfo], where: str) -> None:
     known = sorted({one for route in routes for one in route.defaults})
+    if name in known or is_other_key(name, value, known):
+        return
     raise TypeError(
         f"{where}: '{name}' is no hyperparameter of {', '.join(r.name for r in routes)}: expected "
         f"{', '.join(known)}"
-    )
+        + (unknown_hint([name], known) or "\nhint: a key that is for others can be written into "
+           "optimizer.param_groups afterwards")
+    )  # fmt: skip
 
 
 def split(
@@ -181,19 +214,20 @@ def split(
         by_route.setdefault(route, []).append((name, tensor))
     own = {key: value for key, value in group.items() if key != "params"}
     present = [routing.routes[route] for route in by_route if route is not None]
-    for key in own:
+    for key, value in own.items():
         if present:
-            _expect(key, present, "a parameter group")
+            _expect(key, value, present, "a parameter group")
     result = []
     order: list[str | None] = [*routing.routes, None]
     for route in sorted(by_route, key=order.index):
         info = routing.routes.get(route) if route is not None else None
         made: dict[str, Any] = {"params": by_route[route], ROUTE: route}
         if info is None:
-            made |= own
+            made |= _any_options(routing, options) | own
         else:
             made |= info.defaults | dict(options.get(info.name, {}))
-            made |= {k: v for k, v in own.items() if k in info.defaults or k in _OTHER_KEYS}
+            made |= {k: v for k, v in own.items()
+                     if k in info.defaults or is_other_key(k, v, info.defaults)}  # fmt: skip
             made[ROUTE] = route
             missing = [name for name in info.defaults if made[name] is None]
             if missing:
@@ -203,6 +237,18 @@ def split(
                 )
         result.append(made)
     return result
+
+
+def _any_options(
+    routing: Routing, options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Values for a group without route. Schedulers expect every group to have the same keys."""
+    result: dict[str, Any] = {}
+    for route in routing.routes.values():
+        for name, value in (route.defaults | dict(options.get(route.name, {}))).items():
+            if result.get(name) is None:
+                result[name] = value
+    return {name: 0.0 if value is None else value for name, value in result.items()}
 
 
 class Hyperparameters:

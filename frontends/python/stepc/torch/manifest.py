@@ -1,23 +1,36 @@
 """Writes manifests from live models.
 
 Ranks may see different parts of a world: a slice of a device mesh has other ranks on every rank,
-and a pipeline stage has other parameters. The ranks of a process group exchange what they see,
-and every rank computes the manifest of its own world, the same on all of that world's ranks.
+and a pipeline stage has other parameters. Ranks that meshes connect exchange what they see, and
+every rank computes the manifest of its own world, the same on all of that world's ranks.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import pickle
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from stepc.errors import StepcError
-from stepc.torch.describe import Declarations, Entry, Mesh, Placed, describe, group_ranks, my_rank
+from stepc.torch.describe import (
+    Declarations,
+    Entry,
+    Mesh,
+    Placed,
+    connected,
+    describe,
+    describe_frozen,
+    group_ranks,
+    my_rank,
+)
 from stepc.torch.meeting import Meeting
+from stepc.torch.merge import Merge
 
 VERSION = 1
 
@@ -33,8 +46,9 @@ def export_manifest(
 ) -> dict[str, Any]:
     """The manifest of a live model, as a dict that serializes to JSON.
 
-    Parameters that need no gradient are left out; a tensor under several names becomes one
-    parameter with aliases. In a group of more than one rank this is a collective call.
+    Parameters that need no gradient are listed as frozen, whole on every rank: only their names and
+    shapes matter. A tensor under several names becomes one parameter with aliases. A collective
+    call of the ranks that meshes connect with this one.
 
     Args:
         named_parameters: ``model.named_parameters()``; pass ``remove_duplicate=False`` to have
@@ -50,13 +64,17 @@ def export_manifest(
     declarations = Declarations(batch, replicated, placements or {})
     world = group_ranks(process_group)
     named = list(named_parameters)
-    mine, problem, unmatched = {}, None, declarations.unmatched(named)
+    mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
     try:
-        mine = describe(named, world, declarations)
+        mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
     except (TypeError, ValueError) as error:
         problem = error
-    with Meeting(process_group, "export_manifest()", timeout) as meeting:
-        return world_manifest([entry for entry, _ in mine.values()], meeting, problem, unmatched)[0]
+    ranks = connected(named, world, declarations)
+    with Meeting(process_group, "export_manifest()", timeout, ranks=ranks) as meeting:
+        if set(meeting.ranks) != set(world):
+            unmatched = []  # ranks that are not asked may have what they match
+        entries = [entry for entry, _ in mine.values()] + frozen
+        return world_manifest(entries, meeting, problem, unmatched)[0]
 
 
 def world_manifest(
@@ -72,32 +90,45 @@ def world_manifest(
     are warned of where no rank's parameters match them: another pipeline stage's may.
     """
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
-    told = meeting.gather((list(entries), message, list(unmatched)))
+    data = pickle.dumps(list(entries))
+    mine = hashlib.sha256(data).digest()
+    told = meeting.gather((mine, len(data), message, list(unmatched)))
     gathered = dict(zip(meeting.ranks, told, strict=True))
     if problem is not None:
         raise problem
-    for rank, (_, text, _) in gathered.items():
+    for rank, (_, _, text, _) in gathered.items():
         if text is not None:
             raise StepcError(f"rank {rank} could not export its manifest: {text}")
     if my_rank() == meeting.ranks[0]:  # once, not once per rank
         for argument, pattern in unmatched:
-            if all((argument, pattern) in others for _, _, others in gathered.values()):
+            if all((argument, pattern) in others for _, _, _, others in gathered.values()):
                 warnings.warn(
                     f"{argument}= pattern {pattern!r} matches no parameter", stacklevel=2
                 )
-    return build({rank: entries for rank, (entries, _, _) in gathered.items()}, my_rank())
+    # Most ranks see the same. So every view travels once, and is read once.
+    views = {mine: list(entries)}
+    sources = {digest: (rank, size) for rank, (digest, size, _, _) in reversed(gathered.items())}
+    if len(sources) > 1:
+        for digest, (rank, size) in sorted(sources.items(), key=lambda item: item[1]):
+            received = meeting.broadcast(data if rank == my_rank() else None, size, rank)
+            if digest != mine:
+                views[digest] = pickle.loads(received)
+    return build({rank: views[digest] for rank, (digest, *_) in gathered.items()}, my_rank())
 
 
 def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Merges what ranks see into the manifest of the world that ``rank`` belongs to."""
-    world = _component(by_rank, rank)
-    seen: dict[str, list[tuple[int, Entry]]] = {}
-    for one in world:
-        for entry in by_rank.get(one, ()):
-            seen.setdefault(entry.name, []).append((one, entry))
-    entries = [_merge(name, views) for name, views in seen.items()]
+    """Merges what ranks see into the manifest of the world that ``rank`` belongs to.
+
+    Ranks that see the same may share one list. The world of a rank without entries, outside the
+    meshes of all others, is empty.
+    """
+    merge = Merge(_stepped(by_rank), rank)
+    entries = merge.entries()
     meshes: dict[Mesh, str] = {}
+    names: dict[int, str] = {}  # by identity: a hash looks at every rank
     for entry in entries:
+        if id(entry.mesh) in names:
+            continue
         if entry.mesh not in meshes:
             name = "_".join(axis for axis, _ in entry.mesh.axes)
             taken = set(meshes.values())
@@ -105,6 +136,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
                 name = next(f"{name}.{i}" for i in range(1, len(taken) + 2)
                             if f"{name}.{i}" not in taken)  # fmt: skip
             meshes[entry.mesh] = name
+        names[id(entry.mesh)] = meshes[entry.mesh]
     manifest = {
         "version": VERSION,
         "meshes": [
@@ -115,7 +147,8 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
             }
             for mesh, name in meshes.items()
         ],
-        "parameters": [_parameter(entry, meshes[entry.mesh]) for entry in entries],
+        "parameters": [_parameter(entry, names[id(entry.mesh)])
+                       for entry in entries + _frozen(by_rank, merge.world, entries)],
     }
     return manifest, tuple(sorted({one for mesh in meshes for one in mesh.ranks}))
 
@@ -128,90 +161,48 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
                "mesh": mesh, "placements": list(entry.placements)}  # fmt: skip
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
+    if not entry.requires_grad:
+        result["requires_grad"] = False
     return result
 
 
-def _component(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> list[int]:
-    """The ranks that meshes connect with ``rank``, increasing."""
-    meshes = {entry.mesh.ranks for entries in by_rank.values() for entry in entries}
-    found, waiting = {rank}, [rank]
-    while waiting:
-        one = waiting.pop()
-        for ranks in [ranks for ranks in meshes if one in ranks]:
-            meshes.discard(ranks)
-            waiting += [other for other in ranks if other not in found]
-            found.update(ranks)
-    return sorted(found)
+def _stepped(by_rank: Mapping[int, Sequence[Entry]]) -> dict[int, Sequence[Entry]]:
+    """The same without frozen parameters; ranks that share a list still do."""
+    known: dict[int, list[Entry]] = {}
+    for entries in by_rank.values():
+        if id(entries) not in known:
+            known[id(entries)] = [entry for entry in entries if entry.requires_grad]
+    return {rank: known[id(entries)] for rank, entries in by_rank.items()}
 
 
-def _merge(name: str, views: list[tuple[int, Entry]]) -> Entry:
-    """One parameter from every rank's view of it."""
-    first_rank, first = views[0]
-    lifted = _lift(name, views) if len({entry.mesh for _, entry in views}) > 1 else first
-    for rank, entry in views[1:]:
-        for what in ("shape", "dtype", "grad_dtype", "placements", "batch_axes", "aliases"):
-            expected, found = getattr(first, what), getattr(entry, what)
-            if expected != found:
-                raise ValueError(
-                    f"parameter '{name}': ranks disagree on its {what}: {expected} on rank "
-                    f"{first_rank}, {found} on rank {rank}"
-                )
-    for rank in lifted.mesh.ranks:
-        if rank not in {one for one, _ in views}:
-            raise ValueError(
-                f"parameter '{name}': its mesh has rank {rank}, which did not export it"
-            )
-    return lifted
+def _frozen(
+    by_rank: Mapping[int, Sequence[Entry]], world: Iterable[int], stepped: Sequence[Entry]
+) -> list[Entry]:
+    """A world's frozen parameters, each once, on a mesh that the world has anyhow.
 
-
-def _lift(name: str, views: list[tuple[int, Entry]]) -> Entry:
-    """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.
-
-    FSDP over mesh["dp"] of a (dp, tp) mesh leaves a parameter that tensor parallelism does not
-    touch on another slice for every tp index. In one world these are replicas of one parameter.
+    Where ranks disagree on whether a parameter is frozen, the ranks that step it say so.
     """
-    first = views[0][1]
-    meshes = {entry.mesh for _, entry in views}
-    roots = {entry.root for _, entry in views}
-    if len(roots) != 1 or first.root is None:
-        raise ValueError(
-            f"parameter '{name}' is on meshes that are not slices of one mesh: "
-            + ", ".join(str(list(mesh.ranks)) for mesh in meshes)
-        )
-    root = first.root
-    ranks = {rank for mesh in meshes for rank in mesh.ranks}
-    sizes = [size for _, size in root.mesh.axes]
-
-    def coordinates(index: int) -> list[int]:
-        result = []
-        for size in reversed(sizes):
-            result.append(index % size)
-            index //= size
-        return result[::-1]
-
-    held = [(coordinates(i), rank) for i, rank in enumerate(root.mesh.ranks) if rank in ranks]
-    values = [sorted({place[axis] for place, _ in held}) for axis in range(len(sizes))]
-    axes = [a for a in range(len(sizes)) if len(values[a]) > 1 or a in root.axes]
-    count = 1
-    for axis in axes:
-        count *= len(values[axis])
-    if count != len(held) or any(len(values[a]) not in (1, sizes[a]) for a in axes):
-        raise ValueError(f"parameter '{name}': its meshes do not fill a slice of their root mesh")
-    # `held` follows the root's row-major order, and so does any slice of it.
-    mesh = Mesh(tuple(root.mesh.axes[a] for a in axes), tuple(rank for _, rank in held))
-    placements = tuple(
-        first.placements[root.axes.index(a)] if a in root.axes else "R" for a in axes
-    )
-    return dataclasses.replace(first, mesh=mesh, placements=placements, root=None)
+    views = {id(entries): entries for entries in (by_rank.get(one, ()) for one in world)}
+    names = {name for entry in stepped for name in entry.names}
+    result = []
+    for entry in [one for entries in views.values() for one in entries] if stepped else ():
+        if not entry.requires_grad and names.isdisjoint(entry.names):
+            names.update(entry.names)
+            mesh = stepped[0].mesh
+            result.append(dataclasses.replace(entry, mesh=mesh, placements=("R",) * len(mesh.axes)))
+    return result
 
 
 def routing_manifest(
-    named: Iterable[tuple[str, torch.Tensor]], declarations: Declarations
+    named: Iterable[tuple[str, torch.Tensor]],
+    declarations: Declarations,
+    frozen: Collection[str] = (),
 ) -> dict[str, Any]:
     """A manifest of one rank with whole tensors, from which routing can be read.
 
-    Routing looks at names, shapes and batch axes, so it does not change when a model is sharded
-    after its optimizer was made, nor with tensors that are still on the meta device.
+    ``frozen`` are the parameters that take no route. Routing looks at names, shapes and batch axes,
+    so it does not change when a model is sharded after its optimizer was made, nor with tensors
+    that are still on the meta device.
     """
     mesh = Mesh((("world", 1),), (0,))
     names: dict[int, Entry] = {}
@@ -222,5 +213,6 @@ def routing_manifest(
         names[id(tensor)] = Entry(
             name, tuple(max(size, 1) for size in tensor.shape), "f32", "f32", mesh, ("R",),
             batch_axes=declarations.batch_axes([name], tensor.dim()),
+            requires_grad=name not in frozen,
         )  # fmt: skip
     return build({0: list(names.values())}, 0)[0]

@@ -1,4 +1,4 @@
-"""Planning's exchanges: the ranks of a process group come together before they compile and bind.
+"""Planning's exchanges: ranks that share parameters come together before they compile and bind.
 
 A collective of torch waits for a rank that does not come until the timeout of the trainer's process
 group, and takes that group down. So ranks meet in the store, where each can leave again, and
@@ -11,15 +11,16 @@ import hashlib
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from stepc._calls import cause
 from stepc.errors import CompileError, StepcError, StepcTimeout, TransportError
-from stepc.torch.describe import group_ranks
+from stepc.torch.describe import group_ranks, my_rank
 from stepc.torch.links import Links, default_store, read
 from stepc.torch.transport import TorchTransport
 
@@ -29,16 +30,20 @@ _GRACE_SECONDS = 0.5
 
 
 class Meeting:
-    """The ranks of a process group, all in ``what`` at one time. Leaving it by an error tells the
+    """Ranks of a process group, all in ``what`` at one time. Leaving it by an error tells the
     others, so that none waits for this rank.
 
+    Who has to come is what ``ranks`` of all of them connect: if 0 names 1, and 1 names 0 and 2, the
+    three meet. So no rank waits for one that it has nothing to do with.
+
     Args:
-        process_group: who has to come; the default group without it.
+        process_group: who may come; the default group without it.
         what: where they meet, for errors and so that different calls do not meet.
         timeout: seconds until a rank that does not come or answer is an error.
         why: what made this rank come.
         left: the transport of a bound instance. Peers that did not come may wait in its step for
-            this rank: they are told why it does not step.
+            this rank: they are told why it does not step. Its ranks are among those that meet.
+        ranks: global ranks that this one has to meet; the whole group without it.
     """
 
     def __init__(
@@ -48,16 +53,24 @@ class Meeting:
         timeout: float,
         why: str = "",
         left: TorchTransport | None = None,
+        ranks: Collection[int] | None = None,
     ) -> None:
-        self.ranks = group_ranks(process_group)
+        self._group = group_ranks(process_group)
+        known = set(self._group if ranks is None else ranks)
+        known.add(my_rank())
+        known.update(() if left is None else left.ranks)
+        # Until the others have said whom they know.
+        self.ranks = tuple(sorted(known.intersection(self._group)))
         self.what, self._why, self._left = what, why, left
         self.timeout = timeout
         self.nonce = ""
         self._links: Links | None = None
+        # What a signal handler raised while this rank waited for the others.
+        self._interrupted: BaseException | None = None
         if len(self.ranks) == 1:
             return
         try:
-            self.nonce = self._meet()
+            self.nonce, self.ranks = self._meet()
             self._links = Links(self.ranks, timeout, self.nonce)
         except BaseException:
             self._dismiss()
@@ -71,7 +84,7 @@ class Meeting:
     ) -> None:
         if self._links is not None:
             if error is not None:
-                self._links.abort(f"{self.what}: {error}")
+                self._links.abort(f"{self.what}: {cause(error)}")
             self._links.close()
 
     def gather(self, item: Any) -> list[Any]:
@@ -93,9 +106,9 @@ class Meeting:
 
     # --- coming together ---
 
-    def _meet(self) -> str:
+    def _meet(self) -> tuple[str, tuple[int, ...]]:
         """A word that is new, and the same on all ranks; an error when one does not come."""
-        result: list[str | Exception] = []
+        result: list[tuple[str, tuple[int, ...]] | Exception] = []
 
         def run() -> None:
             try:
@@ -105,8 +118,12 @@ class Meeting:
 
         # In a thread: the rank that serves the store may have stopped, and then calls to it hang.
         thread = threading.Thread(target=run, name="stepc-meeting", daemon=True)
-        thread.start()
-        thread.join(self.timeout + 2.0)
+        try:
+            thread.start()
+            thread.join(self.timeout + 2.0)
+        except BaseException as error:
+            self._interrupted = error
+            raise
         found = result[0] if result else StepcTimeout(
             f"{self.what}: the store of the process group did not answer within {self.timeout:g} s"
         )  # fmt: skip
@@ -116,33 +133,38 @@ class Meeting:
             raise TransportError(f"{self.what}: the store of the process group failed: {found}")
         return found
 
-    def _wait(self) -> str:
-        """Every rank leaves a word; the lowest one that finds all of them answers each by name.
+    def _wait(self) -> tuple[str, tuple[int, ...]]:
+        """Every rank leaves a word, and whom it knows; the lowest of those that this connects waits
+        until all of them are there, and answers each by name.
 
         A rank that gives up takes its word back, and comes with a new one next time, so that ranks
         which were apart once find together again.
         """
-        where = hashlib.sha256(repr((self.what, self.ranks)).encode()).hexdigest()[:16]
-        store = dist.PrefixStore(f"stepc/meet/{where}", default_store())
-        mine, word = str(dist.get_rank()), uuid.uuid4().hex
+        where = hashlib.sha256(repr((self.what, self._group)).encode()).hexdigest()[:16]
+        board = _Board(dist.PrefixStore(f"stepc/meet/{where}", default_store()))
+        me, word = dist.get_rank(), uuid.uuid4().hex
         begin, told = time.monotonic(), self._left is None
-        store.set(mine, word)
+        entry = board.leave(me, word, self.ranks)
         try:
             while True:
-                if mine == str(self.ranks[0]):
-                    words = self._words(store)
-                    if words is not None:
-                        for rank, one in zip(self.ranks, words, strict=True):
-                            store.compare_set(str(rank), one, "")
-                            if one != word:
-                                store.set(f"go/{one}", word)
-                        return word
-                answer = read(store, f"go/{word}")
+                # Only a rank that knows of no lower one can be the lowest.
+                if me == self.ranks[0]:
+                    entries, missing = board.closure(me, self.ranks)
+                    if not missing and min(entries) == me:
+                        ranks = board.put(entries)
+                        for rank, one in entries.items():
+                            board.take(rank, one)
+                            if rank != me:
+                                board.answer(one.split()[0], f"{word} {ranks}")
+                        return word, tuple(sorted(entries))
+                answer = board.answered(word)
                 if answer is not None:
-                    store.delete_key(f"go/{word}")
                     if answer.startswith("!"):
                         raise StepcTimeout(answer[1:])
-                    return answer
+                    nonce, ranks = answer.split()
+                    return nonce, board.ranks(ranks)
+                if self._interrupted is not None:
+                    raise TransportError(f"{self.what}: {cause(self._interrupted)}")
                 waited = time.monotonic() - begin
                 if not told and waited > min(_GRACE_SECONDS, self.timeout / 4):
                     told = True
@@ -152,39 +174,30 @@ class Meeting:
                     rank, reason = failed
                     raise TransportError(
                         f"{self.what}: expected every rank to prepare again, since {self._why} on "
-                        f"rank {mine}, but {rank} stepped"
+                        f"rank {me}, but {rank} stepped"
                         + ("" if self._why in reason else f", and failed: {reason}")
                     )
                 if waited > self.timeout:
-                    text = self._missing(store)
+                    entries, missing = board.closure(me, self.ranks)
+                    text = self._missing(sorted(missing), len(entries) + len(missing))
                     # The others, who would find this rank missing as well, give up with it.
-                    for one in filter(None, (read(store, str(rank)) for rank in self.ranks)):
-                        if one != word:
-                            store.set(f"go/{one}", f"!{text}")
+                    for rank, one in entries.items():
+                        if rank != me:
+                            board.answer(one.split()[0], f"!{text}")
                     raise StepcTimeout(text)
                 time.sleep(min(_PAUSE + waited / 100, 0.1))
         except BaseException:
-            store.compare_set(mine, word, "")
+            board.take(me, entry)
             raise
 
-    def _words(self, store: dist.Store) -> list[str] | None:
-        words = []
-        for rank in self.ranks:
-            word = read(store, str(rank))
-            if word is None:
-                return None
-            words.append(word)
-        return words
-
-    def _missing(self, store: dist.Store) -> str:
-        missing = [rank for rank in self.ranks if read(store, str(rank)) is None]
+    def _missing(self, missing: Sequence[int], expected: int) -> str:
         shown = ", ".join(str(rank) for rank in missing[:8]) + (", …" if len(missing) > 8 else "")
         return (
-            f"{self.what}: expected all {len(self.ranks)} ranks of the process group within "
+            f"{self.what}: expected all {expected} ranks that share parameters within "
             f"{self.timeout:g} s"
             + (f", since {self._why} on rank {dist.get_rank()}" if self._why else "")
-            + f", but rank{'s' * (len(missing) > 1)} {shown or 'none'} did not come; every rank of "
-            "process_group= has to change its parameters alike"
+            + f", but rank{'s' * (len(missing) > 1)} {shown or 'none'} did not come; ranks that "
+            "meshes connect have to change their parameters alike"
         )
 
     def _dismiss(self) -> None:
@@ -193,15 +206,78 @@ class Meeting:
             self._left.abort(f"it prepares again instead of stepping, since {self._why}")
 
 
+class _Board:
+    """Where ranks leave word for one another, in the store."""
+
+    def __init__(self, store: dist.Store) -> None:
+        self._store = store
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def put(self, ranks: Collection[int]) -> str:
+        """A name for a set of ranks, which may be long and is the same for many of them."""
+        text = ",".join(map(str, sorted(ranks)))
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        if name not in self._known:
+            self._known[name] = tuple(sorted(ranks))
+            self._store.set(f"ranks/{name}", text)
+        return name
+
+    def ranks(self, name: str) -> tuple[int, ...]:
+        if name not in self._known:
+            self._known[name] = tuple(map(int, self._store.get(f"ranks/{name}").decode().split(",")))
+        return self._known[name]
+
+    def leave(self, rank: int, word: str, ranks: Collection[int]) -> str:
+        entry = f"{word} {self.put(ranks)}"
+        self._store.set(str(rank), entry)
+        return entry
+
+    def take(self, rank: int, entry: str) -> None:
+        self._store.compare_set(str(rank), entry, "")
+
+    def closure(self, rank: int, ranks: Collection[int]) -> tuple[dict[int, str], set[int]]:
+        """The entries of all ranks that ``ranks`` and their own words connect, and who has none."""
+        entries: dict[int, str] = {}
+        missing: set[int] = set()
+        found, waiting, named = {rank, *ranks}, [rank, *ranks], set()
+        while waiting:
+            one = waiting.pop()
+            if one in entries or one in missing:
+                continue
+            entry = read(self._store, str(one))
+            if entry is None:
+                missing.add(one)
+                continue
+            entries[one] = entry
+            name = entry.split()[1]
+            if name not in named:
+                named.add(name)
+                more = [other for other in self.ranks(name) if other not in found]
+                found.update(more)
+                waiting += more
+        return entries, missing
+
+    def answer(self, word: str, text: str) -> None:
+        self._store.set(f"go/{word}", text)
+
+    def answered(self, word: str) -> str | None:
+        answer = read(self._store, f"go/{word}")
+        if answer is not None:
+            self._store.delete_key(f"go/{word}")
+        return answer
+
+
 def share_library(
     world: tuple[int, ...], compile_library: Callable[[], bytes], meeting: Meeting, made_of: str
 ) -> bytes:
     """Compiles on the lowest rank of every world, and hands the bytes to that world's ranks.
 
+    A rank of an empty world has nothing to compile, and takes part.
+
     ``made_of`` tells one definition from another: where a rank of the world has another one than
     the rank that compiles, all of the world's ranks raise.
 
-    A failure is raised on every rank of the group. While a rank compiles it says so, since a long
+    A failure is raised on every rank that meets. While a rank compiles it says so, since a long
     compilation is no silence.
     """
     mine: list[tuple[str, Any]] = []
@@ -212,7 +288,7 @@ def share_library(
         except Exception as error:  # noqa: BLE001 - it travels to the other ranks
             mine.append(("failed", error))
 
-    compiles = dist.get_rank() == world[0]
+    compiles = dist.get_rank() in world[:1]
     thread = threading.Thread(target=run, name="stepc-compile", daemon=True)
     if compiles:
         thread.start()
@@ -248,9 +324,9 @@ def share_library(
     return result
 
 
-def agree(problem: Exception | None, meeting: Meeting) -> None:
-    """Raises on every rank of the group when one has a problem."""
-    items = meeting.gather(None if problem is None else str(problem))
+def agree(problem: BaseException | None, meeting: Meeting) -> None:
+    """Raises on every rank that meets when one has a problem."""
+    items = meeting.gather(None if problem is None else cause(problem))
     if problem is not None:
         raise problem
     for rank, text in zip(meeting.ranks, items, strict=True):

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from stepc._compile import Spec, compile as compile_spec, definition_hash, store_received
+from stepc._calls import cause
+from stepc._compile import Spec
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
-from stepc.torch import groups as group_rules
 from stepc.torch.binding import Binding, Record, Resharded
+from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import Declarations, Placed, describe
+from stepc.torch.describe import (
+    Declarations, Placed, connected, describe, describe_frozen, group_ranks,
+)  # fmt: skip
+from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
-from stepc.torch.meeting import Meeting, agree, share_library
+from stepc.torch.meeting import Meeting, agree
+from stepc.torch.nothing import Nothing
+from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
 
-class Optimizer(torch.optim.Optimizer):
+class Optimizer(RoutedGroups):
     """Steps a (sharded) model with a compiled library.
 
     The library is compiled, opened and bound by :meth:`prepare`, which the first of ``step``,
@@ -41,8 +46,9 @@ class Optimizer(torch.optim.Optimizer):
         threads: workers of the step; ``torch.get_num_threads()`` without it.
         batch, replicated, placements: see :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
-        target, strategy, workspace_limit, numerics, arguments: see :func:`stepc.compile`.
-        routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``.
+        target, strategy, workspace_limit, numerics, arguments, if_present: see :func:`stepc.compile`.
+        routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
+            have it, ``lr=0.02``.
     """
 
     def __init__(
@@ -63,7 +69,8 @@ class Optimizer(torch.optim.Optimizer):
         workspace_limit: int | str | None = None,
         numerics: str | None = None,
         arguments: Sequence[str] = (),
-        **routes: Mapping[str, Any],
+        if_present: Sequence[str] = (),
+        **routes: Any,
     ) -> None:
         if (spec is None) == (library is None):
             raise TypeError("expected a definition or library=, and not both")
@@ -75,6 +82,7 @@ class Optimizer(torch.optim.Optimizer):
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
             "numerics": numerics, "arguments": tuple(arguments),
+            "if_present": if_present if isinstance(if_present, str) else tuple(if_present),
         }  # fmt: skip
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None
@@ -83,82 +91,24 @@ class Optimizer(torch.optim.Optimizer):
         self._failure, self._failed_in = None, "step"
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
-        self._route_arguments = routes
-        given, self._aliases = group_rules.normalize(params)
-        self._routing = self._route([pair for group in given for pair in group["params"]])
-        self._options = group_rules.route_options(self._routing, routes)
-        made = [part for group in given
-                for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
-        super().__init__(made, {})
+        self._warned: set[str] = set()
+        super().__init__(params, routes)
         self.state = LazyStates(self)
-        # Schedulers look here for what they may change (OneCycleLR for "momentum").
-        for route in self._routing.routes.values():
-            for name, value in route.defaults.items():
-                self.defaults.setdefault(name, value)
-
-    # --- groups ---
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         if self._given_library is not None:
             return Routing.of_library(self._given_library)
-        pairs = [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
-        return Routing.of_spec(self._spec, pairs, self._declarations)
-
-    @property
-    def routes(self) -> dict[str, str]:
-        """Every parameter's route, by canonical name."""
-        return {name: group[ROUTE] for group in self.param_groups for name in self._names(group)}
-
-    @staticmethod
-    def _names(group: Mapping[str, Any]) -> list[str]:
-        names = group.get("param_names", [])
-        if len(names) != len(group["params"]):
-            raise ValueError(
-                f"a parameter group has {len(group['params'])} parameters and {len(names)} names: "
-                "replaced parameters keep their order, new ones go through add_param_group"
-            )
-        return names
-
-    def _named(self) -> list[tuple[str, torch.Tensor]]:
-        return [pair for group in self.param_groups
-                for pair in zip(self._names(group), group["params"], strict=True)]  # fmt: skip
-
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters, in one group per route; the next step prepares again."""
-        if ROUTE in param_group:  # made by split()
-            keep, self.defaults = self.defaults, {}
-            try:
-                super().add_param_group(param_group)
-            finally:
-                self.defaults = keep
-            return
-        given, aliases = group_rules.normalize(param_group)
-        self._aliases |= aliases
-        self._routing = self._route(self._named() + given[0]["params"])
-        self._options = group_rules.route_options(self._routing, self._route_arguments)
-        for part in group_rules.split(given[0], self._routing, self._options):
-            self.add_param_group(part)
-
-    def _adopt_unfrozen(self) -> None:
-        """Moves parameters that were unfrozen from the group without route to a route's."""
-        for group in [g for g in self.param_groups if g[ROUTE] is None]:
-            pairs = list(zip(self._names(group), group["params"], strict=True))
-            ready = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
-            if not ready:
-                continue
-            rest = [(name, tensor) for name, tensor in pairs if not tensor.requires_grad]
-            group["params"], group["param_names"] = [t for _, t in rest], [n for n, _ in rest]
-            own = {k: v for k, v in group.items() if k not in ("params", "param_names", ROUTE)}
-            self.add_param_group({"params": ready, **own})
-        self.param_groups[:] = [g for g in self.param_groups if g["params"]]
+        return Routing.of_spec(
+            self._spec, named, self._declarations, self._compile_options["if_present"]
+        )
 
     # --- prepare ---
 
     def prepare(self) -> None:
         """Compiles or loads the library for the parameters as they are now, and binds them.
 
-        Collective over the process group. States of parameters that stay are kept, wherever
-        their shards have moved to.
+        Collective over the ranks that the parameters' meshes connect with this one. States of
+        parameters that stay are kept, wherever their shards have moved to.
         """
         self._prepare("prepare() was called")
 
@@ -168,7 +118,9 @@ class Optimizer(torch.optim.Optimizer):
         try:
             with (
                 torch.autograd.profiler.record_function("stepc.prepare"),
-                Meeting(self._process_group, "prepare()", self._timeout, why, left) as meeting,
+                Meeting(
+                    self._process_group, "prepare()", self._timeout, why, left, self._connected()
+                ) as meeting,
             ):
                 self._close()
                 self._plan(meeting)
@@ -180,26 +132,47 @@ class Optimizer(torch.optim.Optimizer):
                 self._failure = error
             raise
 
-    def _plan(self, meeting: Meeting) -> None:
-        mine, unmatched, problem = {}, [], None
+    def _connected(self) -> frozenset[int] | None:
+        """The ranks to prepare with, frozen parameters' too; None, all of the group, where this
+        rank's groups are broken, which is told to them in the meeting."""
         try:
-            self._adopt_unfrozen()
-            named = [(n, t) for name, t in self._named() for n in (name, *self._aliases.get(name, ()))]
-            unmatched = self._declarations.unmatched(named)
-            mine = describe(named, meeting.ranks, self._declarations)
-            if not mine:
+            named = self._named()
+        except ValueError:
+            return None
+        return connected(named, group_ranks(self._process_group), self._declarations)
+
+    def _plan(self, meeting: Meeting) -> None:
+        problem: Exception | None = None
+        mine, frozen, unmatched, group = {}, [], [], group_ranks(self._process_group)
+        try:
+            adopt_unfrozen(self)
+            named = self._all_names(self._named())
+            if set(meeting.ranks) == set(group):  # else another rank may have what they match
+                unmatched = self._declarations.unmatched(named)
+            mine = describe(named, group, self._declarations)
+            frozen = describe_frozen(named, self._declarations)
+            # A pipeline stage may be frozen as a whole; a job that is would train nothing.
+            if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
-        entries = [entry for entry, _ in mine.values()]
+        entries = [entry for entry, _ in mine.values()] + frozen
         manifest, world = world_manifest(entries, meeting, problem, unmatched)
-        library = self._library(manifest, world, meeting)
+        library = self._given_library
+        if library is None:
+            library = build_library(
+                self._spec, self._compile_options, manifest, world, meeting, self._warned
+            )
         try:
-            if self._given_library is not None:
+            if self._given_library is not None and world:
                 verify(library, manifest, world)
         except StepcError as error:
             problem = error
         agree(problem, meeting)
+        if not world:
+            agree(None, meeting)
+            self._bind(Nothing(), {}, manifest)
+            return
         transport = None
         if len(world) > 1:
             transport = TorchTransport(world, self._timeout, f"{meeting.nonce}/{world[0]}")
@@ -212,25 +185,19 @@ class Optimizer(torch.optim.Optimizer):
                 transport.close()
             raise
         try:
-            self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            try:
+                self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+            except Exception as error:  # noqa: BLE001 - agree() raises it
+                # Peers may wait for this rank in a redistribution of states.
+                instance.abort(cause(error))
+                problem = error
+            # Before any rank steps: what one cannot bind no other may write.
+            agree(problem, meeting)
         except BaseException as error:
-            instance.abort(f"{type(error).__name__}: {error}")
+            instance.abort(cause(error))
             self._close()
             instance.close()
             raise
-
-    def _library(self, manifest: dict[str, Any], world: tuple[int, ...], meeting: Meeting) -> Library:
-        if self._given_library is not None:
-            return self._given_library
-
-        def compile_now() -> Path:
-            return compile_spec(self._spec, manifest, **self._compile_options).library
-
-        if len(meeting.ranks) == 1:
-            return Library(compile_now())
-        made_of = definition_hash(self._spec, self._compile_options)
-        data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
-        return Library(store_received(data))
 
     def _bind(
         self, instance: Instance, tensors: dict[str, torch.Tensor], manifest: dict[str, Any]
@@ -259,6 +226,7 @@ class Optimizer(torch.optim.Optimizer):
         # What is not bound now (a frozen parameter's) is kept for when it comes back.
         for record in records:
             self._kept_states.pop(record.name, None)
+        show_states(self)
 
     def _prepared(self) -> None:
         """Prepares unless what is bound is what the groups hold."""
@@ -288,6 +256,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _close(self) -> None:
         """Lets go of the instance; the states stay, by name."""
+        self.state.hide_options()
         binding, self._binding = self._binding, None
         if binding is not None:
             for record in binding.records:
@@ -297,7 +266,20 @@ class Optimizer(torch.optim.Optimizer):
     # --- step ---
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One optimizer step, communication included."""
+        """One optimizer step, communication included.
+
+        Inside ``torch.compile`` the graph breaks here: the library runs as it is.
+        """
+        if torch.compiler.is_compiling():
+            return self._uncompiled_step(closure)
+        return self._eager_step(closure)
+
+    # Asked for only while torch compiles, since the first call imports its compiler.
+    @torch._disable_dynamo
+    def _uncompiled_step(self, closure: Callable[[], Any] | None) -> Any:
+        return self._eager_step(closure)
+
+    def _eager_step(self, closure: Callable[[], Any] | None) -> Any:
         if getattr(self, "grad_scale", None) is not None or getattr(self, "found_inf", None) is not None:
             raise NotImplementedError(
                 "stepc does not take GradScaler's fused path (grad_scale, found_inf) yet: "
@@ -313,6 +295,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _step(self) -> None:
         self._refuse_torn()
+        self.state.hide_options()
         try:
             self._prepared()
             try:
@@ -322,15 +305,15 @@ class Optimizer(torch.optim.Optimizer):
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
             self._binding.step()
-        except Exception as error:
+        except BaseException as error:
             self._fail(error)
             raise
 
     def _refuse_torn(self) -> None:
         if self._failure is not None:
             raise PoisonedError(
-                f"an earlier {self._failed_in} failed: {self._failure}\ncall recover() and load a "
-                "checkpoint, or recover() alone when parameters and states are known to be whole"
+                f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
+                "a checkpoint, or recover() alone when parameters and states are known to be whole"
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
@@ -340,8 +323,8 @@ class Optimizer(torch.optim.Optimizer):
         if binding is None:
             return
         if transport is not None:
-            binding.instance.abort(str(error))
-            transport.tell_failed(str(error))
+            binding.instance.abort(cause(error))
+            transport.tell_failed(cause(error))
         if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
             self._failure, self._failed_in = error, where
             self._close()
@@ -365,6 +348,8 @@ class Optimizer(torch.optim.Optimizer):
     def library(self) -> Library:
         """The loaded library; prepares when there is none yet."""
         self._prepared()
+        if isinstance(self._binding.instance, Nothing):
+            raise StepcError("expected a library, found none: all parameters of this rank are frozen")
         return self._binding.instance.library
 
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -379,11 +364,15 @@ class Optimizer(torch.optim.Optimizer):
         """torch's form. States are the bound tensors: DTensors where parameters are."""
         self._refuse_torn()
         self._prepared()
-        return super().state_dict()
+        saved = super().state_dict()
+        saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
+        self.state.hide_options()
+        return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
         self._prepared()
+        self.state.hide_options()
         load_into(self, state_dict)
         self._binding.expect_loaded()
         self._failure = None

@@ -7,13 +7,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
+from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
 from stepc._library import Parameter, State
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.placements import parse_placements, same_placements, same_spec
+from stepc.torch.slices import cut
 from stepc.torch.transport import Move, TorchTransport, redistribute
 
 if TYPE_CHECKING:
@@ -26,18 +29,40 @@ class LazyStates(defaultdict):
     """``Optimizer.state``, filled when somebody first asks whether there is any.
 
     torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
-    a real step, which would count and may write.
+    a real step, which would count and may write. It then saves and loads what every parameter has
+    here, but of a group's options only those of one parameter. So from its question to the end of
+    saving or loading every parameter has its options here, too.
     """
 
     def __init__(self, owner: Optimizer) -> None:
         super().__init__(dict)
         self._owner = weakref.ref(owner)
+        self.options_shown = False
 
     def __bool__(self) -> bool:
         owner = self._owner()
-        if not len(self) and owner is not None and owner.param_groups:
-            owner.prepare()
+        if owner is not None and owner.param_groups:
+            if not any(self.values()):
+                owner._prepared()
+            self._show_options(owner)
         return len(self) > 0
+
+    def _show_options(self, owner: Optimizer) -> None:
+        frozen = sum(bool(state) and not tensor.requires_grad for tensor, state in self.items())
+        for group in owner.param_groups:
+            if group[ROUTE] is not None:
+                options = pack(owner._routing.routes[group[ROUTE]], group, frozen)
+                for tensor in group["params"]:
+                    if tensor in self:
+                        self[tensor][OPTIONS] = options.clone()
+        self.options_shown = True
+
+    def hide_options(self) -> None:
+        """Ends what a distributed checkpoint's question began."""
+        if self.options_shown:
+            self.options_shown = False
+            for state in self.values():
+                state.pop(OPTIONS, None)
 
     def __reduce__(self) -> Any:
         return (defaultdict, (dict,), None, None, iter(self.items()))
@@ -48,11 +73,17 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 
+def same_shard(one: tuple[int, ...], other: tuple[int, ...] | None) -> bool:
+    """Whether two local shapes are one shard's: without elements other sizes do not matter, and
+    torch gives an empty shard that is cut again sizes of its own."""
+    return one == other or (other is not None and 0 in one and 0 in other)
+
+
 def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
-    """Which axes of the manifest's mesh the tensor's own mesh has; it may be a slice of it."""
-    names = tensor.device_mesh.mesh_dim_names
-    if names is None or len(names) == len(mesh_axes):
-        return list(range(len(mesh_axes)))
+    """Where the axes of the tensor's own mesh stand in the manifest's, of which it may be a slice
+    with its axes in another order."""
+    mesh = tensor.device_mesh
+    names = mesh.mesh_dim_names or tuple(f"dim{axis}" for axis in range(mesh.ndim))
     return [mesh_axes.index(name) for name in names]
 
 
@@ -63,6 +94,12 @@ def _like_parameter(
         return shard
     placements = parse_placements(state.placements)
     placements = [placements[axis] for axis in spec_axes(parameter, mesh_axes)]
+    # As strided as the parameter: the manifest may say the same by the order of axes (strided.py).
+    placements = [
+        _StridedShard(one.dim, split_factor=own.split_factor)
+        if type(own) is _StridedShard and type(one) is Shard else one
+        for one, own in zip(placements, parameter.placements, strict=True)
+    ]  # fmt: skip
     # from_local would want to check or infer a shape that is already known, and communicates.
     stride, size = [], 1
     for extent in reversed(state.global_shape):
@@ -87,8 +124,11 @@ def allocate(
         if state.master:
             data = shard.detach().to(dtype, copy=True).contiguous()
         else:
-            data = torch.full(state.local_shape, state.init, dtype=dtype, device=shard.device)
-        if tuple(data.shape) != state.local_shape:
+            shape = state.local_shape
+            if state.global_shape == info.global_shape and same_shard(tuple(shard.shape), shape):
+                shape = tuple(shard.shape)  # an empty one as the parameter's
+            data = torch.full(shape, state.init, dtype=dtype, device=shard.device)
+        if not same_shard(tuple(data.shape), state.local_shape):
             raise PlanError(
                 f"parameter '{info.name}': expected state '{state.name}' of the local shape "
                 f"{list(state.local_shape)}, found {list(data.shape)}"
@@ -108,7 +148,7 @@ def check_state(tensor: Any, state: State, parameter: torch.Tensor, name: str) -
     shard = local(tensor)
     expected = (TORCH_DTYPES[state.dtype], state.local_shape, local(parameter).device)
     found = (shard.dtype, tuple(shard.shape), shard.device)
-    if expected != found:
+    if expected[::2] != found[::2] or not same_shard(found[1], expected[1]):
         raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
     if not shard.is_contiguous():
         raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
@@ -130,18 +170,28 @@ def whole_step(source: Any, where: str) -> int:
     return int(value)
 
 
-def check_source(target: torch.Tensor, source: Any, where: str) -> None:
-    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
+def check_tensor(source: Any, where: str) -> None:
+    """Refuses what has no values."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
     if source.is_meta:
         raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
+
+
+def check_source(target: torch.Tensor, source: Any, where: str) -> None:
+    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
+    check_tensor(source, where)
     if tuple(source.shape) != tuple(target.shape):
         raise StepcError(f"{where}: expected shape {list(target.shape)}, found {list(source.shape)}")
     if source.dtype != target.dtype:
         raise StepcError(
             f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
         )
+    check_mesh(target, source, where)
+
+
+def check_mesh(target: torch.Tensor, source: torch.Tensor, where: str) -> None:
+    """Refuses a DTensor that is not on the mesh of the tensor that it is for."""
     if isinstance(source, DTensor):
         if not isinstance(target, DTensor):
             raise StepcError(f"{where}: expected a plain tensor, found a DTensor")
@@ -166,11 +216,17 @@ def copy_state(
         if not same_placements(source.placements, target.placements):
             (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
-        source = distribute_tensor(
-            source.to(target.device), target.device_mesh, target.placements, src_data_rank=None
-        )
+        try:
+            source = cut(source.to(target.device), target)
+        except ValueError as error:
+            raise StepcError(f"{where}: {error}") from error
     mine, theirs = local(target), local(source)
-    if mine.data_ptr() != theirs.data_ptr():
+    # Equal placements of unequal pieces mean other elements (see strided.py).
+    if mine.shape != theirs.shape and mine.numel() + theirs.numel():
+        raise StepcError(
+            f"{where}: expected a shard of shape {list(mine.shape)}, found {list(theirs.shape)}"
+        )
+    if mine.numel() and mine.data_ptr() != theirs.data_ptr():
         mine.copy_(theirs)
 
 
@@ -178,6 +234,12 @@ def carry_over(
     state: dict[str, Any], old: dict[str, Any], name: str, transport: TorchTransport | None
 ) -> None:
     """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
+    missing = [key for key in state if key not in old] if old else []
+    if missing:
+        raise StepcError(
+            f"parameter '{name}': expected the states {', '.join(state)}, found no '{missing[0]}' among "
+            f"those of before: optimizer.forget('{name}') on every rank drops them"
+        )
     for key, value in old.items():
         if key not in state:
             continue
@@ -209,6 +271,8 @@ def refresh_master(master: torch.Tensor, parameter: torch.Tensor) -> bool:
     Returns whether anything changed.
     """
     full, low = local(master), local(parameter)
+    if not low.numel():
+        return False
     stale = full.to(low.dtype) != low
     if not bool(stale.any()):
         return False

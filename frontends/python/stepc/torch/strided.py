@@ -1,59 +1,152 @@
-"""Where FSDP2 over tensor parallelism holds other elements than its placements say.
+"""Strided shards: what FSDP2 over tensor parallelism holds, and what its placements say.
 
 FSDP2 cuts what tensor parallelism has cut before, and calls it ``(_StridedShard, Shard)``.
 ``distribute_tensor``, and the compiler with it, applies that from left to right; where the pieces of
-one rank are too unequal, the later ``Shard`` cuts between others. Such a tensor does not tell which
-of the two it holds.
+one rank are too unequal, the later ``Shard`` cuts between others. One such tensor does not tell which
+of the two it holds, but the sizes of all ranks' shards do. FSDP2's is written in the manifest as what
+it is: plain shards on a mesh whose axes stand in the order in which they cut.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-
-from torch.distributed.tensor.placement_types import Placement, Shard, _StridedShard
+from typing import TYPE_CHECKING
 
 from stepc.torch.placements import PlacementError
 
+if TYPE_CHECKING:
+    from stepc.torch.describe import Entry
+
 _Runs = list[tuple[int, int]]  # first and one past the last index
+_Cuts = tuple[tuple[int, int], ...]  # size of a mesh axis, split factor; outermost first
+_SHARD = re.compile(r"_?S\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
-def refuse_ambiguous(
-    shape: Sequence[int], sizes: Sequence[int], placements: Sequence[Placement], where: str
-) -> None:
-    """Refuses a strided shard of which FSDP2 and DTensor hold other elements.
+def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
+    """By dimension the mesh axes that cut it, outermost first, and how."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for axis, (size, text) in enumerate(zip(sizes, texts, strict=True)):
+        match = _SHARD.fullmatch(text)
+        if match:
+            found.setdefault(int(match[1]), []).append((axis, size, int(match[2] or 1)))
+    return {
+        dim: ([axis for axis, _, _ in cuts], tuple((size, factor) for _, size, factor in cuts))
+        for dim, cuts in sorted(found.items())
+    }  # fmt: skip
+
+
+def _strided(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
+    """The same where one of the cuts is strided."""
+    return {dim: found for dim, found in _cutting(sizes, texts).items()
+            if any(factor > 1 for _, factor in found[1])}  # fmt: skip
+
+
+def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str]) -> bool:
+    """Whether FSDP2 and DTensor hold other elements under these placements.
 
     Args:
         shape: the global shape.
         sizes: sizes of the mesh axes, one per placement.
-        placements: as the tensor has them.
-        where: names the tensor in the error.
+        texts: placements as the manifest writes them.
     """
-    for dim in sorted({one.dim for one in placements if type(one) is _StridedShard}):
-        cuts = tuple(
-            (size, one.split_factor if type(one) is _StridedShard else 1)
-            for size, one in zip(sizes, placements, strict=True)
-            if type(one) in (Shard, _StridedShard) and one.dim == dim
-        )
-        if not _reads_alike(shape[dim], cuts):
-            total = math.prod(size for size, _ in cuts)
+    return any(not _reads_alike(shape[dim], cuts) for dim, (_, cuts) in _strided(sizes, texts).items())
+
+
+def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
+    """A parameter of ambiguous placements as what the sizes of its shards say that it is.
+
+    Args:
+        entry: the parameter, on its whole mesh.
+        local_shapes: by global rank.
+    """
+    sizes = [size for _, size in entry.mesh.axes]
+    order, texts = list(range(len(sizes))), list(entry.placements)
+    places = list(itertools.product(*(range(size) for size in sizes)))
+    for dim, (axes, cuts) in _strided(sizes, entry.placements).items():
+        if _reads_alike(entry.shape[dim], cuts):
+            continue
+        as_read = as_stored = True
+        for place, rank in zip(places, entry.mesh.ranks, strict=True):
+            local = local_shapes[rank]
+            # An empty shard has any size along its other dimensions.
+            if 0 in local and local[dim]:
+                continue
+            where = tuple(place[axis] for axis in axes)
+            as_read &= _length(_read(entry.shape[dim], cuts, where)) == local[dim]
+            as_stored &= _length(_stored(entry.shape[dim], cuts, where)) == local[dim]
+        if as_read == as_stored:
+            found = "both" if as_read else "neither"
             raise PlacementError(
-                f"{where}: expected a size that {list(placements)} cuts in one way only, found "
-                f"dimension {dim} of size {shape[dim]} over {total} shards, where FSDP2 stores other "
-                f"elements than DTensor reads; make the size a multiple of {total}, or give "
-                "fully_shard another dimension (shard_placement_fn)"
+                f"parameter '{entry.name}': expected shards of the sizes that FSDP2 or that DTensor "
+                f"cuts by {list(entry.placements)}, found dimension {dim} of size {entry.shape[dim]} "
+                f"in shards that fit {found} of them; make the size a multiple of the number of "
+                "shards, or give fully_shard another dimension (shard_placement_fn)"
             )
+        if as_stored:
+            for position, cut in zip(axes, _cutting_order(cuts), strict=True):
+                order[position], texts[position] = axes[cut], f"S({dim})"
+    if order == list(range(len(sizes))):
+        return dataclasses.replace(entry, local_shape=None)
+    # Placements of other dimensions stay where they are, so only axes of one dimension change places.
+    ranks = dict(zip(places, entry.mesh.ranks, strict=True))
+    moved = []
+    for place in itertools.product(*(range(sizes[axis]) for axis in order)):
+        back = [0] * len(order)
+        for axis, index in zip(order, place, strict=True):
+            back[axis] = index
+        moved.append(ranks[tuple(back)])
+    mesh = type(entry.mesh)(tuple(entry.mesh.axes[axis] for axis in order), tuple(moved))
+    return dataclasses.replace(entry, mesh=mesh, placements=tuple(texts), root=None, local_shape=None)
 
 
-@lru_cache(maxsize=4096)
-def _reads_alike(size: int, cuts: tuple[tuple[int, int], ...]) -> bool:
-    """``cuts``: the axes that shard one dimension, outermost first, and their split factors."""
-    if size % math.prod(axis for axis, _ in cuts) == 0:
-        return True
-    # The order in which FSDP2 and tensor parallelism cut: a plain shard before all later axes, a
-    # strided one after as many of them as multiply to its split factor.
+def held(
+    shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str], place: Sequence[int],
+    local: Sequence[int],
+) -> list[_Runs]:  # fmt: skip
+    """Which indices of every dimension one rank's shard holds, in its order.
+
+    Args:
+        shape: the global shape.
+        sizes: sizes of the mesh axes, one per placement.
+        texts: placements as the manifest writes them.
+        place: the rank's coordinates.
+        local: the shape of its shard, which chooses between FSDP2's cuts and DTensor's.
+    """
+    result: list[_Runs] = []
+    for dim, size in enumerate(shape):
+        axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
+        where = [place[axis] for axis in axes]
+        runs = _joined(_read(size, cuts, where))
+        if _is_complete(cuts):
+            stored = _joined(_stored(size, cuts, where))
+            if _length(runs) != local[dim]:
+                runs = stored
+            elif _length(stored) == local[dim] and stored != runs:
+                raise ValueError(
+                    f"expected a shard whose size tells which elements of dimension {dim} it holds, "
+                    f"found {local[dim]} of {size} under {list(texts)}"
+                )
+        result.append(runs)
+    return result
+
+
+def _is_complete(cuts: _Cuts) -> bool:
+    """Whether some cut is strided, and the axes are there that cut before it."""
+    order = _cutting_order(cuts)
+    before = [math.prod(cuts[axis][0] for axis in order[: order.index(index)])
+              for index in range(len(cuts))]  # fmt: skip
+    strided = [index for index, (_, factor) in enumerate(cuts) if factor > 1]
+    return bool(strided) and all(before[index] == cuts[index][1] for index in strided)
+
+
+def _cutting_order(cuts: _Cuts) -> list[int]:
+    """In which order FSDP2 and tensor parallelism cut: a plain shard before all later axes, a
+    strided one after as many of them as multiply to its split factor."""
     order: list[int] = []
     for index in reversed(range(len(cuts))):
         before, place = 1, 0
@@ -61,22 +154,43 @@ def _reads_alike(size: int, cuts: tuple[tuple[int, int], ...]) -> bool:
             before *= cuts[order[place]][0]
             place += 1
         order.insert(place, index)
-    for coordinates in itertools.product(*(range(axis) for axis, _ in cuts)):
-        read: _Runs = [(0, size)]
-        for (axis, factor), where in zip(cuts, coordinates, strict=True):
-            parts = [_chunk(_chunk(read, factor, part), axis, where) for part in range(factor)]
-            read = [run for part in parts for run in part]
-        stored: _Runs = [(0, size)]
-        for index in order:
-            stored = _chunk(stored, cuts[index][0], coordinates[index])
-        if _joined(read) != _joined(stored):
-            return False
-    return True
+    return order
+
+
+def _read(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
+    """What DTensor reads out of the placements, from left to right."""
+    runs: _Runs = [(0, size)]
+    for (axis, factor), where in zip(cuts, coordinates, strict=True):
+        parts = [_chunk(_chunk(runs, factor, part), axis, where) for part in range(factor)]
+        runs = [run for part in parts for run in part]
+    return runs
+
+
+def _stored(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
+    """What FSDP2 holds, which cut in another order."""
+    runs: _Runs = [(0, size)]
+    for index in _cutting_order(cuts):
+        runs = _chunk(runs, cuts[index][0], coordinates[index])
+    return runs
+
+
+@lru_cache(maxsize=4096)
+def _reads_alike(size: int, cuts: _Cuts) -> bool:
+    if size % math.prod(axis for axis, _ in cuts) == 0:
+        return True
+    return all(
+        _joined(_read(size, cuts, place)) == _joined(_stored(size, cuts, place))
+        for place in itertools.product(*(range(axis) for axis, _ in cuts))
+    )
+
+
+def _length(runs: _Runs) -> int:
+    return sum(last - first for first, last in runs)
 
 
 def _chunk(runs: _Runs, pieces: int, index: int) -> _Runs:
     """One piece as torch.chunk cuts, the last ones short or empty."""
-    length = -(-sum(last - first for first, last in runs) // pieces)
+    length = -(-_length(runs) // pieces)
     skip, left, result = index * length, length, []
     for first, last in runs:
         begin = min(first + skip, last)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes as c
 import threading
 import time
@@ -13,6 +14,7 @@ import torch
 from torch.distributed.tensor import DTensor
 
 from stepc import _abi
+from stepc._calls import cause
 from stepc.errors import StepcError, StepcTimeout, TransportError
 from stepc.torch.links import Exchange, Links, read, short, within
 
@@ -33,6 +35,8 @@ class TorchTransport(Links):
         super().__init__(ranks, timeout, nonce)
         self._handles: dict[int, Exchange] = {}
         self._next = 1
+        # The first exception inside a function of the table.
+        self.raised: BaseException | None = None
         self.table = _abi.Transport(
             version=_abi.TRANSPORT_VERSION,
             rank=self.rank,
@@ -43,7 +47,8 @@ class TorchTransport(Links):
             destroy=_abi.DestroyFunction(self._destroy),
         )
 
-    # The four functions of the table. An exception must not cross into the library.
+    # The four functions of the table. An exception must not cross into the library: ctypes would
+    # return a code that nobody has set. Signal handlers do not run here (see stepc/_calls.py).
 
     def _start(
         self, context: Any, messages: Any, count: int, handle: Any, error: Any, size: int
@@ -67,27 +72,36 @@ class TorchTransport(Links):
             handle[0] = number
             return _abi.OK
         except BaseException as problem:  # noqa: BLE001
-            text = self.reason_of_peers() or f"{self.name(self.rank)}: {problem}"
-            _abi.write_text(error, size, text)
-            return _abi.ERROR_TRANSPORT
+            return self._kept(problem, error, size)
 
     def _test(self, context: Any, handle: int, error: Any, size: int) -> int:
         del context
         try:
             exchange = self._handles.get(handle)
             if exchange is None:
+                if self.aborted is not None:
+                    raise StepcError(f"the transport was aborted: {self.aborted}")
                 raise StepcError("an unknown handle, or one that is gone")
             if not exchange.done.wait(_TEST_SECONDS):
                 _abi.write_text(error, size, exchange.waiting_for)
                 return 0
-            del self._handles[handle]
+            self._handles.pop(handle, None)
             exchange.thread.join()
             if exchange.error is None:
                 return 1
             _abi.write_text(error, size, self.reason_of_peers() or exchange.error)
+            return -_abi.ERROR_TRANSPORT
         except BaseException as problem:  # noqa: BLE001
-            _abi.write_text(error, size, f"{self.name(self.rank)}: {problem}")
-        return -_abi.ERROR_TRANSPORT
+            return -self._kept(problem, error, size)
+
+    def _kept(self, problem: BaseException, error: Any, size: int) -> int:
+        """Keeps an exception for the library's caller; the library gets its text and a code."""
+        if self.raised is None:
+            self.raised = problem
+        with contextlib.suppress(BaseException):  # no text is better than no code
+            text = self.reason_of_peers() or f"{self.name(self.rank)}: {cause(problem)}"
+            _abi.write_text(error, size, text)
+        return _abi.ERROR_TRANSPORT
 
     def _abort(self, context: Any, reason: bytes | None) -> None:
         del context

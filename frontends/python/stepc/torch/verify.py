@@ -18,7 +18,8 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
         )
     compiled = {one.name: one for one in library.parameters}
     meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
-    found = {item["name"]: item for item in manifest["parameters"]}
+    found = {item["name"]: item for item in manifest["parameters"]
+             if item.get("requires_grad", True)}  # fmt: skip
     for name in [*found, *compiled]:
         if name not in compiled:
             raise PlanError(f"parameter '{name}': library '{library.path}' was not compiled for it")

@@ -1,0 +1,91 @@
+"""Frozen parameters: their states stay, and unfreezing one finds its route.
+
+A frozen parameter is not bound. The states that it had are kept by name and shown in
+``optimizer.state``, so that a checkpoint has them, and the step after unfreezing goes on with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from stepc.errors import StepcError
+from stepc.torch.groups import split
+from stepc.torch.options import OPTIONS, ROUTE
+from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, whole_step
+
+if TYPE_CHECKING:
+    from stepc.torch.optimizer import Optimizer
+
+
+def adopt_unfrozen(optimizer: Optimizer) -> None:
+    """Gives a route to unfrozen parameters of a group that had none while they were frozen."""
+    for group in [one for one in optimizer.param_groups if one[ROUTE] is None]:
+        pairs = list(zip(optimizer._names(group), group["params"], strict=True))
+        ready = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
+        if not ready:
+            continue
+        optimizer._route_again()
+        given = {"params": ready, **optimizer._given_options.get(ready[0][0], {})}
+        parts = split(given, optimizer._routing, optimizer._options)
+        if len(parts) == 1 and len(ready) == len(pairs):
+            _give_route(group, parts[0], optimizer)  # in its place, as schedulers count groups
+            continue
+        rest = [(name, tensor) for name, tensor in pairs if not tensor.requires_grad]
+        group["params"], group["param_names"] = [t for _, t in rest], [n for n, _ in rest]
+        for part in parts:
+            optimizer.add_param_group(part)
+    optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
+
+
+def _give_route(group: dict[str, Any], made: Mapping[str, Any], optimizer: Optimizer) -> None:
+    # Without a route it had the hyperparameters of all of them.
+    for name in optimizer._routing.hyperparameters - made.keys():
+        group.pop(name, None)
+    group.update({key: made[key] for key in made if key not in ("params", "param_names")})
+
+
+def show_states(optimizer: Optimizer) -> None:
+    """Puts the kept states of frozen parameters into ``optimizer.state``."""
+    for name, tensor in optimizer._named():
+        kept = optimizer._kept_states.get(name)
+        if kept and not tensor.requires_grad:
+            optimizer.state[tensor] = kept
+
+
+class Unchecked(dict):
+    """States that a frozen parameter has from a state dict alone. The library does not say what
+    they have to be, so that is found out when the parameter is unfrozen."""
+
+
+@torch.no_grad()
+def loaded_state(
+    name: str, tensor: torch.Tensor, own: Mapping[str, Any] | None, source: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A frozen parameter's states from a state dict; ``own`` are those that it has."""
+    found = {state: value for state, value in source.items() if state != OPTIONS}
+    own = None if isinstance(own, Unchecked) else own
+    if own is not None and own.keys() != found.keys():
+        raise StepcError(
+            f"parameter '{name}': expected the states {', '.join(own)} in the state dict, found "
+            f"{', '.join(found)}"
+        )
+    result: dict[str, Any] = Unchecked() if own is None else {}
+    for state, value in found.items():
+        where = f"parameter '{name}': state '{state}'"
+        if state == STEP:
+            result[state] = torch.tensor(whole_step(value, where), dtype=torch.int64)
+            continue
+        if own is not None:
+            check_source(own[state], value, where)
+        check_tensor(value, where)
+        check_mesh(tensor, value, where)
+        if isinstance(tensor, DTensor) and not isinstance(value, DTensor) and value.shape == tensor.shape:
+            value = distribute_tensor(
+                value, tensor.device_mesh, tensor.placements, src_data_rank=None
+            )
+        result[state] = value.detach().clone()
+    return result

@@ -1,0 +1,157 @@
+"""How ranks' views of their parameters become one parameter list of a world.
+
+Ranks with equal views share one list of entries, and everything here goes over lists, not ranks: a
+thousand ranks see a sharded model in one way, or in as many ways as tensor parallelism has ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stepc.torch.describe import Entry, Mesh, Root
+from stepc.torch.strided import resolve
+
+
+class Merge:
+    """The world of ``rank``, and its parameters.
+
+    Args:
+        by_rank: what every rank sees; ranks that see the same should share the object.
+        rank: whose world it is.
+    """
+
+    def __init__(self, by_rank: Mapping[int, Sequence[Entry]], rank: int) -> None:
+        self._meshes: dict[Mesh, Mesh] = {}
+        self._roots: dict[Root | None, Root | None] = {}
+        self._exporters: dict[tuple[int, ...], set[int]] = {}
+        self._complete: set[tuple[int, tuple[int, ...]]] = set()
+        self._lifted: dict[tuple[int, ...], tuple[Mesh, tuple[int, ...]]] = {}
+        views: dict[int, tuple[list[int], list[Entry]]] = {}
+        for one, entries in by_rank.items():
+            if id(entries) not in views:
+                views[id(entries)] = ([], self._with_one_mesh_each(entries))
+            views[id(entries)][0].append(one)
+        self._views = list(views.values())
+        self.world = self._component(rank)
+
+    def entries(self) -> list[Entry]:
+        """The world's parameters, in the order in which its lowest rank has them."""
+        inside = set(self.world)
+        seen: dict[str, list[tuple[int, Entry]]] = {}
+        own = [number for number, (ranks, _) in enumerate(self._views) if not inside.isdisjoint(ranks)]
+        for number in sorted(own, key=lambda number: min(self._views[number][0])):
+            for entry in self._views[number][1]:
+                seen.setdefault(entry.name, []).append((number, entry))
+        return [self._merge(name, found) for name, found in seen.items()]
+
+    def _with_one_mesh_each(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries with equal meshes and roots as one object, so that identity tells them."""
+        known: dict[int, Any] = {}
+        result = []
+        for entry in entries:
+            for one, table in ((entry.mesh, self._meshes), (entry.root, self._roots)):
+                if id(one) not in known:
+                    known[id(one)] = table.setdefault(one, one)
+            mesh, root = known[id(entry.mesh)], known[id(entry.root)]
+            if mesh is not entry.mesh or root is not entry.root:
+                entry = dataclasses.replace(entry, mesh=mesh, root=root)
+            result.append(entry)
+        return result
+
+    def _component(self, rank: int) -> list[int]:
+        """The ranks that meshes connect with ``rank``, increasing."""
+        of_rank: dict[int, list[Mesh]] = {}
+        for mesh in self._meshes.values():
+            for one in mesh.ranks:
+                of_rank.setdefault(one, []).append(mesh)
+        found, waiting, done = {rank}, [rank], set()
+        while waiting:
+            for mesh in of_rank.get(waiting.pop(), ()):
+                if id(mesh) not in done:
+                    done.add(id(mesh))
+                    waiting += [one for one in mesh.ranks if one not in found]
+                    found.update(mesh.ranks)
+        return sorted(found)
+
+    def _merge(self, name: str, views: list[tuple[int, Entry]]) -> Entry:
+        """One parameter from every rank's view of it."""
+        first = views[0][1]
+        lifted = first
+        if any(entry.mesh is not first.mesh for _, entry in views):
+            lifted = self._lift(name, [entry for _, entry in views])
+        for number, entry in views[1:]:
+            for what in ("shape", "dtype", "grad_dtype", "placements", "batch_axes", "aliases"):
+                expected, found = getattr(first, what), getattr(entry, what)
+                if expected != found:
+                    raise ValueError(
+                        f"parameter '{name}': ranks disagree on its {what}: {expected} on rank "
+                        f"{self._views[views[0][0]][0][0]}, {found} on rank {self._views[number][0][0]}"
+                    )
+        numbers = tuple(number for number, _ in views)
+        if (id(lifted.mesh), numbers) not in self._complete:
+            exporters = self._exporters.get(numbers)
+            if exporters is None:
+                exporters = {rank for number in numbers for rank in self._views[number][0]}
+                self._exporters[numbers] = exporters
+            for rank in lifted.mesh.ranks:
+                if rank not in exporters:
+                    raise ValueError(
+                        f"parameter '{name}': its mesh has rank {rank}, which did not export it"
+                    )
+            self._complete.add((id(lifted.mesh), numbers))
+        if first.local_shape is None:
+            return lifted
+        local = {rank: entry.local_shape for number, entry in views
+                 for rank in self._views[number][0]}  # fmt: skip
+        return resolve(lifted, local)
+
+    def _lift(self, name: str, views: Sequence[Entry]) -> Entry:
+        """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.
+
+        FSDP over mesh["dp"] of a (dp, tp) mesh leaves a parameter that tensor parallelism does not
+        touch on another slice for every tp index. In one world these are replicas of one parameter.
+        """
+        first = views[0]
+        root = first.root
+        if root is None or any(entry.root is not root for entry in views):
+            meshes = {id(entry.mesh): entry.mesh for entry in views}
+            raise ValueError(
+                f"parameter '{name}' is on meshes that are not slices of one mesh: "
+                + ", ".join(str(list(mesh.ranks)) for mesh in meshes.values())
+            )
+        key = (id(root), *dict.fromkeys(id(entry.mesh) for entry in views))
+        if key not in self._lifted:
+            meshes = {id(entry.mesh): entry.mesh for entry in views}
+            self._lifted[key] = self._larger_slice(name, list(meshes.values()), first)
+        mesh, axes = self._lifted[key]
+        placements = tuple(
+            first.placements[root.axes.index(axis)] if axis in root.axes else "R" for axis in axes
+        )
+        return dataclasses.replace(first, mesh=mesh, placements=placements, root=None)
+
+    def _larger_slice(
+        self, name: str, meshes: Sequence[Mesh], entry: Entry
+    ) -> tuple[Mesh, tuple[int, ...]]:
+        root = entry.root
+        ranks = {rank for mesh in meshes for rank in mesh.ranks}
+        sizes = [size for _, size in root.mesh.axes]
+
+        def coordinates(index: int) -> list[int]:
+            result = []
+            for size in reversed(sizes):
+                result.append(index % size)
+                index //= size
+            return result[::-1]
+
+        held = [(coordinates(i), rank) for i, rank in enumerate(root.mesh.ranks) if rank in ranks]
+        values = [{place[axis] for place, _ in held} for axis in range(len(sizes))]
+        axes = [a for a in range(len(sizes)) if len(values[a]) > 1 or a in root.axes]
+        count = math.prod(len(values[axis]) for axis in axes)
+        if count != len(held) or any(len(values[a]) not in (1, sizes[a]) for a in axes):
+            raise ValueError(f"parameter '{name}': its meshes do not fill a slice of their root mesh")
+        # `held` follows the root's row-major order, and so does any slice of it.
+        mesh = Mesh(tuple(root.mesh.axes[a] for a in axes), tuple(rank for _, rank in held))
+        return self._meshes.setdefault(mesh, mesh), tuple(axes)

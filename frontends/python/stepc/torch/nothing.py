@@ -1,0 +1,26 @@
+"""What a rank is bound to whose parameters are all frozen, as a pipeline stage's may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Nothing:
+    """An instance, and its library, without parameters: the rank plans with the others and steps
+    nothing."""
+
+    routes: tuple[Any, ...] = ()
+    parameters: tuple[Any, ...] = ()
+    transport = None
+
+    @property
+    def library(self) -> Nothing:
+        return self
+
+    def _nothing(self, *arguments: Any) -> None:
+        pass
+
+    bind_steps = bind_gradients = bind_hyperparameters = step = abort = close = _nothing
+
+    def counters(self) -> tuple[dict[str, int], dict[str, int]]:
+        return {}, {}

@@ -1,0 +1,179 @@
+"""Options of parameter groups: which keys a group may have, and putting saved ones back.
+
+Checkpoints keep options by group, and groups differ between runs: a pipeline stage has only its
+own parameters, and a trainer may split a route otherwise. So options are taken from and given to
+parameters, by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from stepc.errors import StepcError
+
+if TYPE_CHECKING:
+    from stepc.torch.groups import RouteInfo
+
+ROUTE = "route"
+#: A parameter's hyperparameters beside its states, in what torch.distributed.checkpoint saves and
+#: loads: that keeps a group's options under one of its parameters alone. No state of a definition
+#: can have this name.
+OPTIONS = "@options"
+
+_OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
+# Written by schedulers ("initial_lr", "max_momentum"), and factors that a trainer multiplies in.
+_SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
+_FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
+_TORCH_BETAS = "betas"
+
+
+def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool:
+    """Whether a group's key is no hyperparameter but somebody else's, and stays as it is.
+
+    Hyperparameters are numbers, so texts are labels. A number must have a name that schedulers or
+    trainers are known to use: what is left may be a misspelt hyperparameter.
+    """
+    if key in hyperparameters:
+        return False
+    if key in _OWN_KEYS or isinstance(value, str) or key.endswith(_FACTOR_SUFFIXES):
+        return True
+    for prefix in _SCHEDULER_PREFIXES:
+        rest = key.removeprefix(prefix)
+        if rest != key and (rest in ("lr", "momentum", "beta1") or rest in hyperparameters):
+            return True
+    return False
+
+
+def unknown_hint(unknown: Iterable[str], known: Collection[str]) -> str:
+    """What a key may have meant, as the end of an error's text."""
+    for key in unknown:
+        if key == _TORCH_BETAS and {"beta1", "beta2"} <= set(known):
+            return "\nhint: torch's betas=(a, b) is beta1 = a, beta2 = b here"
+        near = difflib.get_close_matches(key, known, n=1)
+        if near:
+            return f"\nhint: '{key}' may stand for '{near[0]}'"
+    return ""
+
+
+def _checksum(route: RouteInfo) -> float:
+    return float(zlib.crc32("\n".join([route.name, *route.defaults]).encode()))
+
+
+def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tensor:
+    """A group's hyperparameters as one tensor, after a word that tells the route's names and the
+    number of frozen parameters that have states."""
+    values = [float(group[name]) for name in route.defaults]
+    return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
+
+
+def frozen_states(saved: Iterable[Mapping[str, Any] | None]) -> int:
+    """How many frozen parameters had states when these were saved, as far as they tell."""
+    packed = [state.get(OPTIONS) for state in saved if state]
+    return int(max((float(one[1]) for one in packed if isinstance(one, torch.Tensor)), default=0.0))
+
+
+def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
+    """What :func:`pack` made; None where a checkpoint has none."""
+    if saved is None or (isinstance(saved, Mapping) and not saved):
+        return None
+    if (
+        not isinstance(saved, torch.Tensor) or saved.is_meta
+        or tuple(saved.shape) != (len(route.defaults) + 2,)
+        or float(saved[0]) != _checksum(route)
+    ):  # fmt: skip
+        raise StepcError(
+            f"parameter '{name}': expected the options of route {route.name} "
+            f"({', '.join(route.defaults)}) in the state dict, found those of another route"
+        )
+    return dict(zip(route.defaults, saved[2:].tolist(), strict=True))
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return float(one) == float(other)
+    except (TypeError, ValueError, RuntimeError):
+        return type(one) is type(other) and one == other
+
+
+def merge(
+    names: Sequence[str], options: Sequence[Mapping[str, Any] | None], where: str
+) -> dict[str, Any]:
+    """The options of the saved parameters that are one group now, where they agree.
+
+    Labels that differ say nothing about the group and are left out.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    labels: set[str] = set()
+    last: Any = None
+    for name, own in zip(names, options, strict=True):
+        if own is None or own is last:  # most parameters come from one saved group
+            continue
+        last = own
+        for key, value in own.items():
+            if key in ("params", "param_names"):
+                continue
+            other, kept = found.setdefault(key, (name, value))
+            if kept is value or _same(kept, value):
+                continue
+            if key != ROUTE and isinstance(value, str):
+                labels.add(key)
+                continue
+            raise StepcError(
+                f"{where}: parameters '{other}' and '{name}' are in one group, and had different "
+                f"options in the state dict: {key} = {_shown(kept)} and {_shown(value)}\nhint: give "
+                "one of them a group of its own, or make the saved values equal"
+            )
+    return {key: value for key, (_, value) in found.items() if key not in labels}
+
+
+def _shown(value: Any) -> str:
+    return str(value.item()) if isinstance(value, torch.Tensor) and value.numel() == 1 else repr(value)
+
+
+def check_saved(
+    saved: Mapping[str, Any],
+    group: Mapping[str, Any],
+    route: RouteInfo,
+    others: Collection[str],
+    where: str,
+) -> None:
+    """Refuses saved options that are not the route's: each would be lost, or keep a default.
+
+    ``others`` are hyperparameters of other routes: schedulers write one into every group.
+    """
+    if saved.get(ROUTE, route.name) not in (route.name, None):
+        raise StepcError(
+            f"{where}: expected a parameter group of route {route.name}, found one of {saved[ROUTE]}"
+        )
+    known = list(route.defaults)
+    missing = [name for name in known if name not in saved]
+    unknown = sorted(
+        key for key, value in saved.items()
+        if key not in others and key not in group and not is_other_key(key, value, known)
+    )  # fmt: skip
+    if missing or unknown:
+        parts = []
+        if unknown:
+            parts.append(f"found {_quoted(unknown)}, which the route has not")
+        if missing:
+            parts.append(f"found no {_quoted(missing)}")
+        raise StepcError(
+            f"{where}: expected the hyperparameters {', '.join(known)} in the state dict, "
+            + " and ".join(parts) + unknown_hint(unknown, known)
+        )
+    for name in known:
+        try:
+            float(saved[name])
+        except (TypeError, ValueError, RuntimeError):
+            raise StepcError(
+                f"{where}: expected a number for '{name}' in the state dict, found {saved[name]!r}"
+            ) from None
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)

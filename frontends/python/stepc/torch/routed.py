@@ -1,0 +1,86 @@
+"""The parameter groups of an optimizer whose definition routes parameters by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from stepc.torch import groups as group_rules
+from stepc.torch.groups import ROUTE, Routing
+
+
+class RoutedGroups(torch.optim.Optimizer):
+    """A ``torch.optim.Optimizer`` of which every group belongs to one route.
+
+    Args:
+        params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
+        routes: options by rule or route, and hyperparameters for all routes that have them.
+    """
+
+    def __init__(self, params: Any, routes: Mapping[str, Any]) -> None:
+        self._route_arguments = routes
+        # What the trainer gave with each parameter, for those that get their route later.
+        self._given_options: dict[str, dict[str, Any]] = {}
+        self.param_groups: list[dict[str, Any]] = []
+        given, self._aliases = group_rules.normalize(params)
+        self._route_again(given)
+        made = [part for group in given
+                for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
+        super().__init__(made, {})
+        # Schedulers look here for what they may change (OneCycleLR for "momentum").
+        for route in self._routing.routes.values():
+            for name, value in route.defaults.items():
+                self.defaults.setdefault(name, value)
+
+    def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
+        """The routes that the definition gives these parameters."""
+        raise NotImplementedError
+
+    def _route_again(self, given: Sequence[Mapping[str, Any]] = ()) -> None:
+        """Routes the groups' parameters, and those of groups that are about to be made."""
+        new = [pair for group in given for pair in group["params"]]
+        self._routing = self._route(self._all_names(self._named() + new))
+        self._options = group_rules.route_options(self._routing, self._route_arguments)
+        for group in given:
+            options = {key: value for key, value in group.items() if key != "params"}
+            self._given_options |= dict.fromkeys((name for name, _ in group["params"]), options)
+
+    @property
+    def routes(self) -> dict[str, str]:
+        """Every parameter's route, by canonical name."""
+        return {name: group[ROUTE] for group in self.param_groups for name in self._names(group)}
+
+    @staticmethod
+    def _names(group: Mapping[str, Any]) -> list[str]:
+        names = group.get("param_names", [])
+        if len(names) != len(group["params"]):
+            raise ValueError(
+                f"a parameter group has {len(group['params'])} parameters and {len(names)} names: "
+                "replaced parameters keep their order, new ones go through add_param_group"
+            )
+        return names
+
+    def _all_names(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+        """With aliases of tied tensors."""
+        return [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
+
+    def _named(self) -> list[tuple[str, torch.Tensor]]:
+        return [pair for group in self.param_groups
+                for pair in zip(self._names(group), group["params"], strict=True)]  # fmt: skip
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters, in one group per route; the next step prepares again."""
+        if ROUTE in param_group:  # made by split()
+            keep, self.defaults = self.defaults, {}
+            try:
+                super().add_param_group(param_group)
+            finally:
+                self.defaults = keep
+            return
+        given, aliases = group_rules.normalize(param_group)
+        self._aliases |= aliases
+        self._route_again(given)
+        for part in group_rules.split(given[0], self._routing, self._options):
+            self.add_param_group(part)

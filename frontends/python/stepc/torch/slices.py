@@ -1,0 +1,79 @@
+"""Shards cut out of what a rank already holds, without asking other ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.distributed._functional_collectives import AsyncCollectiveTensor
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.placement_types import Placement, Replicate
+
+from stepc.torch.placements import placement_text
+from stepc.torch.strided import held
+
+_Runs = list[tuple[int, int]]
+
+
+def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) -> bool:
+    """Whether placements differ only in that a tensor is replicated where it should be sharded."""
+    return len(found) == len(wanted) and all(
+        type(one) is Replicate or (type(one) is type(other) and one == other)
+        for one, other in zip(found, wanted, strict=True)
+    )
+
+
+def arrived(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself where a collective of torch may still be writing it, after that has ended."""
+    return tensor.wait() if type(tensor) is AsyncCollectiveTensor else tensor
+
+
+def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
+    """The part of ``whole`` that this rank's shard of ``like`` holds.
+
+    ``whole`` is a plain tensor that every rank has, or a DTensor whose placements
+    ``is_whole_where_cut``. Pieces that are views of it stay views.
+    """
+    mesh, shape, local = like.device_mesh, tuple(like.shape), like._local_tensor
+    if tuple(whole.shape) != shape:
+        raise ValueError(f"expected the shape {list(shape)}, found {list(whole.shape)}")
+    place = mesh.get_coordinate()
+    if place is None or not local.numel():
+        return local.new_empty(local.shape, dtype=whole.dtype)
+    sizes = list(mesh.shape)
+    wanted = held(shape, sizes, _texts(like), place, local.shape)
+    if isinstance(whole, DTensor):
+        piece = arrived(whole._local_tensor)
+        present = held(shape, sizes, _texts(whole), place, piece.shape)
+    else:
+        piece, present = whole, [[(0, size)] for size in shape]
+    for dim, (runs, own) in enumerate(zip(wanted, present, strict=True)):
+        if runs == own:
+            continue
+        parts = [piece.narrow(dim, *place) for place in _positions(runs, own)]
+        piece = parts[0] if len(parts) == 1 else torch.cat(parts, dim)
+    if piece.shape != local.shape:
+        raise ValueError(f"expected a shard of {list(local.shape)}, found {list(piece.shape)}")
+    return piece
+
+
+def _texts(tensor: DTensor) -> list[str]:
+    return [placement_text(one, "a shard") for one in tensor.placements]
+
+
+def _positions(wanted: _Runs, present: _Runs) -> list[tuple[int, int]]:
+    """Where indices stand (start, length) among those that are present, in their order."""
+    result: list[tuple[int, int]] = []
+    for first, last in wanted:
+        while first < last:
+            before = 0
+            for begin, end in present:
+                if begin <= first < end:
+                    length = min(end, last) - first
+                    result.append((before + first - begin, length))
+                    first += length
+                    break
+                before += end - begin
+            else:
+                raise ValueError(f"expected index {first}, which this rank does not hold")
+    return result

@@ -1,0 +1,182 @@
+"""Gradients that come otherwise than their parameters: replicated, in flight, with other strides."""
+
+import warnings
+
+import pytest
+import torch
+import torch.distributed as dist
+from ranks import run_ranks
+from torch import nn
+from torch.distributed._functional_collectives import AsyncCollectiveTensor, all_gather_single
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
+
+import stepc
+from stepc.torch import Optimizer
+
+SGD = """
+optimizer Sgd(lr) {
+  state m : f32
+  m = 0.5 * m + grad
+  param = param - lr * m
+}
+route { Sgd(lr = 0.5) for rest }
+"""
+R, S0, S1 = Replicate(), Shard(0), Shard(1)
+CUTS = {
+    "rows": ([S0, R], [R, R]),
+    "columns": ([R, S1], [R, R]),
+    "both": ([S0, S1], [R, R]),
+    "one of both": ([S0, S1], [S0, R]),
+    "other of both": ([S0, S1], [R, S1]),
+    "twice": ([S0, S0], [R, R]),
+    "half of twice": ([S0, S0], [S0, R]),
+    "strided": ([_StridedShard(0, split_factor=2), S0], [R, R]),
+    "half of strided": ([_StridedShard(0, split_factor=2), S0], [_StridedShard(0, split_factor=2), R]),
+    "inner of strided": ([_StridedShard(0, split_factor=2), S0], [R, S0]),
+}
+
+
+def _cut(rank):
+    """A gradient that is replicated where its parameter is sharded: what distribute_tensor cuts."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    model, wholes = nn.ParameterDict(), {}
+    for name, (places, given) in CUTS.items():
+        for shape in ((8, 4), (7, 5), (1, 3), (5, 9)):
+            if name == "inner of strided" and shape != (8, 4):
+                continue  # a shard of tensor parallelism alone cuts other rows than both do
+            key = f"{name} {shape}"
+            model[key] = nn.Parameter(
+                distribute_tensor(torch.zeros(shape), mesh, places, src_data_rank=None)
+            )
+            wholes[key] = torch.randn(shape, generator=torch.Generator().manual_seed(len(wholes)))
+            model[key].grad = distribute_tensor(wholes[key], mesh, given, src_data_rank=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Optimizer(model.named_parameters(), SGD, timeout=60.0).step()
+    for key, whole in wholes.items():
+        places = CUTS[key[: key.index(" (")]][0]
+        expected = distribute_tensor(-0.5 * whole, mesh, places, src_data_rank=None).to_local()
+        assert torch.equal(model[key].to_local(), expected), key
+    return len(wholes)
+
+
+def test_replicated_gradients_of_sharded_parameters_are_cut(real):
+    assert run_ranks(_cut, 4) == [37] * 4
+
+
+def _rowwise(rank):
+    """Tensor parallelism whose input is replicated: autograd gives a replicated gradient."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+
+    def build():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Embedding(10, 6), nn.Linear(6, 5, bias=False))
+
+    x = torch.tensor([1, 3, 5, 1])
+    single = build()
+    single(x).square().sum().backward()
+    torch.optim.SGD(single.parameters(), lr=0.5).step()
+    text = SGD.replace("0.5 * m + ", "")
+    for wrapped in (False, True):
+        model = build()
+        plan = {"0": RowwiseParallel(input_layouts=R, output_layouts=R),
+                "1": RowwiseParallel(input_layouts=R, output_layouts=R)}  # fmt: skip
+        parallelize_module(model, mesh["tp"], plan)
+        if wrapped:
+            fully_shard(model, mesh=mesh["dp"])
+        model(x).square().sum().backward()
+        Optimizer(model.named_parameters(), text, timeout=60.0).step()
+        for p, q in zip(model.parameters(), single.parameters(), strict=True):
+            torch.testing.assert_close(p.full_tensor(), q)
+    return True
+
+
+def test_rowwise_parallelism_with_replicated_input(real):
+    assert all(run_ranks(_rowwise, 4))
+
+
+def _refused(rank):
+    """What no rank can cut alone, or what means something else, stays an error."""
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
+    other = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    w = nn.Parameter(distribute_tensor(torch.zeros(4, 6), mesh, [S0], src_data_rank=None))
+    optimizer = Optimizer([("w", w)], SGD, timeout=60.0)
+    optimizer.prepare()
+    found = []
+    for gradient in (
+        DTensor.from_local(torch.ones(4, 3), mesh, [S1], run_check=False),
+        DTensor.from_local(torch.ones(4, 6), mesh, [Partial("max")], run_check=False),
+        DTensor.from_local(torch.ones(4, 6), other, [R], run_check=False),
+    ):
+        w.grad = gradient
+        try:
+            optimizer.step()
+        except stepc.GradientError as error:
+            found.append(str(error))
+        dist.barrier()
+        optimizer.recover()
+        optimizer.prepare()
+    # A whole gradient of another shape cannot be set; one whose shard was swapped can.
+    w.grad = DTensor.from_local(torch.ones(4, 6), mesh, [R], run_check=False)
+    w.grad._local_tensor = torch.ones(4, 6, dtype=torch.float64)
+    try:
+        optimizer.step()
+    except stepc.GradientError as error:
+        found.append(str(error))
+    return found
+
+
+def test_other_placements_of_gradients_are_refused(real):
+    for found in run_ranks(_refused, 2):
+        assert len(found) == 4, found
+        for text, what in zip(found, ("[Shard(dim=1)]", "Partial(max)", "[Replicate()]",
+                                      "torch.float64"), strict=True):  # fmt: skip
+            assert "parameter 'w': gradient: expected" in text and what in text, text
+
+
+def _in_flight(rank):
+    """Gradients that a collective of torch is still writing, plain and in a DTensor."""
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    places = {"sharded": [S0], "replicated": [R], "cut": [S0]}
+    model = nn.ParameterDict({
+        name: nn.Parameter(distribute_tensor(torch.zeros(4, 3), mesh, place, src_data_rank=None))
+        for name, place in places.items()
+    })  # fmt: skip
+    optimizer = Optimizer(model.named_parameters(), SGD, timeout=60.0)
+    optimizer.prepare()
+
+    def gathered(rows):
+        flying = all_gather_single(torch.full((rows, 3), 1.0 + rank), 0, mesh)
+        assert type(flying) is AsyncCollectiveTensor
+        return flying
+
+    model["sharded"].grad = DTensor.from_local(gathered(1), mesh, [S0], run_check=False)
+    model["replicated"].grad = DTensor.from_local(gathered(2), mesh, [R], run_check=False)
+    model["cut"].grad = DTensor.from_local(gathered(2), mesh, [R], run_check=False)
+    for p in model.values():
+        assert isinstance(p.grad._local_tensor, AsyncCollectiveTensor)
+    optimizer.step()
+    return [model[name].to_local()[:, 0].tolist() for name in places]
+
+
+def test_gradients_in_flight_are_waited_for(real):
+    whole = [-0.5, -0.5, -1.0, -1.0]
+    first, second = run_ranks(_in_flight, 2)
+    # Every rank's shard is what it gathered: one row of each rank.
+    assert first == [[-0.5, -1.0], whole, whole[:2]]
+    assert second == [[-0.5, -1.0], whole, whole[2:]]
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 4, 5)])
+def test_gradients_with_other_strides_are_copied(real, shape):
+    w = nn.Parameter(torch.zeros(shape))
+    w.grad_dtype = None
+    value = torch.randn(shape)
+    w.grad = value.transpose(0, 1).contiguous().transpose(0, 1)
+    with pytest.warns(UserWarning, match="its gradient has the strides"):
+        Optimizer([("w", w)], SGD).step()
+    assert torch.equal(w.detach(), -0.5 * value)
