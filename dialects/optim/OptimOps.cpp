@@ -177,7 +177,8 @@ LogicalResult BlockReduceOp::verify() {
   bool squares = getKind() == Reduction::Norm || getKind() == Reduction::Rms;
   int64_t exponent = getExponent();
   if (exponent < -30 || exponent > 30 || (exponent != 0 && !squares))
-    return emitOpError("expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
+    return emitOpError(
+               "expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
            << exponent;
   return verifyReduced(*this, from, cast<ShapedType>(getOuts()[0].getType()));
 }

@@ -70,8 +70,7 @@ StringRef stepc::lang::spell(BinaryOp op) {
   return spellings[size_t(op)];
 }
 
-template <typename Binary>
-static std::vector<Binary *> chainFrom(Binary &top) {
+template <typename Binary> static std::vector<Binary *> chainFrom(Binary &top) {
   std::vector<Binary *> links;
   for (Binary *link = &top; link; link = llvm::dyn_cast<BinaryExpr>(link->lhs.get()))
     links.push_back(link);

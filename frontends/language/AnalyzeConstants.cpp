@@ -218,10 +218,9 @@ void RuleAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType ele
   Loss loss = lossIn(element, *operand.constant);
   if (loss == Loss::None)
     return;
-  Diagnostic &error = diagnostics.error(
-      operand.range, "expected a number that " + spell(element) +
-                         " can hold next to a tensor, found " +
-                         describeLoss(*operand.constant, loss));
+  Diagnostic &error = diagnostics.error(operand.range, "expected a number that " + spell(element) +
+                                                           " can hold next to a tensor, found " +
+                                                           describeLoss(*operand.constant, loss));
   if (const auto *name = llvm::dyn_cast<NameExpr>(&operand))
     error.withNote(name->let->value->range, "its value is given here");
   error.withHint(element == ElementType::F16
@@ -256,8 +255,8 @@ void stepc::lang::warnHyperparameters(const File &file, Diagnostics &diagnostics
     Loss loss = lossIn(ElementType::F32, value.value);
     if (hyper.meetsTensor && loss != Loss::None)
       diagnostics
-          .warning(value.range, "'" + hyper.name.text + "' is " + describeLoss(value.value, loss) +
-                                    " in f32")
+          .warning(value.range,
+                   "'" + hyper.name.text + "' is " + describeLoss(value.value, loss) + " in f32")
           .withNote(*hyper.meetsTensor, "it meets a tensor here");
   };
   for (const auto &rule : file.rules)

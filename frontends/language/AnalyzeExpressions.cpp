@@ -200,8 +200,8 @@ Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
 /// One operation of a chain, whose left operand is analyzed.
 Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
   bool logical = isLogical(link.op);
-  Type lhs = logical ? checkCondition(*link.lhs, link.lhs->type)
-                     : checkNumber(*link.lhs, link.lhs->type);
+  Type lhs =
+      logical ? checkCondition(*link.lhs, link.lhs->type) : checkNumber(*link.lhs, link.lhs->type);
   Type rhs = logical ? analyzeCondition(*link.rhs) : analyzeNumber(*link.rhs);
   if (!lhs.isValid() || !rhs.isValid())
     return {};

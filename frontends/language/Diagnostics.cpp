@@ -122,8 +122,7 @@ void Diagnostics::print(raw_ostream &os, const Source &source, Color color) cons
 /// does not count.
 static unsigned editDistance(StringRef a, StringRef b) {
   // distance[i][j]: from the first i letters of `a` to the first j of `b`.
-  std::vector<std::vector<unsigned>> distance(a.size() + 1,
-                                              std::vector<unsigned>(b.size() + 1, 0));
+  std::vector<std::vector<unsigned>> distance(a.size() + 1, std::vector<unsigned>(b.size() + 1, 0));
   auto same = [&](size_t i, size_t j) { return llvm::toLower(a[i]) == llvm::toLower(b[j]); };
   for (size_t i = 0; i <= a.size(); ++i)
     for (size_t j = 0; j <= b.size(); ++j) {

@@ -208,13 +208,12 @@ Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Value operand = emit(*call.arguments[0]);
   // f16 has too small a range for what is not normalized yet: it is rounded to afterwards.
   operand = options.precision == ElementType::F16 ? toF32(loc, operand)
-                                            : toElement(loc, operand, options.precision);
+                                                  : toElement(loc, operand, options.precision);
   SmallVector<Attribute> steps;
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
   RankedTensorType type = tensorType(Shape::Full, elementType(options.precision));
-  return optim::OrthogonalizeOp::create(builder, loc, type, operand,
-                                        builder.getArrayAttr(steps),
+  return optim::OrthogonalizeOp::create(builder, loc, type, operand, builder.getArrayAttr(steps),
                                         builder.getF64FloatAttr(options.eps));
 }
 

@@ -9,9 +9,9 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr StringRef keywordSpellings[] = {
-    "optimizer", "state", "master", "let", "route", "for",  "except", "as",
-    "if",        "matrix", "rest",  "and", "or",    "not",  "param",  "grad",
-    "step",      "rows",   "cols",  "numel", "input", "metric"};
+    "optimizer", "state",  "master", "let",   "route", "for",   "except", "as",
+    "if",        "matrix", "rest",   "and",   "or",    "not",   "param",  "grad",
+    "step",      "rows",   "cols",   "numel", "input", "metric"};
 
 static constexpr StringRef punctuation[] = {"(", ")", "{", "}", "[", "]",  ",", ":",  "=",  "+",
                                             "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!="};

@@ -314,8 +314,7 @@ bool Parser::parseClaim(Route &route) {
                              claim.ruleName.text + "(...) for'");
     return false;
   }
-  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                 [&] { return parseSetting(claim); }))
+  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseSetting(claim); }))
     return false;
   if (consumeIf(TokenKind::KwAs)) {
     claim.routeName = parseName("the route's name");

@@ -239,9 +239,8 @@ bool Parser::parseArgument(CallExpr &call) {
   }
   if (!call.options.empty()) {
     const Name &first = call.options[0].name;
-    Diagnostic &error =
-        errorAt(value->range, "expected arguments by position before those by name")
-            .withNote(first.range, "the first by name is here");
+    Diagnostic &error = errorAt(value->range, "expected arguments by position before those by name")
+                            .withNote(first.range, "the first by name is here");
     if (!llvm::is_contained(optionsOf(FunctionClass::Reduction), first.text) &&
         !llvm::is_contained(optionsOf(FunctionClass::Orthogonalize), first.text))
       error.withHint("equality is written '" + first.text + " == ...'");

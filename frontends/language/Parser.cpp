@@ -1,6 +1,6 @@
 //===- Parser.cpp - Tokens, pieces and recovery ---------------------------===//
-#include "frontends/language/ForeignNames.h"
 #include "frontends/language/Parser.h"
+#include "frontends/language/ForeignNames.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stepc::lang;

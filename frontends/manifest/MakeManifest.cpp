@@ -114,9 +114,9 @@ void Maker::readRules() {
     size_t axes = manifest.meshes[0].axes.size();
     if (error.empty() && rule.placements.size() != axes)
       errors.addUsage(at, "expected " + llvm::Twine(axes) +
-                         " placements, one for each axis of --mesh, "
-                         "found " +
-                         llvm::Twine(rule.placements.size()));
+                              " placements, one for each axis of --mesh, "
+                              "found " +
+                              llvm::Twine(rule.placements.size()));
     rules.push_back(std::move(rule));
   }
   for (const std::string &text : options.batch)
@@ -230,10 +230,10 @@ void Maker::place(Parameter &parameter) {
     }
   if (!holding)
     return errors.addUsage(file.path(),
-                      "expected a --place pattern that matches each parameter "
-                      "(--place '*=R' with one R per axis keeps the rest whole), "
-                      "found none",
-                      parameter.name);
+                           "expected a --place pattern that matches each parameter "
+                           "(--place '*=R' with one R per axis keeps the rest whole), "
+                           "found none",
+                           parameter.name);
   for (BatchPattern &stack : batch)
     if (parameter.shape.size() >= 3 && matchesParameter(stack.pattern, parameter.name)) {
       stack.used = true;
@@ -257,9 +257,9 @@ void Maker::checkUse() {
   for (const BatchPattern &stack : batch)
     if (!stack.used)
       errors.addUsage(("--batch '" + stack.pattern.text() + "'").str(),
-                 "expected a pattern that matches a parameter of three or more "
-                 "dimensions, found "
-                 "none");
+                      "expected a pattern that matches a parameter of three or more "
+                      "dimensions, found "
+                      "none");
 }
 
 } // namespace

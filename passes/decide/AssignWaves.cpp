@@ -147,8 +147,7 @@ private:
                                          name));
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
-        << remark::metric("one-wave-bytes", choice.oneWave)
-        << remark::metric("target-bytes", bound)
+        << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
         << remark::metric("time-percent-of-best",
                           int64_t(std::round(100 * chosen.cost.seconds / choice.best)))
         << remark::metric("waves", chosen.waves)

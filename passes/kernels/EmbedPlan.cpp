@@ -6,8 +6,8 @@
 #include "passes/kernels/PlanAttributes.h"
 #include "stepc/kernel_abi.h"
 
-#include "llvm/Config/llvm-config.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -25,8 +25,8 @@ std::string symbolPrefix(StringRef library) {
   const llvm::UTF8 *at = library.bytes_begin(), *end = library.bytes_end();
   while (at != end) {
     llvm::UTF32 point = *at;
-    if (point < 0x80 || llvm::convertUTF8Sequence(&at, end, &point, llvm::strictConversion) !=
-                            llvm::conversionOK) {
+    if (point < 0x80 ||
+        llvm::convertUTF8Sequence(&at, end, &point, llvm::strictConversion) != llvm::conversionOK) {
       name += llvm::isAlnum(char(*at)) ? char(*at) : '_';
       ++at;
       continue;

@@ -12,9 +12,10 @@ namespace stepc::kernels {
 /// The plan that a module at level llvm carries.
 mlir::FailureOr<plan::Plan> embeddedPlan(mlir::ModuleOp module);
 
-/// What names in C begin with for a library of any name: "my-model" → "my_model". Characters outside
-/// ASCII become their code point ("λ" → "u3bb"); names that start with no letter, or as those of the
-/// interface do, get `optim_` in front ("2-muon" → "optim_2_muon", "stepc" → "optim_stepc").
+/// What names in C begin with for a library of any name: "my-model" → "my_model". Characters
+/// outside ASCII become their code point ("λ" → "u3bb"); names that start with no letter, or as
+/// those of the interface do, get `optim_` in front ("2-muon" → "optim_2_muon", "stepc" →
+/// "optim_stepc").
 std::string symbolPrefix(llvm::StringRef library);
 /// "my-model" → "my_model_library": the function that a library exports.
 std::string entryName(llvm::StringRef library);

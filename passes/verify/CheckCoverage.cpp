@@ -79,7 +79,8 @@ private:
           add(op, 0, op.getSegmentAttr(), key);
         })
         .Case([&](optim::BlockReduceOp op) {
-          add(op, 0, op.getSegmentAttr(), keyOf(op, {int64_t(op.getKind()), int64_t(op.getExponent())}));
+          add(op, 0, op.getSegmentAttr(),
+              keyOf(op, {int64_t(op.getKind()), int64_t(op.getExponent())}));
         })
         .Case([&](comm::StartOp op) {
           for (auto [i, send] : llvm::enumerate(op.getSends())) {

@@ -36,8 +36,7 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   SmallVector<Term> limits = {norm, number(f32, float(std::ldexp(eps, exponent)))};
   llvm::sort(limits);
   Term divisor = add(arith::MaximumFOp::getOperationName(), {}, f32, limits);
-  Term quotient =
-      add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor});
+  Term quotient = add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor});
   SmallVector<Term> factors = {quotient, number(f32, std::ldexp(1.0, exponent))};
   llvm::sort(factors);
   Term x = convert(add(arith::MulFOp::getOperationName(), {}, f32, factors), element);

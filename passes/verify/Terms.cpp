@@ -94,8 +94,7 @@ Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   return add(op->getName().getStringRef(), detail, element, sorted);
 }
 
-Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to,
-                   int64_t exponent) {
+Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent) {
   Type f32 = Float32Type::get(context);
   Attribute detail = DenseI64ArrayAttr::get(
       context, {int64_t(kind), from.rows, from.cols, to.rows, to.cols, exponent});
@@ -169,8 +168,7 @@ std::string Terms::describe(Term term) const {
       os << " plus another times ";
       describeLiteral(os, detail[2]);
     }
-  }
-  else if (node.what == "reduce") {
+  } else if (node.what == "reduce") {
     auto detail = cast<DenseI64ArrayAttr>(node.detail);
     os << "the result of a " << optim::stringifyReduction(optim::Reduction(detail[0]));
     if (int64_t exponent = detail[5])

@@ -78,7 +78,8 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
   std::string of = " of route '" + route.name + "'";
   if (other != rule.name)
     return Difference{"optimizer '" + rule.name + "'" + of, "'" + other + "'"};
-  for (auto [name, value, usual] : llvm::zip(rule.hyperparameters, route.defaults, found.defaults)) {
+  for (auto [name, value, usual] :
+       llvm::zip(rule.hyperparameters, route.defaults, found.defaults)) {
     bool none = value != value, otherNone = usual != usual; // NaN: the trainer must set it
     if (none != otherNone || (!none && value != usual))
       return Difference{name + " = " + textOf(value) + of, textOf(usual)};

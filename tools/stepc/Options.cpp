@@ -376,8 +376,8 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   }
   if (!isCommand) {
     std::cerr << "stepc: error: expected a command (" << names << "), found "
-              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'") << "\nhint: "
-              << (argc < 2 ? "" : suggest(argv[1], commandNames))
+              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'")
+              << "\nhint: " << (argc < 2 ? "" : suggest(argv[1], commandNames))
               << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
     exitCode = kUsageError;
     return false;

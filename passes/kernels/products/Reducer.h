@@ -46,7 +46,8 @@ public:
     if (!squares())
       return x;
     if (scale) {
-      if (auto type = llvm::dyn_cast<mlir::VectorType>(x.getType()); type && !llvm::isa<mlir::VectorType>(scale.getType()))
+      if (auto type = llvm::dyn_cast<mlir::VectorType>(x.getType());
+          type && !llvm::isa<mlir::VectorType>(scale.getType()))
         scale = b.broadcast(scale, type.getDimSize(0));
       x = multiply(x, scale);
     }
@@ -55,7 +56,8 @@ public:
 
   /// The results of chains. Where squares left their range, `again` adds them scaled: by 1 in lanes
   /// that did not.
-  mlir::Value result(mlir::Value chain, int64_t count, llvm::function_ref<mlir::Value(mlir::Value scale)> again) {
+  mlir::Value result(mlir::Value chain, int64_t count,
+                     llvm::function_ref<mlir::Value(mlir::Value scale)> again) {
     if (!squares())
       return finish(chain, count, {});
     auto [small, large] = outside(chain);
@@ -65,7 +67,7 @@ public:
           auto pick = [&](int onSmall, int otherwise, int onLarge) {
             mlir::Type type = chain.getType();
             mlir::Value rest = mlir::arith::SelectOp::create(b, b.loc, large, power(type, onLarge),
-                                                 power(type, otherwise));
+                                                             power(type, otherwise));
             return mlir::Value(
                 mlir::arith::SelectOp::create(b, b.loc, small, power(type, onSmall), rest));
           };
@@ -77,8 +79,8 @@ public:
   /// Whether the squares of one chain left their range, and the factor that brings them back.
   std::pair<mlir::Value, mlir::Value> scaleOf(mlir::Value chain) {
     auto [small, large] = outside(chain);
-    mlir::Value scale = mlir::arith::SelectOp::create(b, b.loc, small, power(chain.getType(), kScale),
-                                          power(chain.getType(), -kScale));
+    mlir::Value scale = mlir::arith::SelectOp::create(
+        b, b.loc, small, power(chain.getType(), kScale), power(chain.getType(), -kScale));
     return {either(small, large), scale};
   }
 
@@ -87,7 +89,7 @@ public:
     for (int64_t half = kPartials / 2; half >= 1; half /= 2) {
       auto part = [&](int64_t first) -> mlir::Value {
         return mlir::vector::ShuffleOp::create(b, b.loc, partials, partials,
-                                         llvm::to_vector(llvm::seq(first, first + half)));
+                                               llvm::to_vector(llvm::seq(first, first + half)));
       };
       partials = combine(part(0), part(half));
     }
@@ -101,14 +103,15 @@ public:
     partials = b.stack(kPartials);
   }
   /// One line of `count` neighbours; `raw` ones are results of chains already.
-  mlir::Value line(mlir::Type type, mlir::Value from, int64_t count, bool raw, mlir::Value scale = {}) {
+  mlir::Value line(mlir::Type type, mlir::Value from, int64_t count, bool raw,
+                   mlir::Value scale = {}) {
     auto termOf = [&](mlir::Value x) { return raw ? x : term(x, scale); };
     int64_t whole = count / kPartials * kPartials;
-    mlir::Value sum = b.fold(b.constant(0), b.constant(whole), kPartials,
-                       b.number(b.vector(kPartials), neutral), [&](mlir::Value i, mlir::Value partials) {
-                         return combine(partials,
-                                        termOf(b.read(type, b.element(from, type, i), kPartials)));
-                       });
+    mlir::Value sum = b.fold(
+        b.constant(0), b.constant(whole), kPartials, b.number(b.vector(kPartials), neutral),
+        [&](mlir::Value i, mlir::Value partials) {
+          return combine(partials, termOf(b.read(type, b.element(from, type, i), kPartials)));
+        });
     if (whole < count) {
       b.loop(whole, count, 1, [&](mlir::Value i) {
         b.store(termOf(b.read(type, b.element(from, type, i), 0)),
@@ -119,7 +122,8 @@ public:
     return pairwise(sum);
   }
   /// The chain of the chains of a block's rows.
-  mlir::Value block(const Shape &shape, mlir::Value source, mlir::Value slot, mlir::Value scale = {}) {
+  mlir::Value block(const Shape &shape, mlir::Value source, mlir::Value slot,
+                    mlir::Value scale = {}) {
     mlir::Type f32 = b.getF32Type();
     b.write(f32, b.number(b.vector(kPartials), neutral), partials);
     b.loop(0, shape.rows, 1, [&](mlir::Value row) {
@@ -141,13 +145,20 @@ public:
   float neutral;
 
 private:
-  mlir::Value multiply(mlir::Value a, mlir::Value c) { return mlir::arith::MulFOp::create(b, b.loc, a, c); }
-  mlir::Value either(mlir::Value a, mlir::Value c) { return mlir::arith::OrIOp::create(b, b.loc, a, c); }
-  mlir::Value power(mlir::Type type, int exponent) { return b.number(type, std::ldexp(1.0f, exponent)); }
+  mlir::Value multiply(mlir::Value a, mlir::Value c) {
+    return mlir::arith::MulFOp::create(b, b.loc, a, c);
+  }
+  mlir::Value either(mlir::Value a, mlir::Value c) {
+    return mlir::arith::OrIOp::create(b, b.loc, a, c);
+  }
+  mlir::Value power(mlir::Type type, int exponent) {
+    return b.number(type, std::ldexp(1.0f, exponent));
+  }
   /// Too small, too large; NaN is neither.
   std::pair<mlir::Value, mlir::Value> outside(mlir::Value chain) {
     auto compare = [&](mlir::arith::CmpFPredicate predicate, float bound) {
-      return mlir::arith::CmpFOp::create(b, b.loc, predicate, chain, b.number(chain.getType(), bound));
+      return mlir::arith::CmpFOp::create(b, b.loc, predicate, chain,
+                                         b.number(chain.getType(), bound));
     };
     return {compare(mlir::arith::CmpFPredicate::OLT, kLeastSquares),
             compare(mlir::arith::CmpFPredicate::OGT, kMostSquares)};

@@ -17,9 +17,7 @@ std::string Generator::number() {
   return oneOf({"0", "1", "2.5", "3e-4", "1E+2", "0.95", "1e-8", "100"});
 }
 
-std::string Generator::scalar(unsigned depth) {
-  return chance(25) ? number() : variable(depth);
-}
+std::string Generator::scalar(unsigned depth) { return chance(25) ? number() : variable(depth); }
 
 std::string Generator::variable(unsigned depth) {
   if (depth == 0 || chance(40))

@@ -25,8 +25,7 @@ struct Case {
 /// One message each, with this hint; "" for none. Notes are others' matter.
 void expectHints(llvm::ArrayRef<Case> cases, bool isSyntax) {
   for (const Case &c : cases) {
-    std::vector<std::string> messages =
-        isSyntax ? syntaxErrors(rule(c.text)) : messagesIn(c.text);
+    std::vector<std::string> messages = isSyntax ? syntaxErrors(rule(c.text)) : messagesIn(c.text);
     std::erase_if(messages, [](const std::string &line) {
       return line.find(": note: ") != std::string::npos;
     });
@@ -100,8 +99,7 @@ TEST(Hints, OneRunReportsAllUpdates) {
   EXPECT_THAT(syntaxErrors("route {\n  A() for matrixx\n  A for rest\n}\n"),
               ElementsAre("2:11: error: expected 'matrix', 'rest' or a pattern in quotes, found "
                           "'matrixx'",
-                          "  hint: did you mean 'matrix'?",
-                          "3:5: error: expected '(', found 'for'",
+                          "  hint: did you mean 'matrix'?", "3:5: error: expected '(', found 'for'",
                           "  hint: values of hyperparameters stand in parentheses: 'A(...) for'"));
 }
 

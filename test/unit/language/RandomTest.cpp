@@ -170,8 +170,8 @@ TEST(Random, LongChainsAreNoNesting) {
         chain += " " + op + " " + term;
       std::string text = rule("let x = " + chain);
       // Nesting is bounded for this program's stack, the length of a chain for the passes'.
-      std::string message =
-          count > int(maxDepth) ? "2:9: error: expected at most 10000 operations that follow from "
+      std::string message = count > int(maxDepth)
+                                ? "2:9: error: expected at most 10000 operations that follow from "
                                   "one another, found more"
                                 : "2:5: warning: 'x' is never used";
       EXPECT_EQ(check(text).messages().front(), message);

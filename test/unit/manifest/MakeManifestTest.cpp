@@ -224,8 +224,7 @@ TEST(RunTensors, AGradientThatCouldBeTwoParametersIsNeithers) {
                    {"dp=2", {"*=R"}, {}, {}}, errors);
   ASSERT_TRUE(m) << errors.str();
   auto gradients = [&](std::vector<Entry> tensors) {
-    tensors.insert(tensors.begin(),
-                   {{"param:w", "F32", "[1]", 4}, {"param:w@1", "F32", "[1]", 4}});
+    tensors.insert(tensors.begin(), {{"param:w", "F32", "[1]", 4}, {"param:w@1", "F32", "[1]", 4}});
     SafetensorsFile file = fileWith(tensors);
     errors = {};
     (void)collectRunTensors(file, *m, 2, true, errors);

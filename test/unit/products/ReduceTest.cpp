@@ -16,16 +16,16 @@ struct Case {
   Storage source;
   int64_t slots, rows, cols;
   bool overColumns, overRows, scratch, special;
-  int exponent = 0;   ///< of the result
-  int magnitude = 0;  ///< of the values, as a power of two
+  int exponent = 0;  ///< of the result
+  int magnitude = 0; ///< of the values, as a power of two
 };
 
 std::string describe(const Case &c) {
   return std::string(kKinds[int(c.kind)]) + " of " + std::to_string(c.slots) + " blocks of " +
          std::to_string(c.rows) + " x " + std::to_string(c.cols) + " x " + nameOf(c.source) +
          (c.overColumns ? " over columns" : "") + (c.overRows ? " over rows" : "") +
-         (c.scratch ? ", scratch" : "") + (c.special ? ", special values" : "") + ", exponent " + std::to_string(c.exponent) +
-         ", magnitude " + std::to_string(c.magnitude);
+         (c.scratch ? ", scratch" : "") + (c.special ? ", special values" : "") + ", exponent " +
+         std::to_string(c.exponent) + ", magnitude " + std::to_string(c.magnitude);
 }
 
 void check(const Case &c, Engine &engine) {
@@ -39,9 +39,8 @@ void check(const Case &c, Engine &engine) {
   for (int64_t slot = 0; slot < c.slots; ++slot) {
     auto *block =
         static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
-    std::vector<float> results =
-        referenceReduce(c.kind, block, c.source, c.rows, c.cols, c.overColumns, c.overRows,
-                        c.exponent);
+    std::vector<float> results = referenceReduce(c.kind, block, c.source, c.rows, c.cols,
+                                                 c.overColumns, c.overRows, c.exponent);
     for (size_t i = 0; i < results.size(); ++i)
       writeNumber(expected.data(), Storage::F32, slot * rows * cols + i, results[i]);
   }

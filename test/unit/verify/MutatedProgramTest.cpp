@@ -2,8 +2,8 @@
 //
 // Takes programs that are accepted and plants one fault: an operation is dropped or doubled,
 // stands on the wrong side of one that it shares memory with, names another value, segment,
-// direction, layout, kind, number, size or place. Only changes that cannot be harmless are drawn, so
-// that each must be refused.
+// direction, layout, kind, number, size or place. Only changes that cannot be harmless are drawn,
+// so that each must be refused.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement, Replicate
 
-from stepc.torch.names import canonical_name, matches
+from stepc.torch.names import canonical_name, matches, parse_pattern
 from stepc.torch.placements import PlacementError, placement_text
 from stepc.torch.strided import is_ambiguous
 
@@ -80,6 +80,12 @@ class Declarations:
     batch: Sequence[str] | Mapping[str, int] = ()
     replicated: Sequence[str] = ()
     placements: Mapping[str, Placed] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # A bad pattern is an error where it is written, not where a parameter is first compared.
+        for patterns in (self.batch, self.replicated, self.placements):
+            for pattern in patterns:
+                parse_pattern(pattern)
 
     def batch_axes(self, names: Sequence[str], axes: int) -> int:
         """Leading axes that count matrices; the last pattern that matches holds."""
