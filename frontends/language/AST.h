@@ -270,6 +270,8 @@ struct Orthogonalization {
   std::string coefficientSet; ///< The set's name, empty for a list.
   ElementType precision = ElementType::BF16;
   double eps = 1e-7;
+  /// Below, the scaled eps of optim.orthogonalize would be subnormal.
+  static constexpr double leastEps = 0x1p-100;
 };
 
 struct CallExpr : Expr {

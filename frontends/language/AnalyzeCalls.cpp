@@ -289,6 +289,11 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
       diagnostics.error(eps->value->range,
                         "expected a constant above 0, found " + found(*eps->value));
       valid = false;
+    } else if (*value < Orthogonalization::leastEps) {
+      diagnostics.error(eps->value->range,
+                        "expected a constant of at least 2^-100 (7.9e-31), found " +
+                            found(*eps->value));
+      valid = false;
     } else if (Loss loss = lossIn(ElementType::F32, *value); loss != Loss::None) {
       diagnostics.error(eps->value->range, "expected a constant that f32 can hold, found " +
                                                describeLoss(*value, loss));

@@ -202,6 +202,8 @@ Value RuleEmitter::emitReduction(const CallExpr &call) {
                                  kind, source);
 }
 
+static_assert(Orthogonalization::leastEps == optim::kLeastEps);
+
 Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;

@@ -79,7 +79,9 @@ TEST(Constants, ScalarsKeepTheirRange) {
 TEST(Constants, OptionsOfOrthogonalize) {
   expectMessages({
       {"let x = orthogonalize(grad, eps = 1e-60)",
-       {"2:35: error: expected a constant that f32 can hold, found 1e-60, which rounds to 0"}},
+       {"2:35: error: expected a constant of at least 2^-100 (7.9e-31), found 1e-60"}},
+      {"let x = orthogonalize(grad, eps = 7e-31)",
+       {"2:35: error: expected a constant of at least 2^-100 (7.9e-31), found 7e-31"}},
       {"let x = orthogonalize(grad, eps = 1e60)",
        {"2:35: error: expected a constant that f32 can hold, found 1e+60, which rounds to "
         "infinity"}},
