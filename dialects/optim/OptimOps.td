@@ -101,8 +101,8 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
   let summary = "which parameters take which rule, with defaults";
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
-    (empty: any name), and none of `except`. `rest` claims what no other route does. Those of the patterns that
-    are also in `optional` may match nothing. Trainers know a route, its groups and its checkpoints by its name.
+    (empty: any name), and none of `except`. `rest` claims what no other route does. Those of both lists
+    that are also in `optional` may match nothing, and then an equal `except` pattern of any route may, too. Trainers know a route, its groups and its checkpoints by its name.
     Defaults are one per hyperparameter; NaN means that the trainer gives the value.
 
     ```mlir
@@ -112,7 +112,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
       missing_grad error
     ```
     Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns are
-    well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of `patterns`.
+    well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of `patterns` or `except`.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
                        StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,

@@ -123,9 +123,9 @@ LogicalResult RouteOp::verify() {
     }
   if (ArrayAttr optional = getOptionalAttr())
     for (Attribute pattern : optional)
-      if (!llvm::is_contained(getPatterns(), pattern))
+      if (!llvm::is_contained(getPatterns(), pattern) && !llvm::is_contained(getExcept(), pattern))
         return emitOpError("expected optional patterns that are among the patterns ")
-               << getPatterns() << ", found " << pattern;
+               << getPatterns() << " and " << getExcept() << ", found " << pattern;
   return success();
 }
 

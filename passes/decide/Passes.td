@@ -10,7 +10,8 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
     A route claims a parameter when its name or an alias matches (see `optim.route`); `rest` claims what no other does.
     It is an error when none or two routes claim a parameter, when a pattern that is not `optional` matches nothing, when a
     rule that needs a matrix gets a parameter that is none, and when a `matrix` route meets three or more axes of which the
-    manifest declares no batch. An `except` pattern that matches nothing is a warning. The names of `optim.frozen` count
+    manifest declares no batch. An `except` pattern that matches nothing is a warning, unless a route has it as
+    `optional`. The names of `optim.frozen` count
     as matches, and these operations are erased: nothing further down knows of parameters that are not stepped.
 
     Remark (missed) `optional-pattern-unmatched`: a pattern that may match nothing, and does.

@@ -31,13 +31,18 @@ struct Claim {
 };
 
 /// The verifier has seen that the texts are patterns.
-SmallVector<Selector> selectors(ArrayAttr texts, ArrayAttr optional) {
+SmallVector<Selector> selectors(ArrayAttr texts, ArrayRef<Attribute> optional) {
   SmallVector<Selector> result;
   NamePatternError error;
   for (Attribute text : texts)
     result.push_back({*NamePattern::parse(cast<StringAttr>(text).getValue(), error),
-                      optional && llvm::is_contained(optional, text)});
+                      llvm::is_contained(optional, text)});
   return result;
+}
+
+ArrayRef<Attribute> optionalOf(RouteOp route) {
+  ArrayAttr optional = route.getOptionalAttr();
+  return optional ? optional.getValue() : ArrayRef<Attribute>();
 }
 
 /// True when the name or an alias matches any pattern; marks all that do.
@@ -63,10 +68,14 @@ bool needsBlocks(RuleOp rule) {
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {
     std::vector<Claim> claims;
+    // What one claim says may be absent is no misspelling where another leaves it out.
+    SmallVector<Attribute> absent;
+    for (auto route : getOperation().getOps<RouteOp>())
+      llvm::append_range(absent, optionalOf(route));
     for (auto route : getOperation().getOps<RouteOp>()) {
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
-      claims.push_back({route, rule, selectors(route.getPatterns(), route.getOptionalAttr()),
-                        selectors(route.getExcept(), nullptr)});
+      claims.push_back({route, rule, selectors(route.getPatterns(), optionalOf(route)),
+                        selectors(route.getExcept(), absent)});
     }
     bool failure = false;
     for (auto parameter : getOperation().getOps<ParameterOp>())
@@ -105,7 +114,7 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
                << " to match a parameter, found none";
     }
     for (Selector &selector : claim.except)
-      if (!selector.used)
+      if (!selector.used && !selector.optional)
         claim.route.emitWarning("except pattern \"")
             << selector.pattern.text() << "\" of route " << claim.route.getSymName()
             << " matches no parameter";

@@ -86,9 +86,11 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
     bool found = false;
     std::string known;
     for (auto route : module.getOps<optim::RouteOp>()) {
-      for (StringRef one : route.getPatterns().getAsValueRange<mlir::StringAttr>())
-        known += (known.empty() ? "'" : ", '") + one.str() + "'";
-      if (!llvm::is_contained(route.getPatterns(), pattern))
+      for (mlir::ArrayAttr list : {route.getPatterns(), route.getExcept()})
+        for (StringRef one : list.getAsValueRange<mlir::StringAttr>())
+          known += (known.empty() ? "'" : ", '") + one.str() + "'";
+      if (!llvm::is_contained(route.getPatterns(), pattern) &&
+          !llvm::is_contained(route.getExcept(), pattern))
         continue;
       found = true;
       llvm::SmallVector<mlir::Attribute> optional;
@@ -101,8 +103,7 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
     if (!found) {
       report.error("expected a pattern of the specification after --if-present, found '" + text +
                    "'");
-      report.hint(known.empty() ? "no claim has patterns after 'for'"
-                                : "the patterns after 'for' are " + known);
+      report.hint(known.empty() ? "no claim has patterns" : "its patterns are " + known);
       return false;
     }
   }

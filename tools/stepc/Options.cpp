@@ -100,7 +100,7 @@ std::string checkPositive(const std::string &text) {
 
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
   app.add_option("--if-present", patterns,
-                 "Let a pattern of the specification, as written after 'for', match nothing")
+                 "Let a pattern of the specification, as written there, match nothing")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false)

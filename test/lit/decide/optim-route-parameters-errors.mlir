@@ -157,6 +157,22 @@ optim.frozen @frozen aliases ["tied"]
 
 // -----
 
+// An except pattern that some claim says may be absent, as its own or as another's, is no misspelling. (An error, to see
+// that there is no warning beside it.)
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @head rule @Plain patterns ["head"] optional ["head"] except [] defaults [] missing_grad error
+optim.route @Plain rule @Plain patterns ["a"] optional ["tail"] except ["head", "tail"] defaults [] missing_grad error
+// expected-error @below {{expected a route for parameter 'b' of shape [4], found none that claims it}}
+// expected-note @below {{a claim for 'rest' takes every parameter that no other takes}}
+optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // Every parameter with an error is reported in one run.
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

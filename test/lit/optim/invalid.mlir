@@ -211,8 +211,8 @@ optim.route @R rule @R patterns ["\FF"] except [] defaults [] missing_grad error
 // -----
 
 // Only a pattern of the route can be optional.
-// expected-error @below {{expected optional patterns that are among the patterns ["a"], found "b"}}
-optim.route @R rule @R patterns ["a"] optional ["b"] except [] defaults [] missing_grad error
+// expected-error @below {{expected optional patterns that are among the patterns ["a"] and ["c"], found "b"}}
+optim.route @R rule @R patterns ["a"] optional ["b"] except ["c"] defaults [] missing_grad error
 
 // -----
 
