@@ -14,8 +14,8 @@ static std::optional<Space> spaceOf(Value value) {
   return symbolizeSpace(attr.getInt());
 }
 
-/// Collects the block arguments that `out` reads to compute `value`, unless it comes from matrix
-/// space or is made in `out` itself. Values in `stored` are read back from their state.
+/// Collects the block arguments that `out` reads again to compute `value`. Values of matrix space have
+/// crossed, those of `out` are looked at on their own, and `stored` ones are read from their state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
   std::optional<Space> space = spaceOf(value);
@@ -44,7 +44,11 @@ SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
       anyMatrix |= attr.getInt() != int64_t(Space::In);
   for (unsigned i = 0; i < count; ++i) {
     Value value = yield.getOperand(i);
-    if (value == argument(i))
+    // With a master the parameter is the master rounded, also where the rule leaves both alone.
+    bool rounded = i == 0 && llvm::any_of(rule.getStates(), [](Attribute state) {
+                     return cast<StateAttr>(state).getMaster();
+                   });
+    if (value == argument(i) && !rounded)
       continue;
     if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
       writes[i] = int64_t(Space::Matrix);

@@ -31,6 +31,15 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   for (auto [index, value] : llvm::enumerate(yield.getOperands()))
     if (writeOf(rule, index) == int64_t(Space::Out))
       usedOut.insert(value);
+  // What matrix space reads and does not make.
+  auto bringIn = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
+        rule.getState(argument.getArgNumber() - 2).getKind() != ValueKind::Full)
+      result.statesIn.insert(argument.getArgNumber() - 2);
+    else if (spaceOf(value.getDefiningOp()) != Space::Matrix)
+      result.fullIn.insert(value);
+  };
   for (Operation &op : body) {
     std::optional<Space> space = spaceOf(&op);
     if (space == Space::Out)
@@ -38,14 +47,8 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
     if (space != Space::Matrix)
       continue;
     result.hasMatrix = true;
-    for (Value operand : optim::placedOperands(&op)) {
-      auto argument = dyn_cast<BlockArgument>(operand);
-      if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
-          rule.getState(argument.getArgNumber() - 2).getKind() != ValueKind::Full)
-        result.statesIn.insert(argument.getArgNumber() - 2);
-      else if (spaceOf(operand.getDefiningOp()) != Space::Matrix)
-        result.fullIn.insert(operand);
-    }
+    for (Value operand : optim::placedOperands(&op))
+      bringIn(operand);
   }
   for (Operation &op : body)
     if (spaceOf(&op) == Space::Matrix && usedOut.contains(op.getResult(0)) &&
@@ -56,6 +59,9 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
     if (write == int64_t(Space::Matrix)) {
       result.statesOut.push_back(i);
       result.hasMatrix = true;
+      // A state may take another as it is: no operation reads that one.
+      for (Value operand : optim::placedOperands(yield.getOperand(i + 1)))
+        bringIn(operand);
     }
     if (write == int64_t(Space::In) && rule.getState(i).getType().isF32())
       result.stored.try_emplace(yield.getOperand(i + 1), i);

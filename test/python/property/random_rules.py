@@ -205,8 +205,8 @@ class Generator:
             self.lines.append(f"let r = {self.reduction(kind)}")
             self.values["r"] = kind
         for name, (_, kind) in self.states.items():
-            if self.chance(0.9):
-                self.lines.append(f"{name} = clamp({self.of(kind, 2)}, -90, 90)")
+            for _ in range(random.choice([0, 1, 1, 1, 1, 1, 1, 1, 2])):
+                self.lines.append(f"{name} = {self.new_state(kind)}")
         update = self.full(2)
         # One of them is always used: a matrix operation that nothing uses makes no matrix rule.
         if "o" in self.values:
@@ -219,13 +219,26 @@ class Generator:
         for name in self.conditions:
             update = f"select({name}, 1, -0.5) * {update}"
         self.lines.append(f"let u = {update}")
-        self.lines.append("param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))")
+        step = "param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))"
+        self.lines.append("param = param" if self.chance(0.05) else step)
         if master:
             self.lines.insert(0, "master : f32")
         body = "".join(f"  {line}\n" for line in self.lines)
         hypers = Rule.hypers
         text = f"optimizer {self.name}({hypers}) {{\n{body}}}\n"
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
+
+    def new_state(self, kind):
+        """Mostly a clamped expression; sometimes a value as it is, so that no operation makes what is stored."""
+        same = [name for name, of in self.values.items() if of == kind]
+        if same and self.chance(0.25):
+            value = self.random.choice(same)
+            forms = [value, value, f"cast({value}, {self.random.choice(['f32', 'bf16', 'f16'])})",
+                     f"select({self.condition(kind, 1)}, {value}, {self.random.choice(same)})"]  # fmt: skip
+            return self.random.choice(forms)
+        if kind == "one" and self.chance(0.1):
+            return self.scalar()
+        return f"clamp({self.of(kind, 2)}, -90, 90)"
 
     def let_condition(self, name):
         kinds = {"elementwise": ["full", "scalar"], "vector": ["full", "one", "scalar"]}

@@ -1,7 +1,7 @@
 """What `check` accepts compiles, keeps its bits on other meshes, and is what the reference computes.
 
 Random rules over every function, reduction, kind of value, condition and shape of state, twenty to a
-specification. STEPC_RULES says how many (default 120), STEPC_SEED which.
+specification. STEPC_RULES says how many (default 160), STEPC_SEED which.
 
 The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
 and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs move by a
@@ -28,7 +28,7 @@ from test_bits import SEED, WORKERS, differences
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 PER_FILE = 20
-RULES = int(os.environ.get("STEPC_RULES", 120))
+RULES = int(os.environ.get("STEPC_RULES", 160))
 STEPS = 2
 FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
 # What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.
@@ -41,6 +41,8 @@ SEEN = {
     **{word: rf"\b{word}\b" for word in ("and", "or", "not", "step", "rows", "cols", "numel", "master")},
     "over = columns": "over = columns", "over = rows": "over = rows",
     "a named condition": r"let c0",
+    "a state as it is": r"(?m)^ +s\d = \w+$", "a state twice": r"(?ms)^ +(s\d) = .*^ +\1 = ",
+    "a state of a scalar": r"(?m)^ +s\d = clamp\([^s]*$", "param = param": r"param = param\n",
     **{f"state {dtype} {kind}": rf"state \w+ : {dtype}{text}(?!\[)" for dtype in ("f32", "bf16", "f16") for kind, text in KINDS.items()},
 }  # fmt: skip
 
