@@ -102,7 +102,9 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
   let description = [{
     A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
     (empty: any name), and none of `except`. `rest` claims what no other route does. Those of both lists
-    that are also in `optional` may match nothing, and then an equal `except` pattern of any route may, too. Trainers know a route, its groups and its checkpoints by its name.
+    that are also in `optional` may match nothing, and then an equal `except` pattern of any route may, too.
+
+    Trainers know a route, its groups and its checkpoints by its name.
     Defaults are one per hyperparameter; NaN means that the trainer gives the value.
 
     ```mlir
@@ -271,7 +273,9 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
     the count (rounded to f32), `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root
     last. A sum of squares below 2^-70 or above 2^126 may have lost some of them: then each value is multiplied by 2^96 or
     by 2^-96 before it is squared, and the root by the inverse, so that a norm is right for all finite values; it is
-    infinite only when it is greater than every f32. (The bounds leave room for 2^40 values.) `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
+    infinite only when it is greater than every f32. (The bounds leave room for 2^40 values.)
+
+    `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
 
     ```mlir
     %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>

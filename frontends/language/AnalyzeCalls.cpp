@@ -285,11 +285,7 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
   }
   if (CallExpr::Option *eps = findOption(call, "eps")) {
     std::optional<double> value = constantValue(*eps->value);
-    if (!value || *value <= 0) {
-      diagnostics.error(eps->value->range,
-                        "expected a constant above 0, found " + found(*eps->value));
-      valid = false;
-    } else if (*value < Orthogonalization::leastEps) {
+    if (!value || *value < Orthogonalization::leastEps) {
       diagnostics.error(eps->value->range,
                         "expected a constant of at least 2^-100 (7.9e-31), found " +
                             found(*eps->value));

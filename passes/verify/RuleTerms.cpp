@@ -30,6 +30,7 @@ Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
 Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents) {
   Type f32 = Float32Type::get(context), element = op.getType().getElementType();
   auto [rows, cols] = extents;
+  // Spelled again, not shared with the pass that expands it: that pass is under proof.
   int64_t exponent = optim::kNormExponent;
   Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1}, exponent);
   double eps = op.getEps().convertToDouble();

@@ -17,8 +17,8 @@ namespace stepc::kernels {
 
 /// Interleaved partial results of every chain: part of what a reduction means, on every chip.
 inline constexpr int64_t kPartials = 16;
-/// Sums of squares between these lost nothing that shows; others are added again, of numbers that
-/// are multiplied by 2^96 or 2^-96 (optim.reduce).
+/// A sum of squares between these has lost less than it was rounded by. Any other is added again,
+/// of numbers that are multiplied by 2^96 or 2^-96 (optim.reduce).
 inline constexpr float kLeastSquares = 0x1p-70f, kMostSquares = 0x1p126f;
 inline constexpr int kScale = 96;
 

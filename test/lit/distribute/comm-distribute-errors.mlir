@@ -61,6 +61,45 @@ optim.rule @Plain hyperparameters [] states [] {
 
 // -----
 
+// Every operation has one, but splats and conditions.
+module @missing_space {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @+1 {{expected optim.space between 0 and 2, found none}}
+  %p = arith.subf %param, %grad : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+}
+
+// -----
+
+// A condition has none: it is computed where it is used.
+module @space_of_condition {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @+1 {{expected no optim.space on what runs wherever it is used, found 0}}
+  %c = arith.cmpf ogt, %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
+  %p = arith.select %c, %param, %grad {optim.space = 0 : i64} : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+}
+
+// -----
+
+// What a condition is made of comes before what it decides for.
+module @back_through_condition {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  %c = arith.cmpf ogt, %o, %grad : tensor<?x?xf32>
+  // expected-error @+1 {{expected spaces that do not decrease, found 0 after 1}}
+  %p = arith.select %c, %param, %grad {optim.space = 0 : i64} : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+}
+}
+
+// -----
+
 // A value is not stored before it is made.
 module @early_write {
 optim.rule @Plain hyperparameters [] states [] {

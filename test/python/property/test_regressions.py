@@ -112,7 +112,27 @@ REDUCED = [
     "  param = param - lr * select(up and k > 20, grad, 0.5 * param)",
     "state m : f32\n  let old = m > 0\n  m = m + grad\n  let o = orthogonalize(m, precision = f32)\n"
     "  param = select(old, param, param - lr * o)",
+    # States that take others as they are: no operation read what had to travel.
+    "state a : f32[]\n  state b : f32[] = 2\n  a = b\n  param = param - lr * grad",
+    "state a : bf16[rows] = 3\n  state b : f32[rows]\n  state c : f16[cols]\n  state d : f32[cols] = 1\n"
+    "  let old = b\n  b = a\n  a = old\n  c = cast(d, f16)\n  param = param - lr * grad",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_an_untouched_master(tmp_path, dtype):
+    """The parameter is its master rounded, also where the rule leaves both alone: the proof said so, and nothing
+    wrote it."""
+    text = "optimizer R(lr) {\n  master : f32\n  state m : f32\n  m = lerp(m, grad, lr)\n  param = param\n}\n"
+    document = manifest((6, 4))
+    document["parameters"][0]["dtype"] = dtype
+    spec, path, tensors = files(tmp_path, text, document)
+    values = np.random.default_rng(2).normal(size=(6, 4))
+    save(tensors, {"param:w": tensor(values, dtype), "grad:w": tensor(values, dtype)})
+    found = run(spec, path, tensors, tmp_path / "out.safetensors", steps=2)
+    assert found["param:w"] == tensor(values, dtype)
+    expected = 0.75 * tensor(values, dtype).array()
+    assert np.abs(found["state:w:m"].array() - expected).max() < 1e-6
 
 
 def many(parameters, size):

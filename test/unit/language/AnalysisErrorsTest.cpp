@@ -195,9 +195,9 @@ TEST(CallErrors, All) {
        {"2:41: error: expected f32, bf16 or f16, found 'f64'",
         "  hint: only scalars are f64, and they are so by themselves"}},
       {"let x = orthogonalize(grad, eps = 0)",
-       {"2:35: error: expected a constant above 0, found 0"}},
+       {"2:35: error: expected a constant of at least 2^-100 (7.9e-31), found 0"}},
       {"let x = orthogonalize(grad, eps = lr * 2)",
-       {"2:35: error: expected a constant above 0, found an expression"}},
+       {"2:35: error: expected a constant of at least 2^-100 (7.9e-31), found an expression"}},
       {"let x = orthogonalize(grad, coefficients = quintc)",
        {"2:44: error: expected a list or one of simple, quintic, polar_express, "
         "cans or cubic5, found 'quintc'",
