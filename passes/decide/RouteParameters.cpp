@@ -109,9 +109,12 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
             << remark::reason("no parameter has such a name");
         continue;
       }
-      result = claim.route.emitError("expected pattern \"")
-               << selector.pattern.text() << "\" of route " << claim.route.getSymName()
-               << " to match a parameter, found none";
+      auto diag = claim.route.emitError("expected pattern \"")
+                  << selector.pattern.text() << "\" of route " << claim.route.getSymName()
+                  << " to match a parameter, found none";
+      diag.attachNote() << "patterns followed by 'if present', or given with --if-present, may match "
+                           "nothing";
+      result = diag;
     }
     for (Selector &selector : claim.except)
       if (!selector.used && !selector.optional)

@@ -84,6 +84,7 @@ optim.rule @Plain hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 // expected-error @below {{expected pattern "layer.*" of route Plain to match a parameter, found none}}
+// expected-note @below {{patterns followed by 'if present', or given with --if-present, may match nothing}}
 optim.route @Plain rule @Plain patterns ["layer.*", "layers.*"] except [] defaults [] missing_grad error
 optim.parameter @layers.0 shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
@@ -137,6 +138,7 @@ optim.rule @Plain hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 // expected-error @below {{expected pattern "tail" of route Plain to match a parameter, found none}}
+// expected-note @below {{patterns followed by 'if present', or given with --if-present, may match nothing}}
 optim.route @Plain rule @Plain patterns ["a", "head", "tail"] optional ["head"] except [] defaults [] missing_grad error
 optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
@@ -149,6 +151,7 @@ optim.rule @Plain hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 // expected-error @below {{expected pattern "frozen.?" of route Named to match a parameter, found none}}
+// expected-note @below {{patterns followed by 'if present', or given with --if-present, may match nothing}}
 // expected-warning @below {{except pattern "tail" of route Named matches no parameter}}
 optim.route @Named rule @Plain patterns ["frozen.?", "head"] optional ["head"] except ["tail"] defaults [] missing_grad error
 optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error

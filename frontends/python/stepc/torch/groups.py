@@ -171,7 +171,7 @@ def route_options(routing: Routing, given: Mapping[str, Any]) -> dict[str, dict[
             chosen = [r for r in routing.routes.values()
                       if (r.name == key if exact else r.rule == key)]  # fmt: skip
             if not exact and not chosen and key not in routing.routes:
-                known = ", ".join(sorted({r.rule for r in routing.routes.values()}))
+                known = ", ".join(sorted({*routing.routes, *(r.rule for r in routing.routes.values())}))
                 raise TypeError(f"'{key}' is no rule or route of this definition: expected {known}")
             if not isinstance(options, Mapping):
                 raise TypeError(f"{key}: expected a dict of options, found {options!r}")
