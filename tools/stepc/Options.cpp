@@ -55,7 +55,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "Bytes of workspace per rank, with KiB, MiB or GiB; the number of waves is chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
-  app.add_option("--waves", options.waves, "Force this number of waves, whatever the model says of time and workspace")
+  app.add_option("--waves", options.waves,
+                 "Force this number of waves, whatever the model says of time and workspace")
       ->check(checkPositive)
       ->type_name("N");
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
