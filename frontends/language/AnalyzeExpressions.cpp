@@ -2,6 +2,8 @@
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
 
+#include <utility>
+
 using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
@@ -68,11 +70,13 @@ void RuleAnalyzer::measureDepth(Expr &expr) {
   }
   if (expr.depth <= maxDepth)
     return;
+  expr.depth = 0; // what follows from it may be whole again
+  if (std::exchange(toldDepth, true))
+    return;
   diagnostics
       .error(expr.range, "expected at most " + Twine(maxDepth) +
                              " operations that follow from one another, found more")
       .withHint("add in groups, '(a + b) + (c + d)', rather than one after the other");
-  expr.depth = 0;
 }
 
 bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {

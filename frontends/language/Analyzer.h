@@ -87,6 +87,9 @@ private:
   const AssignStatement *paramAssignment = nullptr;
   /// Where constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;
+  /// Whether the rule has been told that too much follows from one another: each further part of a
+  /// chain would say the same.
+  bool toldDepth = false;
 };
 
 /// Warns of values of hyperparameters, defaults and those of claims, that f32

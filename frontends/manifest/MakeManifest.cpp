@@ -128,7 +128,7 @@ std::optional<NamePattern> Maker::readPattern(const std::string &at, llvm::Strin
   NamePatternError error;
   std::optional<NamePattern> pattern = NamePattern::parse(text, error);
   if (!pattern)
-    errors.add(at, error.text());
+    errors.addUsage(at, error.text());
   return pattern;
 }
 

@@ -46,9 +46,10 @@ private:
         auto text = [](Force *force) {
           return force ? stringifyStrategy(force->strategy) : "nothing";
         };
-        return group.emitError("expected one strategy for the parameters of group ")
-               << group.getSymName() << ", found '" << first << "' forced to " << text(chosen)
-               << " and '" << name << "' to " << text(last);
+        return blameOptions(
+            group.emitError("expected one strategy for the parameters of group ")
+            << group.getSymName() << ", found '" << first << "' forced to " << text(chosen)
+            << " and '" << name << "' to " << text(last));
       }
     }
     return chosen;
@@ -119,10 +120,11 @@ private:
     if (forced) {
       Strategy strategy = forced->strategy;
       if (strategy == Strategy::Local && !whole)
-        return group.emitError("expected whole blocks on every rank to force local on '")
-               << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
-               << "', found placements " << describe(group.getExemplar().getPlacements())
-               << " that cut them";
+        return blameOptions(
+            group.emitError("expected whole blocks on every rank to force local on '")
+            << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
+            << "', found placements " << describe(group.getExemplar().getPlacements())
+            << " that cut them");
       return set(group, strategy,
                  "forced by '" + forced->pattern.text() + "=" + stringifyStrategy(strategy) + "'");
     }
@@ -146,11 +148,12 @@ private:
     for (const Force &f : *forces) {
       if (f.applied)
         continue;
-      getOperation().emitError("expected strategy pattern \"")
-          << f.pattern.text() << "\" to match a parameter"
-          << (f.matched ? " whose rule has matrix operations, found only parameters that need no "
-                          "communication"
-                        : ", found none");
+      blameOptions(getOperation().emitError("expected strategy pattern \"")
+                   << f.pattern.text() << "\" to match a parameter"
+                   << (f.matched
+                           ? " whose rule has matrix operations, found only parameters that need "
+                             "no communication"
+                           : ", found none"));
       signalPassFailure();
     }
   }

@@ -1,8 +1,8 @@
 //===- AssignWaves.cpp - Divide the blocks into waves ----------------------===//
 //
-// More workspace is taken only where it buys time: of all numbers of waves that stay
-// within the bound, the one with the least workspace whose modelled time is close to
-// the least.
+// More workspace is taken only where it buys time: of the numbers of waves that are
+// tried and stay within the bound, the one with the least workspace whose modelled
+// time is close to the least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +34,9 @@ namespace {
 constexpr int64_t kTolerancePercent = 3;
 /// Without need no more waves than these: each makes the program longer, and saves ever less.
 constexpr int64_t kMostFreeWaves = 32;
+/// Under a limit each number of waves up to here is tried: beside one that takes too much often
+/// lies one that does not, as blocks of different sizes happen to meet in a wave.
+constexpr int64_t kMostDenseWaves = 64;
 
 class AssignWaves : public stepc::decide::impl::AssignWavesBase<AssignWaves> {
 public:
@@ -80,13 +83,20 @@ private:
     return division;
   }
 
-  /// 1, 2, 3, 4, 6, 8, 12, …, and as many as there are blocks.
-  static SmallVector<int64_t> counts(int64_t blocks) {
+  /// Each up to `dense`, then those of 1, 2, 3, 4, 6, 8, 12, … that are left, and as many as there
+  /// are blocks.
+  static SmallVector<int64_t> counts(int64_t blocks, int64_t dense) {
     SmallVector<int64_t> result;
+    for (int64_t count = 1; count < std::min(blocks, dense + 1); ++count)
+      result.push_back(count);
+    auto add = [&](int64_t count) {
+      if (count > dense && count < blocks)
+        result.push_back(count);
+    };
     for (int64_t power = 1; power < blocks; power *= 2) {
-      result.push_back(power);
-      if (power > 1 && power / 2 * 3 < blocks)
-        result.push_back(power / 2 * 3);
+      add(power);
+      if (power > 1)
+        add(power / 2 * 3);
     }
     result.push_back(blocks);
     return result;
@@ -94,17 +104,18 @@ private:
 
   /// The least workspace within the tolerance of the best time, of what stays within the bound; the
   /// least workspace if nothing does. Of equal ones the fewest waves.
-  Choice choose(const WaveModel &model, int64_t bound) {
+  Choice choose(const WaveModel &model, int64_t bound, bool isLimit) {
     Choice choice;
     auto fits = [&](const Division &d) { return d.cost.bytes <= bound; };
     bool any = false;
     std::vector<Division> found;
-    for (int64_t count : counts(model.blocks())) {
+    for (int64_t count : counts(model.blocks(), isLimit ? kMostDenseWaves : 0)) {
       if (any && count > kMostFreeWaves)
         break;
       Division division = divide(model, count);
-      if (!found.empty() && division.waves == found.back().waves)
-        continue; // the same blocks cannot be told apart further
+      // As many waves may hold other blocks, and take less.
+      if (!found.empty() && division.waveOf == found.back().waveOf)
+        continue;
       any |= fits(division);
       found.push_back(std::move(division));
     }
@@ -142,8 +153,8 @@ private:
           << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)
           << remark::metric("waves", chosen.waves)
           << (waves > 0 ? remark::reason("the number of waves is forced")
-                        : remark::reason("more waves than blocks do not exist, and {0} is below "
-                                         "what three waves in flight need",
+                        : remark::reason("no number of waves that was tried is modelled to stay "
+                                         "within {0}",
                                          name));
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
@@ -167,7 +178,7 @@ private:
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(comm::kLimitAttr);
     int64_t bound = limit ? limit.getInt() : int64_t(targetBytes);
     // Made for a forced number, too: the remark compares with it.
-    Choice choice = choose(model, bound);
+    Choice choice = choose(model, bound, bool(limit));
     if (waves > 0)
       choice.division = divide(model, std::min<int64_t>(waves, model.blocks()));
     report(choice, model.blocks(), bound, bool(limit));

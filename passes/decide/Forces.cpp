@@ -7,21 +7,26 @@ using namespace stepc;
 using namespace stepc::decide;
 using optim::Strategy;
 
+InFlightDiagnostic decide::blameOptions(InFlightDiagnostic diagnostic) {
+  diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kUsageErrorMark));
+  return diagnostic;
+}
+
 FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std::string> texts) {
   std::vector<Force> forces;
   for (const std::string &text : texts) {
     auto [pattern, name] = StringRef(text).rsplit('=');
     std::optional<Strategy> strategy = optim::symbolizeStrategy(name);
     if (name.empty() || !strategy || *strategy == Strategy::Elementwise)
-      return module.emitError(
-                 "expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
-                 "found \"")
-             << text << "\"";
+      return blameOptions(
+          module.emitError("expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
+                           "found \"")
+          << text << "\"");
     NamePatternError error;
     std::optional<NamePattern> parsed = NamePattern::parse(pattern, error);
     if (!parsed) {
-      auto diag = module.emitError("expected a pattern, found \"")
-                  << pattern << "\": " << error.message;
+      InFlightDiagnostic diag = blameOptions(module.emitError("expected a pattern, found \"")
+                                             << pattern << "\": " << error.message);
       diag.attachNote() << error.hint;
       return diag;
     }

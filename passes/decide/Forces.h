@@ -6,6 +6,11 @@
 
 namespace stepc::decide {
 
+/// In the metadata of a diagnostic: an option that the user gave is wrong, not an input file.
+inline constexpr llvm::StringLiteral kUsageErrorMark = "stepc.usage";
+/// Marks a diagnostic so.
+mlir::InFlightDiagnostic blameOptions(mlir::InFlightDiagnostic diagnostic);
+
 /// PATTERN=STRATEGY.
 struct Force {
   NamePattern pattern;
@@ -14,7 +19,7 @@ struct Force {
   bool applied = false; ///< … of a parameter whose rule has matrix operations
 };
 
-/// Parses forces; an ill-formed one is an error at the module.
+/// Parses forces; an ill-formed one is an error at the module, marked by blameOptions.
 mlir::FailureOr<std::vector<Force>> parseForces(mlir::ModuleOp module,
                                                 llvm::ArrayRef<std::string> texts);
 

@@ -126,10 +126,14 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
 def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let summary = "Divide the blocks into waves: the least workspace that costs no time";
   let description = [{
-    More workspace is taken only where it buys time. Of 1, 2, 3, 4, 6, 8, 12, … waves, those count whose modelled workspace,
-    three waves in flight, stays within the module's `comm.workspace_limit`, or within `target-bytes` where there is none;
-    more than 32 only where fewer do not. Of these the least workspace is taken whose modelled time is at most 3 % above
-    the best. Where nothing stays within the bound it is the least workspace of all.
+    More workspace is taken only where it buys time. Tried are 1, 2, 3, 4, 6, 8, 12, … waves and the number of blocks; under
+    the module's `comm.workspace_limit` each number up to 64, too. Those count whose modelled workspace, three waves in
+    flight, stays within that limit, or within `target-bytes` where there is none; more than 32 only where fewer do not. Of
+    these the least workspace is taken whose modelled time is at most 3 % above the best. Where nothing stays within the
+    bound it is the least modelled workspace of all that were tried.
+
+    The model adds what gaps between buffers take: 15 % to one wave of several groups, 25 % to several waves. So a limit
+    that is only just kept by some number of waves may be missed. `comm-assign-arena` says exactly whether it holds.
 
     The time (`WaveModel.cpp`): a wave's products, the launches of each group in it, and what threads lose at a launch's end,
     which is once per wave and group; beside them travel the next wave and the one before it; the first wave's way there and
@@ -137,10 +141,10 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     where blocks are small.
 
     The blocks of each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get
-    no number. `comm-assign-arena` says exactly whether a limit holds.
+    no number.
 
     Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take; `workspace-above-target` (missed)
-    when no number of waves is enough; `fewer-waves` (missed) when more are forced than blocks fill.
+    when no number of waves that was tried is enough; `fewer-waves` (missed) when more are forced than blocks fill.
 
     ```mlir
     optim.group @g0 … owners [0, 1, 0, 1] …

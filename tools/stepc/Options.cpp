@@ -7,12 +7,13 @@
 
 #include "tools/stepc/Options.h"
 
-#include "dialects/optim/NamePattern.h"
-#include "frontends/language/Diagnostics.h"
+#include "tools/stepc/OptionChecks.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <CLI/CLI.hpp>
 
-#include <cmath>
 #include <iostream>
 
 using namespace stepc::driver;
@@ -21,82 +22,7 @@ using namespace stepc::driver;
 #error "STEPC_VERSION comes from the build"
 #endif
 
-int64_t stepc::driver::parseBytes(const std::string &text) {
-  char *end = nullptr;
-  double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !(number >= 0))
-    return -1;
-  std::string unit = end;
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
-                                                                 : unit.find_first_not_of(' '));
-  static const std::pair<const char *, double> units[] = {{"", 1},
-                                                          {"B", 1},
-                                                          {"KiB", 1024.},
-                                                          {"MiB", 1048576.},
-                                                          {"GiB", 1073741824.},
-                                                          {"TiB", 1099511627776.}};
-  for (auto [name, factor] : units)
-    if (unit == name) {
-      double bytes = number * factor;
-      return bytes == std::floor(bytes) && bytes < 9e18 ? int64_t(bytes) : -1;
-    }
-  return -1;
-}
-
 namespace {
-
-std::string checkTarget(const std::string &text) {
-  if (text == "cpu" || (text.rfind("cpu:", 0) == 0 && text.size() > 4))
-    return "";
-  if (text.rfind("cuda", 0) == 0)
-    return "expected cpu or cpu:<llvm cpu>, found '" + text + "', which is not supported yet";
-  return "expected cpu or cpu:<llvm cpu>, found '" + text + "'";
-}
-
-std::string checkPattern(const std::string &text) {
-  stepc::NamePatternError error;
-  return stepc::NamePattern::parse(text, error) ? "" : error.text() + ", of '" + text + "'";
-}
-
-/// PATTERN=…: what follows the last '=' is checked elsewhere.
-std::string checkPatternBefore(const std::string &text) {
-  size_t at = text.rfind('=');
-  return at == std::string::npos ? "" : checkPattern(text.substr(0, at));
-}
-
-std::string checkStrategy(const std::string &text) {
-  size_t at = text.rfind('=');
-  std::string name = at == std::string::npos ? "" : text.substr(at + 1);
-  if (at == 0 || (name != "local" && name != "owner" && name != "gather"))
-    return "expected PATTERN=local, PATTERN=owner or PATTERN=gather, found '" + text + "'";
-  return checkPatternBefore(text);
-}
-
-std::string checkNumerics(const std::string &text) {
-  if (text == "exact")
-    return "";
-  if (text == "fast")
-    return "expected exact, found 'fast', which is not supported yet";
-  return "expected exact, found '" + text + "'";
-}
-
-std::string checkOneOf(const std::string &text, std::initializer_list<const char *> names) {
-  std::string list;
-  for (const char *name : names) {
-    if (text == name)
-      return "";
-    list += (list.empty() ? "" : ", ") + std::string(name);
-  }
-  return "expected one of " + list + ", found '" + text + "'";
-}
-
-std::string checkPositive(const std::string &text) {
-  char *end = nullptr;
-  long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end || value < 1 || value > 1000000000)
-    return "expected a whole number from 1, found '" + text + "'";
-  return "";
-}
 
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
   app.add_option("--if-present", patterns,
@@ -126,13 +52,11 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option_function<std::string>(
          "--workspace-limit",
          [&options](const std::string &text) { options.workspaceLimit = parseBytes(text); },
-         "Bytes of workspace per rank, with KiB, MiB or GiB; waves are added until it holds")
-      ->check([](const std::string &text) -> std::string {
-        return parseBytes(text) > 0 ? ""
-                                    : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
-      })
+         "Bytes of workspace per rank, with KiB, MiB or GiB; the number of waves is chosen for it")
+      ->check(checkBytes)
       ->type_name("BYTES");
-  app.add_option("--waves", options.waves, "Force this number of waves")
+  app.add_option("--waves", options.waves,
+                 "Force this number of waves, whatever the model says of time and workspace")
       ->check(checkPositive)
       ->type_name("N");
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
@@ -226,15 +150,6 @@ void defineFormat(CLI::App &root, FormatCommand &command) {
               std::string(kExitCodes));
 }
 
-std::pair<std::string, double> parseHyperparameter(const std::string &text) {
-  size_t at = text.rfind('=');
-  char *end = nullptr;
-  double value = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + 1, &end);
-  if (!end || end == text.c_str() + at + 1 || *end || text.rfind('.', at) == std::string::npos)
-    return {"", 0};
-  return {text.substr(0, at), value};
-}
-
 void defineRun(CLI::App &root, RunCommand &command) {
   CLI::App *app = root.add_subcommand(
       "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
@@ -263,11 +178,7 @@ void defineRun(CLI::App &root, RunCommand &command) {
              command.hyperparameters.push_back(parseHyperparameter(text));
          },
          "Set a hyperparameter of a route")
-      ->check([](const std::string &text) -> std::string {
-        return parseHyperparameter(text).first.empty()
-                   ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
-                   : "";
-      })
+      ->check(checkHyperparameter)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false)
@@ -290,14 +201,12 @@ void defineManifest(CLI::App &root, ManifestCommand &command) {
       ->type_name("dp=2,tp=2");
   app->add_option("--place", command.place, "Placements, one per mesh axis; the last match holds")
       ->expected(1)
-      ->check(checkPatternBefore)
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'PATTERN=S(0),R'");
   app->add_option("--batch", command.batch,
                   "Of matching parameters with three or more axes the leading ones are batch axes")
       ->expected(1)
-      ->check(checkPattern)
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("PATTERN");
@@ -314,23 +223,6 @@ void defineManifest(CLI::App &root, ManifestCommand &command) {
       "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
       "--batch '*.experts.*' -o moe.json\n\n" +
       std::string(kExitCodes));
-}
-
-/// CLI11's text in the product's voice: lower case, no full stop.
-std::string tidy(std::string message) {
-  while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
-    message.pop_back();
-  if (message.size() > 1 && std::isupper(static_cast<unsigned char>(message[0])) &&
-      std::islower(static_cast<unsigned char>(message[1])))
-    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-  return message;
-}
-
-/// "did you mean '--json'? " where a name is near to the word, otherwise nothing.
-std::string suggest(llvm::StringRef word, const std::vector<std::string> &names) {
-  std::vector<llvm::StringRef> candidates(names.begin(), names.end());
-  llvm::StringRef nearest = stepc::lang::nearestName(word, candidates);
-  return nearest.empty() ? "" : "did you mean '" + nearest.str() + "'? ";
 }
 
 /// The suggestion for the first word that looks like an option of `app` and is none.

@@ -121,6 +121,8 @@ int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
     report.internalError("the passes to level " + name(to) + " failed without a message");
     return kInternalError;
   }
+  if (report.hasUsageErrors())
+    return kUsageError;
   // Text of any level may say anything, and up to level decided so may a specification.
   if (isModulePath(options.input) || to <= Level::Decided || report.hasInputErrors())
     return kInputError;

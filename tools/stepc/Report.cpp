@@ -3,6 +3,7 @@
 #include "tools/stepc/Report.h"
 
 #include "dialects/comm/Comm.h"
+#include "passes/decide/Forces.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -149,9 +150,12 @@ void Report::print(mlir::Diagnostic &diagnostic) {
   std::lock_guard<std::mutex> lock(mutex);
   if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
     ++errorCount;
-  for (const mlir::DiagnosticArgument &mark : diagnostic.getMetadata())
-    inputErrorCount += mark.getKind() == mlir::DiagnosticArgument::DiagnosticArgumentKind::String &&
-                       mark.getAsString() == comm::kInputErrorMark;
+  for (const mlir::DiagnosticArgument &mark : diagnostic.getMetadata()) {
+    if (mark.getKind() != mlir::DiagnosticArgument::DiagnosticArgumentKind::String)
+      continue;
+    inputErrorCount += mark.getAsString() == comm::kInputErrorMark;
+    usageErrorCount += mark.getAsString() == decide::kUsageErrorMark;
+  }
   header(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str(), true);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     header(note.getLocation(), note.getSeverity(), note.str(),

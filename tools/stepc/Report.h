@@ -45,6 +45,8 @@ public:
   bool hasErrors() const { return errorCount != 0; }
   /// An error past level decided that is the input's all the same (comm::blameInput).
   bool hasInputErrors() const { return inputErrorCount != 0; }
+  /// An error of a pass in what the command line forces (decide::blameOptions).
+  bool hasUsageErrors() const { return usageErrorCount != 0; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
@@ -54,7 +56,7 @@ private:
   void excerpt(llvm::StringRef file, unsigned line, unsigned column);
 
   std::map<std::string, std::string> texts;
-  unsigned errorCount = 0, inputErrorCount = 0;
+  unsigned errorCount = 0, inputErrorCount = 0, usageErrorCount = 0;
   std::mutex mutex; // passes may run on several threads
 };
 

@@ -1,0 +1,74 @@
+"""A workspace limit is kept where the compiler's model, with its stated error, says that it can be."""
+
+import json
+import math
+import random
+import re
+import subprocess
+
+import pytest
+from conftest import ROOT, real_compiler
+
+MUON = ROOT / "examples" / "muon.optim"
+# What passes/decide/WaveModel.cpp adds for gaps between buffers of several waves.
+GAPS = 1.25
+
+
+def arena(manifest, *options, spec=MUON):
+    """Bytes of the workspace, or None where the limit is not kept."""
+    compiler = real_compiler()
+    if compiler is None:
+        pytest.skip("build/bin/stepc was not built")
+    command = [compiler, "compile", spec, "-m", manifest, "--target", "cpu:x86-64-v3", *map(str, options)]
+    command += ["--emit", "scheduled", "-o", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 1 and "expected a workspace within the limit" in done.stderr:
+        return None
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"comm\.arena_bytes = (\d+)", done.stdout)[1])
+
+
+def write(path, shapes, ranks):
+    parameters = [{"name": f"w{i}", "shape": shape, "dtype": "f32", "mesh": "dp", "placements": ["S(0)"]}
+                  for i, shape in enumerate(shapes)]  # fmt: skip
+    meshes = [{"name": "dp", "axes": [{"name": "dp", "size": ranks}]}]
+    path.write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
+    return path
+
+
+def test_a_number_of_waves_between_round_ones_is_found(tmp_path):
+    """Ten waves hold less than eight, eleven or twelve: blocks of one shape come together."""
+    shapes = [[64, 64], [48, 200], [333, 20], [128, 128]]
+    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(23)], 3)
+    limit = arena(manifest, "--waves", 10)
+    assert limit < min(arena(manifest, "--waves", waves) for waves in (8, 11, 12))
+    assert arena(manifest, "--workspace-limit", limit) <= limit
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_forced_waves_keep_a_limit_keeps(tmp_path, seed):
+    choose = random.Random(seed)
+    shapes = [[choose.randint(8, 300), choose.randint(8, 300)] for _ in range(choose.randint(1, 5))]
+    count = choose.randint(6, 30)
+    manifest = write(tmp_path / "m.json", [choose.choice(shapes) for _ in range(count)], choose.randint(2, 5))
+    least = min(arena(manifest, "--waves", waves) for waves in range(1, min(count, 16) + 1))
+    limit = math.ceil(GAPS * least)
+    found = arena(manifest, "--workspace-limit", limit)
+    assert found is not None and found <= limit
+
+
+def test_a_looser_limit_takes_no_more(tmp_path):
+    """One wave of several groups is the least that costs no time: what bounds it loosely leaves it."""
+    shapes = [[256, 256], [256, 1024], [1024, 256], [768, 256]]
+    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(48)], 4)
+    free = arena(manifest)
+    for percent in (100, 105, 110, 112, 116, 125):
+        assert arena(manifest, "--workspace-limit", free * percent // 100) <= free
+
+
+@pytest.mark.parametrize("spec", ["muon", "train_gpt"])
+def test_a_limit_above_the_need_of_an_example_takes_no_more(spec):
+    manifest, path = ROOT / "examples" / "four_ranks.json", ROOT / "examples" / f"{spec}.optim"
+    free = arena(manifest, spec=path)
+    for percent in (100, 104, 112, 125):
+        assert arena(manifest, "--workspace-limit", free * percent // 100, spec=path) <= free

@@ -1,0 +1,122 @@
+//===- OptionChecks.cpp - What a word of the command line may be -----------===//
+
+#include "tools/stepc/OptionChecks.h"
+
+#include "dialects/optim/NamePattern.h"
+#include "frontends/language/Diagnostics.h"
+#include "tools/stepc/Options.h"
+
+#include <cmath>
+
+using namespace stepc;
+
+int64_t driver::parseBytes(const std::string &text) {
+  char *end = nullptr;
+  double number = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || !(number >= 0))
+    return -1;
+  std::string unit = end;
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
+                                                                 : unit.find_first_not_of(' '));
+  static const std::pair<const char *, double> units[] = {{"", 1},
+                                                          {"B", 1},
+                                                          {"KiB", 1024.},
+                                                          {"MiB", 1048576.},
+                                                          {"GiB", 1073741824.},
+                                                          {"TiB", 1099511627776.}};
+  for (auto [name, factor] : units)
+    if (unit == name) {
+      double bytes = number * factor;
+      return bytes == std::floor(bytes) && bytes < 9e18 ? int64_t(bytes) : -1;
+    }
+  return -1;
+}
+
+std::string driver::checkTarget(const std::string &text) {
+  if (text == "cpu" || (text.rfind("cpu:", 0) == 0 && text.size() > 4))
+    return "";
+  if (text.rfind("cuda", 0) == 0)
+    return "expected cpu or cpu:<llvm cpu>, found '" + text + "', which is not supported yet";
+  return "expected cpu or cpu:<llvm cpu>, found '" + text + "'";
+}
+
+static std::string checkPattern(const std::string &text) {
+  NamePatternError error;
+  return NamePattern::parse(text, error) ? "" : error.text() + ", of '" + text + "'";
+}
+
+std::string driver::checkStrategy(const std::string &text) {
+  size_t at = text.rfind('=');
+  std::string name = at == std::string::npos ? "" : text.substr(at + 1);
+  if (at == 0 || (name != "local" && name != "owner" && name != "gather"))
+    return "expected PATTERN=local, PATTERN=owner or PATTERN=gather, found '" + text + "'";
+  return checkPattern(text.substr(0, at));
+}
+
+std::string driver::checkNumerics(const std::string &text) {
+  if (text == "exact")
+    return "";
+  if (text == "fast")
+    return "expected exact, found 'fast', which is not supported yet";
+  return "expected exact, found '" + text + "'";
+}
+
+std::string driver::checkOneOf(const std::string &text, std::initializer_list<const char *> names) {
+  std::string list;
+  for (const char *name : names) {
+    if (text == name)
+      return "";
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  }
+  return "expected one of " + list + ", found '" + text + "'";
+}
+
+std::string driver::checkPositive(const std::string &text) {
+  char *end = nullptr;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || value < 1 || value > 1000000000)
+    return "expected a whole number from 1, found '" + text + "'";
+  return "";
+}
+
+std::string driver::checkBytes(const std::string &text) {
+  return parseBytes(text) > 0 ? ""
+                              : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
+}
+
+std::pair<std::string, double> driver::parseHyperparameter(const std::string &text) {
+  size_t at = text.rfind('=');
+  char *end = nullptr;
+  double value = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + 1, &end);
+  if (!end || end == text.c_str() + at + 1 || *end || text.rfind('.', at) == std::string::npos)
+    return {"", 0};
+  return {text.substr(0, at), value};
+}
+
+std::string driver::checkHyperparameter(const std::string &text) {
+  return parseHyperparameter(text).first.empty()
+             ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
+             : "";
+}
+
+std::string driver::tidy(std::string message) {
+  while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
+    message.pop_back();
+  if (message.size() > 1 && std::isupper(static_cast<unsigned char>(message[0])) &&
+      std::islower(static_cast<unsigned char>(message[1])))
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+  return message;
+}
+
+std::string driver::suggest(llvm::StringRef word, const std::vector<std::string> &names) {
+  llvm::StringRef meant;
+  size_t longer = 0; // names that the word begins
+  for (llvm::StringRef name : names)
+    if (!word.ltrim('-').empty() && name.starts_with(word)) {
+      meant = name;
+      ++longer;
+    }
+  if (longer != 1)
+    meant = lang::nearestName(word, std::vector<llvm::StringRef>(names.begin(), names.end()));
+  return meant.empty() ? "" : "did you mean '" + meant.str() + "'? ";
+}

@@ -1,0 +1,38 @@
+//===- OptionChecks.h - What a word of the command line may be --*- C++ -*-===//
+//
+// Apart from Options.cpp, which needs exceptions. A check gives "" or the error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_TOOLS_STEPC_OPTIONCHECKS_H
+#define STEPC_TOOLS_STEPC_OPTIONCHECKS_H
+
+#include "llvm/ADT/StringRef.h"
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepc::driver {
+
+std::string checkTarget(const std::string &text);
+std::string checkStrategy(const std::string &text);
+std::string checkNumerics(const std::string &text);
+std::string checkOneOf(const std::string &text, std::initializer_list<const char *> names);
+std::string checkPositive(const std::string &text);
+std::string checkBytes(const std::string &text);
+std::string checkHyperparameter(const std::string &text);
+
+/// "Muon.1.lr=0.1" as a name and a value; no name if it is none.
+std::pair<std::string, double> parseHyperparameter(const std::string &text);
+
+/// CLI11's text in the product's voice: lower case, no full stop.
+std::string tidy(std::string message);
+
+/// "did you mean '--json'? " where the word begins one name alone or is near to one, otherwise
+/// nothing.
+std::string suggest(llvm::StringRef word, const std::vector<std::string> &names);
+
+} // namespace stepc::driver
+
+#endif
