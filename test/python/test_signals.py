@@ -1,5 +1,6 @@
 """Signal handlers that raise while a step runs: the exception comes back, and every rank hears of it."""
 
+import _thread
 import itertools
 import os
 import random
@@ -59,6 +60,11 @@ def _until_error(optimizer, pause):
         optimizer.step()
 
 
+def _send(delay, kind):
+    time.sleep(delay)
+    os.kill(os.getpid(), kind)
+
+
 def _trials(rank, seed, count, spec):
     """One signal at a random time in every trial, into rank 0; what each rank was told."""
     generator, lost, found = random.Random(seed), [], []
@@ -74,7 +80,8 @@ def _trials(rank, seed, count, spec):
         while True:
             try:
                 if rank == 0:
-                    threading.Timer(delay, os.kill, (os.getpid(), kind)).start()
+                    # Not by threading: the signal may come before Thread.start() has returned.
+                    _thread.start_new_thread(_send, (delay, kind))
                 _until_error(optimizer, pause if rank else 0.0)
             except (KeyboardInterrupt, Preempted, stepc.StepcError) as error:
                 text = "".join(traceback.format_exception(error))
