@@ -44,6 +44,31 @@ def test_options_that_no_route_has_are_refused(fake, options, message):
         make(Model(), **options)
 
 
+def test_a_groups_route_is_a_claim_that_is_checked(fake):
+    """`route` is a key that any group may have, in the constructor and later."""
+    model = Model()
+    wrong = {"params": [("b", model.b)], "route": "Momentum", "lr": 0.25, "momentum": 0.5}
+    text = ("expected parameters of route 'Momentum' in a group that says so, found 'b' of route "
+            "'Plain': the definition routes parameters, not the group")  # fmt: skip
+    with pytest.raises(ValueError, match=text):
+        Optimizer([{"params": [("w", model.w)]}, wrong], SPEC, lr=1.0)
+    optimizer = Optimizer([{"params": [("w", model.w)]}], SPEC, lr=1.0)
+    with pytest.raises(ValueError, match=text):
+        optimizer.add_param_group(dict(wrong))
+    with pytest.raises(TypeError, match="'momentum' is no hyperparameter of Plain"):
+        optimizer.add_param_group(wrong | {"route": "Plain"})
+    with pytest.raises(TypeError, match=r"expected \(name, tensor\) pairs"):
+        optimizer.add_param_group({"params": [model.b], "route": "Plain"})
+    assert optimizer.routes == {"w": "Momentum"}
+    # The right one gets the route's defaults.
+    optimizer.add_param_group({"params": [("v", model.v)], "route": "Momentum", "momentum": 0.5})
+    assert optimizer.routes == {"w": "Momentum", "v": "Momentum"}
+    assert rates(optimizer) == {"w": 1.0, "v": 1.0}
+    assert [group["momentum"] for group in optimizer.param_groups] == [0.9, 0.5]
+    set_gradients(model, 0)
+    optimizer.step()
+
+
 def test_parameters_without_names_are_refused(fake):
     model = Model()
     for given in (model.parameters(), list(model.parameters()), [{"params": model.parameters()}],

@@ -98,6 +98,7 @@ def test_patterns_that_match_nothing_are_warned_of():
         "replicated= pattern 'norm*' matches no parameter",
         "placements= pattern 'x' matches no parameter",
     ]
+    assert {one.filename for one in caught} == {__file__}
 
 
 @pytest.mark.parametrize("first", [True, False])

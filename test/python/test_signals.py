@@ -1,5 +1,7 @@
 """Signal handlers that raise while a step runs: the exception comes back, and every rank hears of it."""
 
+import _thread
+import itertools
 import os
 import random
 import signal
@@ -18,6 +20,7 @@ from torch.distributed.tensor import distribute_tensor
 from torch.distributed.tensor.placement_types import Shard
 
 import stepc
+from stepc import _calls
 from stepc._calls import call_apart
 from stepc.torch import Optimizer
 
@@ -57,6 +60,11 @@ def _until_error(optimizer, pause):
         optimizer.step()
 
 
+def _send(delay, kind):
+    time.sleep(delay)
+    os.kill(os.getpid(), kind)
+
+
 def _trials(rank, seed, count, spec):
     """One signal at a random time in every trial, into rank 0; what each rank was told."""
     generator, lost, found = random.Random(seed), [], []
@@ -70,9 +78,10 @@ def _trials(rank, seed, count, spec):
         dist.barrier()
         start = time.monotonic()
         while True:
-            if rank == 0:
-                threading.Timer(delay, os.kill, (os.getpid(), kind)).start()
             try:
+                if rank == 0:
+                    # Not by threading: the signal may come before Thread.start() has returned.
+                    _thread.start_new_thread(_send, (delay, kind))
                 _until_error(optimizer, pause if rank else 0.0)
             except (KeyboardInterrupt, Preempted, stepc.StepcError) as error:
                 text = "".join(traceback.format_exception(error))
@@ -180,15 +189,6 @@ def test_an_interrupted_meeting_is_left(fake):
 def test_a_call_runs_once_and_to_its_end():
     """A handler that raises again and again neither loses the call nor its first exception."""
     calls, told = [], []
-
-    def function():
-        calls.append(threading.current_thread())
-        while len(told) < 1:
-            time.sleep(0.001)
-        time.sleep(0.2)
-        calls.append("ended")
-
-    before = signal.signal(signal.SIGUSR1, _preempt)
     stop = threading.Event()
 
     def strike():
@@ -196,16 +196,116 @@ def test_a_call_runs_once_and_to_its_end():
             os.kill(os.getpid(), signal.SIGUSR1)
 
     thread = threading.Thread(target=strike)
+
+    def function():
+        calls.append("begun")
+        thread.start()
+        until = time.monotonic() + TIMEOUT
+        while not told and time.monotonic() < until:
+            time.sleep(0.001)
+        time.sleep(0.2)
+        # No signal is on its way any more when the call ends.
+        stop.set()
+        thread.join()
+        calls.append("ended")
+
+    before = signal.signal(signal.SIGUSR1, _preempt)
     try:
         with pytest.raises(Preempted):
-            thread.start()
-            try:
-                call_apart(function, told.append)
-            finally:
-                stop.set()
-        thread.join()
+            call_apart(function, told.append)
     finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         stop.set()
+        if thread.ident is not None:
+            thread.join()
         signal.signal(signal.SIGUSR1, before)
-    assert len(calls) == 2 and calls[1] == "ended"
+    assert calls == ["begun", "ended"]
     assert len(told) == 1 and isinstance(told[0], Preempted)
+
+
+class _Strikes:
+    """Raises in the calling thread as handlers would, at the given instructions of Python code.
+
+    A trace function that raises is no longer called; a profile function puts it back.
+    """
+
+    def __init__(self, *numbers):
+        self.numbers, self.count, self.struck = set(numbers), 0, 0
+
+    def _trace(self, frame, event, argument):
+        if frame.f_code.co_filename not in (_calls.__file__, threading.__file__):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            self.count += 1
+            if self.count in self.numbers:
+                self.struck += 1
+                raise Preempted(f"strike {self.struck}")
+        return self._trace
+
+    def _profile(self, frame, event, argument):
+        if sys.gettrace() is None and self.struck < len(self.numbers):
+            sys.settrace(self._trace)
+
+    def during(self, function):
+        sys.setprofile(self._profile)
+        sys.settrace(self._trace)
+        try:
+            return function()
+        finally:
+            sys.setprofile(None)
+            sys.settrace(None)
+
+
+def _check_strikes(strikes):
+    """One call that is struck: it ends before its caller goes on, and the first strike is raised."""
+    calls, told = [], []
+
+    def function():
+        calls.append("begun")
+        time.sleep(0.002)
+        calls.append("ended")
+        return "value"
+
+    try:
+        found = strikes.during(lambda: call_apart(function, told.append))
+    except Preempted as error:
+        found, text = None, str(error)
+        # A later strike is raised where the call is over, or did not begin.
+        assert text == "strike 1" or len(strikes.numbers) > 1, strikes.numbers
+    assert strikes.struck or found == "value"
+    assert calls in ([], ["begun", "ended"]), strikes.numbers
+    assert calls or found is None, strikes.numbers
+
+
+@pytest.fixture
+def lost(monkeypatch):
+    """Exceptions that nothing raises any more."""
+    found = []
+    # The caller looks several times whether the call is over.
+    monkeypatch.setattr(_calls, "_LOOK_SECONDS", 0.0005)
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: found.append(repr(one.exc_value)))
+    monkeypatch.setattr(threading, "excepthook", lambda one: found.append(repr(one.exc_value)))
+    trace, profile = sys.gettrace(), sys.getprofile()
+    yield found
+    sys.settrace(trace)
+    sys.setprofile(profile)
+
+
+def test_a_call_interrupted_anywhere_ends_first(lost):
+    """At every instruction between the call and its return, of this package and of Python."""
+    for number in itertools.count(1):
+        strikes = _Strikes(number)
+        _check_strikes(strikes)
+        if not strikes.struck:
+            break
+    assert number > 50 and not lost
+
+
+def test_a_call_interrupted_again_ends_first(lost):
+    """Where one exception is being handled and the next comes."""
+    generator = random.Random(3)
+    for _ in range(200):
+        first = generator.randrange(50, 600)
+        _check_strikes(_Strikes(first, *(first + generator.randrange(1, 15) for _ in range(3))))
+    assert not lost

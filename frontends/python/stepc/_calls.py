@@ -8,12 +8,16 @@ calls back runs in a thread of its own, where no handler runs, while the caller'
 
 from __future__ import annotations
 
+import _thread
 import threading
 from collections.abc import Callable
 from typing import Any
 
 # A wakeup may be lost to a signal handler; then this is how late the caller is.
 _LOOK_SECONDS = 0.05
+# Loops around the loop that waits. Each catches what a handler raises where the next one cannot:
+# between the end of its `except` and its next `try`.
+_NESTED = 8
 
 
 def cause(error: BaseException) -> str:
@@ -25,16 +29,18 @@ def cause(error: BaseException) -> str:
 
 
 class _Job:
-    """A function that runs once, in a thread. ``start`` may be interrupted and called again."""
+    """A function that runs once, in a thread. All may be interrupted, and called again."""
 
-    def __init__(self, function: Callable[[], Any], name: str) -> None:
-        self._function, self._name = function, name
-        self._begun, self._ended = threading.Lock(), threading.Lock()
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        # Who was first to put a word in: a thread that runs the function, or cancel().
+        self._owner: dict[str, Any] = {}
+        self._ended = threading.Lock()
         self._ended.acquire()
         self.result: list[tuple[Any, BaseException | None]] = []
 
     def _run(self) -> None:
-        if not self._begun.acquire(blocking=False):
+        if not self._take(object()):
             return
         try:
             self.result.append((self._function(), None))
@@ -42,16 +48,62 @@ class _Job:
             self.result.append((None, error))
         self._ended.release()
 
+    def _take(self, who: object) -> bool:
+        # One call that no handler divides, with the same answer when it is asked again.
+        return self._owner.setdefault("who", who) is who
+
     def start(self) -> None:
-        if not self._begun.locked():
-            threading.Thread(target=self._run, name=self._name, daemon=True).start()
+        # threading.Thread starts in several steps, and a handler that raises between two of them
+        # leaves a thread that prints a KeyError.
+        if not self._owner:
+            _thread.start_new_thread(self._run, ())
 
     def cancel(self) -> bool:
         """Whether it had not begun; then it never will."""
-        return self._begun.acquire(blocking=False)
+        return self._take(self)
+
+    def over(self) -> bool:
+        """Whether it ended, or was cancelled."""
+        return bool(self.result) or self._owner.get("who") is self
 
     def wait(self) -> None:
         self._ended.acquire(timeout=_LOOK_SECONDS)
+
+
+class _Call:
+    """A job, and what ends it early: a job of its own, once the caller's thread was interrupted."""
+
+    def __init__(
+        self, function: Callable[[], Any], give_up: Callable[[BaseException], None]
+    ) -> None:
+        self.job, self._give_up = _Job(function), give_up
+        self._end: _Job | None = None
+        self.first: BaseException | None = None
+
+    def settle(self, nested: int = _NESTED) -> None:
+        """Waits until the job is over, whatever is raised meanwhile; the first of it is kept."""
+        while not self.job.over():
+            try:
+                if nested:
+                    self.settle(nested - 1)
+                else:
+                    self._look()
+            except BaseException as error:  # noqa: BLE001 - raised by call_apart
+                if self.first is None:
+                    self.first = error
+
+    def _look(self) -> None:
+        first = self.first
+        try:
+            if first is None:
+                self.job.start()
+            elif not self.job.cancel():
+                if self._end is None:
+                    self._end = _Job(lambda: self._give_up(first))
+                self._end.start()
+        finally:
+            if not self.job.over():
+                self.job.wait()
 
 
 def call_apart(function: Callable[[], Any], give_up: Callable[[BaseException], None]) -> Any:
@@ -60,24 +112,11 @@ def call_apart(function: Callable[[], Any], give_up: Callable[[BaseException], N
     An exception that a signal handler raises meanwhile is raised again once ``function`` has
     returned; ``give_up`` is told of it, and sees to it that this is soon.
     """
-    job = _Job(function, "stepc-call")
-    end: _Job | None = None
-    first: BaseException | None = None
-    while not job.result:
-        try:
-            job.start()
-            if end is not None:
-                end.start()
-            job.wait()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            if first is None:
-                first = error
-                if job.cancel():
-                    break
-                end = _Job(lambda: give_up(first), "stepc-give-up")
-    if first is not None:
-        raise first
-    value, problem = job.result[0]
+    call = _Call(function, give_up)
+    call.settle()
+    if call.first is not None:
+        raise call.first
+    value, problem = call.job.result[0]
     if problem is not None:
         raise problem
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, _Stride
 
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
+from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import is_partial_sum, same_placements, same_spec
 from stepc.torch.slices import arrived, cut, is_whole_where_cut
@@ -76,7 +76,10 @@ class Binding:
         self.partial = partial
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
-        self._warned = False
+        self._copied_parameters = Copied(
+            "parameters", "it", "; p.data = p.data.contiguous() saves the copies"
+        )
+        self._copied_gradients = Copied("gradients", "its gradient")
         instance.bind_steps(steps.data_ptr())
         # Whether memory moved since it was last seen that no two tensors share any.
         self._moved = True
@@ -175,6 +178,7 @@ class Binding:
         if self._moved:
             self._refuse_shared_memory()
             self._moved = False
+        self._copied_parameters.warn()
 
     def _bind_parameter(self, record: Record, shard: torch.Tensor, pointer: int) -> None:
         where = f"parameter '{record.name}'"
@@ -191,32 +195,13 @@ class Binding:
         record.staged, record.stride = None, shard.stride()
         bound = pointer
         if not shard.is_contiguous():
-            record.staged = self._stage(where, shard)
+            record.staged = contiguous_like(where, shard)
             bound = record.staged.data_ptr()
+            self._copied_parameters.add(record.name, shard)
         self._moved = True
         self.instance.bind_parameter(record.index, bound if size else 0, size)
         record.pointer = pointer
         record.versions = None
-
-    def _stage(self, where: str, shard: torch.Tensor) -> torch.Tensor:
-        """A contiguous copy to step in the place of a transposed or channels-last tensor."""
-        # As strides in falling order they are those of a contiguous tensor, or elements would be missing.
-        expected = 1
-        for stride, size in sorted(zip(shard.stride(), shard.shape, strict=True)):
-            if size != 1:
-                if stride != expected:
-                    raise StepcError(
-                        f"{where}: expected a contiguous tensor, or one whose axes are permuted, found "
-                        f"the strides {shard.stride()} for the shape {list(shard.shape)}; "
-                        "p.data = p.data.contiguous() gives it memory of its own"
-                    )
-                expected *= size
-        warnings.warn(
-            f"{where}: it has the strides {shard.stride()} for the shape {list(shard.shape)}, and is "
-            "copied in every step; p.data = p.data.contiguous() saves the copies",
-            stacklevel=2,
-        )
-        return torch.empty(shard.shape, dtype=shard.dtype, device=shard.device)
 
     def _take_step(self, record: Record) -> None:
         value = record.state.get(STEP)
@@ -277,6 +262,7 @@ class Binding:
                     continue
                 pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
+        self._copied_gradients.warn()
 
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
@@ -345,27 +331,23 @@ class Binding:
             )
 
     def _contiguous(self, record: Record, shard: torch.Tensor) -> torch.Tensor:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"parameter '{record.name}': its gradient has the strides {shard.stride()}; "
-                "gradients that are not contiguous are copied in every step",
-                stacklevel=2,
-            )
+        self._copied_gradients.add(record.name, shard)
         copied = shard.contiguous()
         self._kept.append(copied)
         return copied
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed."""
-        staged = [(local(record.tensor), record.staged) for record in self.records
-                  if record.staged is not None]  # fmt: skip
-        for shard, copy in staged:
+        staged = [Staged(record.name, local(record.tensor), record.staged)
+                  for record in self.records if record.staged is not None]  # fmt: skip
+        for _, shard, copy in staged:
             copy.copy_(shard)
         try:
             self.instance.step()
-            for shard, copy in staged:
-                shard.copy_(copy)
+            copy_back(staged)
+        except BaseException as error:
+            copy_back_after(error, staged)
+            raise
         finally:
             self._kept.clear()
             # Of DTensors the shards too: a graph may have saved what to_local() gave.

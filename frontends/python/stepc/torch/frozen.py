@@ -37,7 +37,7 @@ def adopt_unfrozen(optimizer: Optimizer) -> None:
         rest = [(name, tensor) for name, tensor in pairs if not tensor.requires_grad]
         group["params"], group["param_names"] = [t for _, t in rest], [n for n, _ in rest]
         for part in parts:
-            optimizer.add_param_group(part)
+            optimizer._add_part(part)
     optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
 
 

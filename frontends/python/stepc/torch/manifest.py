@@ -10,14 +10,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import pickle
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from stepc.errors import StepcError
+from stepc.errors import StepcError, warn_user
 from stepc.torch.describe import (
     Declarations,
     Entry,
@@ -102,9 +101,7 @@ def world_manifest(
     if my_rank() == meeting.ranks[0]:  # once, not once per rank
         for argument, pattern in unmatched:
             if all((argument, pattern) in others for _, _, _, others in gathered.values()):
-                warnings.warn(
-                    f"{argument}= pattern {pattern!r} matches no parameter", stacklevel=2
-                )
+                warn_user(f"{argument}= pattern {pattern!r} matches no parameter", UserWarning)
     # Most ranks see the same. So every view travels once, and is read once.
     views = {mine: list(entries)}
     sources = {digest: (rank, size) for rank, (digest, size, _, _) in reversed(gathered.items())}

@@ -28,7 +28,10 @@ class RoutedGroups(torch.optim.Optimizer):
         self._route_again(given)
         made = [part for group in given
                 for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
+        # torch's constructor hands them to add_param_group() one by one.
+        self._made = made
         super().__init__(made, {})
+        self._made = []
         # Schedulers look here for what they may change (OneCycleLR for "momentum").
         for route in self._routing.routes.values():
             for name, value in route.defaults.items():
@@ -72,15 +75,19 @@ class RoutedGroups(torch.optim.Optimizer):
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters, in one group per route; the next step prepares again."""
-        if ROUTE in param_group:  # made by split()
-            keep, self.defaults = self.defaults, {}
-            try:
-                super().add_param_group(param_group)
-            finally:
-                self.defaults = keep
+        if any(param_group is part for part in self._made):
+            self._add_part(param_group)
             return
         given, aliases = group_rules.normalize(param_group)
         self._aliases |= aliases
         self._route_again(given)
         for part in group_rules.split(given[0], self._routing, self._options):
-            self.add_param_group(part)
+            self._add_part(part)
+
+    def _add_part(self, part: dict[str, Any]) -> None:
+        """Adds a group that split() made; torch would fill in other routes' defaults."""
+        keep, self.defaults = self.defaults, {}
+        try:
+            super().add_param_group(part)
+        finally:
+            self.defaults = keep

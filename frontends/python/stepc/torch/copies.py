@@ -1,0 +1,81 @@
+"""Contiguous copies that are stepped in the place of tensors whose axes are permuted in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from stepc.errors import StepcError, warn_user
+
+
+class Copied:
+    """What is copied in every step, and one warning of all of it."""
+
+    def __init__(self, what: str, which: str, hint: str = "") -> None:
+        self._what, self._which, self._hint = what, which, hint
+        self._found: dict[str, str] = {}
+        self._told = False
+
+    def add(self, name: str, tensor: torch.Tensor) -> None:
+        if not self._told:
+            self._found[name] = f"strides {tensor.stride()} for the shape {list(tensor.shape)}"
+
+    def warn(self) -> None:
+        if self._told or not self._found:
+            return
+        self._told = True
+        name, strides = next(iter(self._found.items()))
+        warn_user(
+            f"parameter '{name}': {self._which} has the {strides}; {self._what} that are not "
+            f"contiguous, here {len(self._found)}, are copied in every step{self._hint}", UserWarning,
+        )  # fmt: skip
+
+
+class Staged(NamedTuple):
+    """A parameter's shard, and the copy that the library steps."""
+
+    name: str
+    shard: torch.Tensor
+    copy: torch.Tensor
+
+
+def contiguous_like(where: str, shard: torch.Tensor) -> torch.Tensor:
+    """Memory to step in the place of a transposed or channels-last tensor; others are refused."""
+    # As strides in falling order they are those of a contiguous tensor, or elements would be missing.
+    expected = 1
+    for stride, size in sorted(zip(shard.stride(), shard.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                raise StepcError(
+                    f"{where}: expected a contiguous tensor, or one whose axes are permuted, found "
+                    f"the strides {shard.stride()} for the shape {list(shard.shape)}; "
+                    "p.data = p.data.contiguous() gives it memory of its own"
+                )
+            expected *= size
+    return torch.empty(shard.shape, dtype=shard.dtype, device=shard.device)
+
+
+def copy_back(staged: Iterable[Staged]) -> None:
+    """Gives parameters the values that the library stepped."""
+    for one in staged:
+        one.shard.copy_(one.copy)
+
+
+def copy_back_after(error: BaseException, staged: Sequence[Staged]) -> None:
+    """Copies back in spite of an error, since states and steps have gone on, or may have.
+
+    Where that fails too, ``error.half_stepped`` names the parameters that were left behind. Before
+    the library has stepped, a copy has its parameter's values.
+    """
+    if not staged:
+        return
+    known = list(getattr(error, "half_stepped", ()))
+    # First of all: a signal handler may raise from here on.
+    error.half_stepped = known + [one.name for one in staged if one.name not in known]
+    try:
+        copy_back(staged)
+    except BaseException:  # noqa: BLE001 - the first error is the one to raise
+        return
+    error.half_stepped = known
