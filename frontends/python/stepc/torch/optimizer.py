@@ -213,7 +213,7 @@ class Optimizer(RoutedGroups):
                 continue
             state = allocate(info, tensor, mesh_of[info.name])
             state[STEP] = steps[info.index]
-            carry_over(state, self._kept_states.get(info.name, {}), info.name, instance.transport)
+            carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
