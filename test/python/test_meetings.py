@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ranks import run_ranks
-from test_worlds import attempt, make, parameter, tell, wait_for
+from test_worlds import SGD, TIMEOUT, attempt, make, parameter, tell, wait_for
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.placement_types import Replicate, Shard
@@ -124,11 +124,14 @@ def test_any_name_of_a_tied_tensor_connects_and_counts(fake, monkeypatch):
 
 
 def _tied(rank):
-    tied = plain()
-    optimizer = make([("a", tied), ("b", tied)], replicated=["b"])
+    """Beside a stage's own parameter, whose mesh names fewer ranks."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
+    tied, own = plain(), parameter(mesh["dp"], [Shard(0)])
+    named = [("a", tied), (f"s{mesh.get_local_rank('pp')}.w", own), ("b", tied)]
+    optimizer = Optimizer(named, SGD, replicated=["b"], timeout=TIMEOUT)
     optimizer.step()
     return optimizer.library.world_ranks
 
 
-def test_tied_tensors_are_replicated_by_any_name(fake):
-    assert run_ranks(_tied, 2) == [(0, 1)] * 2
+def test_tied_tensors_are_replicated_by_any_name(real):
+    assert run_ranks(_tied, 4) == [(0, 1, 2, 3)] * 4
