@@ -68,11 +68,11 @@ def _one_sided(rank, kind):
     if kind == "replicated":
         if stage == 1:
             named.append(("s1.norm", plain()))
-        optimizer = make(named, replicated=["s1.n*"], timeout=2.0)
+        optimizer = make(named, replicated=["s1.n*"], timeout=6.0)
     else:
         shared = parameter(DeviceMesh("cpu", torch.arange(4)), [Replicate()])
         shared.requires_grad_(False)
-        optimizer = make([*named, ("shared", shared)], timeout=2.0)
+        optimizer = make([*named, ("shared", shared)], timeout=6.0)
         optimizer.step()
         dist.barrier()
         named[0][1].requires_grad_(stage == 0)
