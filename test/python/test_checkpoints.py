@@ -200,7 +200,7 @@ def test_a_load_that_fails_half_way_is_remembered(fake, monkeypatch):
     optimizer.step()
     saved = saved_by(optimizer)
 
-    def fail(target, source, where, transport):
+    def fail(target, source, where, *rest):
         raise MemoryError(where)
 
     with monkeypatch.context() as patch:

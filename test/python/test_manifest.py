@@ -12,7 +12,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 from stepc.errors import StepcError
-from stepc.torch import Placed, PlacementError, export_manifest, register_placement
+from stepc.torch import Optimizer, Placed, PlacementError, export_manifest, register_placement
 from stepc.torch.describe import Entry, Mesh, Root
 from stepc.torch.manifest import build, world_manifest
 from stepc.torch.names import canonical_name, matches
@@ -163,6 +163,28 @@ def test_ranks_that_disagree_are_refused():
     del views[2][1]
     with pytest.raises(ValueError, match="'w': its mesh has rank 2, which did not export it"):
         build(views, 0)
+
+
+def test_slices_that_are_only_some_of_their_mesh():
+    """Two of four slices of a root mesh, in one world through another parameter."""
+    root = Mesh((("dp", 2), ("tp", 4)), tuple(range(8)))
+    both = Mesh((("x", 2),), (0, 1))
+    views = {}
+    for rank in (0, 1, 4, 5):
+        mesh = Mesh((("dp", 2),), (rank % 4, rank % 4 + 4))
+        views[rank] = [Entry("norm", (4,), "f32", "f32", mesh, ("S(0)",), Root(root, (0,)))]
+        if rank in both.ranks:
+            views[rank].append(Entry("w", (8, 4), "f32", "f32", both, ("S(0)",)))
+    with pytest.raises(ValueError, match="'norm': its meshes do not fill a slice of their root mesh"):
+        build(views, 0)
+
+
+def test_a_name_belongs_to_one_parameter():
+    named = [("w", nn.Parameter(torch.zeros(2))), ("module.w", nn.Parameter(torch.zeros(3)))]
+    with pytest.raises(ValueError, match="two parameters have the name 'w'"):
+        export_manifest(named)
+    with pytest.raises(ValueError, match="two parameters have the name 'w'"):
+        Optimizer(named, "rule {}")
 
 
 class Block(nn.Module):

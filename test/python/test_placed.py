@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_module
-from torch.distributed.tensor.placement_types import Partial, Shard, _StridedShard
+from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 import stepc
 from stepc.torch import Optimizer, PlacementError, export_manifest
@@ -151,38 +151,47 @@ route {
 """
 
 
-def _uneven(rank, rows):
+def _cut_twice(whole, rank, dp, tp):
+    """A rank's rows: tensor parallelism cuts first."""
+    for index, pieces in ((rank % tp, tp), (rank // tp, dp)):
+        parts = whole.chunk(pieces)
+        whole = parts[index] if index < len(parts) else whole[:0]
+    return whole
+
+
+def _uneven(rank, rows, dp, tp):
     """FSDP2 over tensor parallelism against whole tensors, element by element."""
-    mesh = init_device_mesh("cpu", (3, 2), mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh("cpu", (dp, tp), mesh_dim_names=("dp", "tp"))
     names = ("mean", "plain")
     model, single = (
         nn.Sequential(OrderedDict((name, nn.Linear(4, rows, bias=False)) for name in names))
         for _ in range(2)
     )
     generator = torch.Generator().manual_seed(1)
-    values = [torch.randn(rows, 4, generator=generator) for _ in range(6)]
+    values = [torch.randn(rows, 4, generator=generator) for _ in range(8)]
     with torch.no_grad():
         for name, value in zip(names, values, strict=False):
             model.get_submodule(name).weight.copy_(value)
             single.get_submodule(name).weight.copy_(value)
 
     def piece(whole):
-        part = whole.chunk(2)[rank % 2] if len(whole.chunk(2)) > rank % 2 else whole[:0]
-        parts = part.chunk(3)
-        return parts[rank // 2] if rank // 2 < len(parts) else part[:0]
+        return _cut_twice(whole, rank, dp, tp)
 
     parallelize_module(model, mesh["tp"], dict.fromkeys(names, ColwiseParallel()))
     fully_shard(model, mesh=mesh["dp"])
     optimizer = Optimizer(model.named_parameters(), SGD, timeout=60.0)
-    alone = [dist.new_group([one]) for one in range(6)][rank]
+    alone = [dist.new_group([one]) for one in range(dp * tp)][rank]
     other = Optimizer(single.named_parameters(), SGD, process_group=alone)
-    for step in range(2):
+    for step in range(3):
         for number, name in enumerate(names):
             whole = values[2 + 2 * step + number]
             p = model.get_submodule(name).weight
             single.get_submodule(name).weight.grad = whole
             p.grad = DTensor.from_local(piece(whole).contiguous(), p.device_mesh, p.placements,
                                         run_check=False, shape=p.shape, stride=p.stride())  # fmt: skip
+            if step == 2:  # the same on every rank, whole
+                p.grad = DTensor.from_local(whole.clone(), p.device_mesh, [Replicate()] * 2,
+                                            run_check=False)  # fmt: skip
             if step == 1:  # the same as a pending sum, all of it on one rank
                 mine = whole if rank == 4 else torch.zeros_like(whole)
                 p.grad = DTensor.from_local(mine, p.device_mesh, [Partial(), Partial()],
@@ -196,7 +205,7 @@ def _uneven(rank, rows):
         assert state.placements == p.placements and state.device_mesh == p.device_mesh
         assert torch.equal(state.to_local(), piece(other.state[q]["m"])), name
     r = optimizer.state[model.mean.weight]["r"]
-    assert r.placements == (_StridedShard(0, split_factor=2), Shard(0))
+    assert r.placements == (_StridedShard(0, split_factor=tp), Shard(0))
     assert torch.equal(r.to_local(), piece(other.state[single.mean.weight]["r"]))
     # A checkpoint of whole states is cut as the shards really lie; nothing is permuted in silence.
     whole = other.state_dict()
@@ -212,7 +221,35 @@ def _uneven(rank, rows):
     return [tuple(model.get_submodule(name).weight.to_local().shape) for name in names]
 
 
-@pytest.mark.parametrize("rows", [7, 13])
-def test_uneven_fsdp_over_tensor_parallelism_steps(real, rows):
-    results = run_ranks(_uneven, 6, rows)
+# 27 rows on 3 x 4 leave a rank with two rows, which both ways of cutting would give it.
+@pytest.mark.parametrize(("rows", "dp", "tp"), [(7, 3, 2), (13, 3, 2), (27, 3, 4)])
+def test_uneven_fsdp_over_tensor_parallelism_steps(real, rows, dp, tp):
+    results = run_ranks(_uneven, dp * tp, rows, dp, tp)
     assert sum(shape[0][0] for shape in results) == rows
+
+
+def _loaded_while_frozen(rank):
+    """Whole states of a frozen parameter are cut as it lies, and fit when it is unfrozen."""
+    mesh = init_device_mesh("cpu", (3, 2), mesh_dim_names=("dp", "tp"))
+    model = nn.Sequential(OrderedDict(mean=nn.Linear(2, 7, bias=False)))
+    parallelize_module(model, mesh["tp"], {"mean": ColwiseParallel()})
+    fully_shard(model, mesh=mesh["dp"])
+    p = model.mean.weight
+    p.requires_grad_(False)
+    optimizer = Optimizer(model.named_parameters(), SGD, timeout=60.0)
+    whole = torch.arange(14.0).view(2, 7).t()
+    saved = optimizer.state_dict() | {"state": {0: {"m": whole, "r": torch.zeros(7), "step": 3}}}
+    optimizer.load_state_dict(saved)
+    expected = _cut_twice(whole, rank, 3, 2)
+    m = optimizer.state[p]["m"]
+    assert m.shape == p.shape and m.placements == p.placements and m.stride() == p.stride()
+    assert torch.equal(m.to_local(), expected)
+    p.requires_grad_(True)
+    optimizer.prepare()
+    assert torch.equal(optimizer.state[p]["m"].to_local(), expected)
+    return tuple(expected.shape)
+
+
+def test_whole_states_of_uneven_frozen_parameters(real):
+    shapes = run_ranks(_loaded_while_frozen, 6)
+    assert shapes == [(2, 2), (1, 2), (2, 2), (1, 2), (0, 2), (1, 2)]

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.placement_types import Partial, Replicate, _StridedShard
+from torch.distributed.tensor.placement_types import Partial, Replicate
 
 from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import is_partial_sum, same_placements, same_spec
-from stepc.torch.slices import arrived, cut, is_whole_where_cut
+from stepc.torch.slices import arrived, cut, is_whole_where_cut, moved_in
 from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
 
@@ -32,8 +32,8 @@ class Record:
     """One parameter of the plan that this rank holds, and what of it is bound."""
 
     __slots__ = (
-        "cut_otherwise", "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "name",
-        "pointer", "shape", "spec", "staged", "state", "state_tensors", "step_pointer", "step_view",
+        "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "moved", "name", "pointer",
+        "shape", "spec", "staged", "state", "state_tensors", "step_pointer", "step_view",
         "stride", "tensor", "versions",
     )  # fmt: skip
 
@@ -43,11 +43,8 @@ class Record:
         self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
-        # Whether FSDP2 cut it as DTensor would not (see strided.py): the library has other words.
-        self.cut_otherwise = (
-            self.is_dtensor and "_S(" not in info.placements
-            and any(type(one) is _StridedShard for one in tensor.placements)
-        )  # fmt: skip
+        # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.
+        self.moved = moved_in(tensor, info.placements)
         self.spec = tensor._spec if self.is_dtensor else None
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
@@ -237,7 +234,7 @@ class Binding:
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
                     target = own.placements
-                    if record.cut_otherwise:
+                    if record.moved:
                         # torch would cut other elements: it sums, and the cut is made here.
                         target = [Replicate() if type(one) is Partial else one
                                   for one in gradient.placements]  # fmt: skip
@@ -257,7 +254,7 @@ class Binding:
                 placed = redistribute([move for _, move in pending], self.instance.transport)
             for (record, _), gradient in zip(pending, placed, strict=True):
                 self._kept.append(gradient)
-                if record.cut_otherwise:
+                if record.moved:
                     pointers[record.index] = self._cut(record, gradient)
                     continue
                 pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
@@ -306,7 +303,7 @@ class Binding:
         """The gradient of row-wise parallelism with replicated input, say: no rank is asked."""
         self._refuse_kind(record, gradient._local_tensor)
         try:
-            shard = cut(gradient, record.tensor).contiguous()
+            shard = cut(gradient, record.tensor, record.moved).contiguous()
         except ValueError as error:
             text = f"placements {list(record.spec.placements)}"
             raise GradientError(

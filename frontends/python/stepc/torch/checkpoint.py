@@ -11,7 +11,7 @@ from stepc.errors import StepcError, warn_user
 from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.names import canonical_name
 from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
-from stepc.torch.states import STEP, check_source, copy_state, whole_step
+from stepc.torch.states import STEP, check_source, copy_state, whole_step, written_placements
 
 if TYPE_CHECKING:
     from stepc.torch.optimizer import Optimizer
@@ -133,7 +133,8 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
             state_dict = result
     matched, group_of = _match(optimizer, _saved_groups(state_dict))
     groups = _options(optimizer, matched, group_of, state_dict["state"])
-    plan: list[tuple[str, torch.Tensor, Any]] = []
+    plan: list[tuple[str, torch.Tensor, Any, str]] = []
+    bound = {record.name: record.info for record in optimizer._binding.records}
     frozen: dict[str, tuple[torch.Tensor, dict[str, Any]]] = {}
     lost: list[str] = []
     for key, (name, tensor) in matched.items():
@@ -153,7 +154,7 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
                 "had never been stepped when this was saved, as it was frozen, has to be frozen "
                 "while it is loaded"
             )
-        plan += _plan(name, own, source)
+        plan += _plan(name, own, source, written_placements(bound.get(name)))
     count = frozen_states(state_dict["state"].values()) if lost else 0
     if count:
         warn_user(
@@ -163,11 +164,11 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
         )  # fmt: skip
     # All of it fits: nothing is left half loaded.
     try:
-        for where, target, source in plan:
+        for where, target, source, written in plan:
             if isinstance(source, int):
                 target.fill_(source)
             else:
-                copy_state(target, source, where, optimizer.transport)
+                copy_state(target, source, where, optimizer.transport, written)
         for name, (tensor, state) in frozen.items():
             optimizer._kept_states[name] = state
             optimizer.state.pop(tensor, None)
@@ -184,9 +185,10 @@ def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
 
 
 def _plan(
-    name: str, own: Mapping[str, torch.Tensor], source: Mapping[str, Any]
-) -> list[tuple[str, torch.Tensor, Any]]:
-    """What to copy into one parameter's states, from what, and how errors call it."""
+    name: str, own: Mapping[str, torch.Tensor], source: Mapping[str, Any], written: Mapping[str, str]
+) -> list[tuple[str, torch.Tensor, Any, str]]:
+    """What to copy into one parameter's states, from what, how errors call it, and where the library
+    says that it lies."""
     result = []
     for state in own:
         if state not in source:
@@ -204,5 +206,5 @@ def _plan(
             value = whole_step(value, where)
         else:
             check_source(own[state], value, where)
-        result.append((where, own[state], value))
+        result.append((where, own[state], value, written.get(state, "")))
     return result

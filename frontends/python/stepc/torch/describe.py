@@ -208,35 +208,64 @@ def _locate(
     return tuple(tensor.shape), whole, (Replicate(),), None
 
 
+def by_tensor(
+    named_parameters: Iterable[tuple[str, torch.Tensor]],
+) -> list[tuple[list[str], torch.Tensor]]:
+    """Every tensor once, with all of its canonical names: a pattern may match any of them."""
+    found: dict[int, tuple[list[str], torch.Tensor]] = {}
+    for name, tensor in named_parameters:
+        names, _ = found.setdefault(id(tensor), ([], tensor))
+        if canonical_name(name) not in names:
+            names.append(canonical_name(name))
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Connected:
+    """The ranks that one rank has to plan with, and what others may not know about why."""
+
+    ranks: frozenset[int]
+    note: str = ""
+
+
 def connected(
     named_parameters: Iterable[tuple[str, torch.Tensor]],
     world: tuple[int, ...],
     declarations: Declarations,
-) -> frozenset[int]:
+) -> Connected:
     """The ranks that this rank has to plan with: those of its parameters' meshes, frozen ones too.
 
-    Nothing is refused here, so that a rank whose parameters will be still tells the others.
+    Nothing is refused here, so that a rank whose parameters will be still tells those that its
+    meshes name. A plain tensor that nobody declared names no rank: the others would not know that
+    this one waits for them.
     """
-    found, plain = {my_rank()}, False
-    meshes: dict[int, DeviceMesh] = {}
-    for name, tensor in named_parameters:
-        if isinstance(tensor, DTensor):
-            meshes[id(tensor.device_mesh)] = tensor.device_mesh
-            continue
-        names = [canonical_name(name)]
+    stepped, still = {my_rank()}, {my_rank()}
+    declared = ""
+    meshes: dict[tuple[int, bool], tuple[DeviceMesh, str]] = {}
+    for names, tensor in by_tensor(named_parameters):
+        found = stepped if tensor.requires_grad else still
         placed = declarations.placed(names)
-        if placed is not None:
-            meshes[id(placed.mesh)] = placed.mesh
+        if isinstance(tensor, DTensor) or placed is not None:
+            mesh = tensor.device_mesh if isinstance(tensor, DTensor) else placed.mesh
+            meshes.setdefault((id(mesh), tensor.requires_grad), (mesh, names[0]))
         elif any(matches(pattern, names) for pattern in declarations.replicated):
+            declared = declared or names[0]
             found.update(world)
-        else:
-            plain |= tensor.requires_grad
-    for mesh in meshes.values():
-        found.update(mesh.mesh.flatten().tolist())
-    # A plain tensor that nobody declared is an error; where there is nothing else, of all ranks.
-    if plain and len(found) == 1:
-        found.update(world)
-    return frozenset(found.intersection(world))
+    frozen: list[tuple[str, list[int]]] = []
+    for (_, requires_grad), (mesh, name) in meshes.items():
+        ranks = mesh.mesh.flatten().tolist()
+        (stepped if requires_grad else still).update(ranks)
+        if not requires_grad:
+            frozen.append((name, ranks))
+    notes = []
+    if declared:
+        notes.append(f"parameter '{declared}' is declared in replicated=, so that every rank of the "
+                     "group has to have it")  # fmt: skip
+    name, ranks = max(frozen, key=lambda one: len(one[1]), default=("", ()))
+    if not stepped.issuperset(ranks):
+        notes.append(f"ranks that share the frozen parameter '{name}' prepare together: call "
+                     "prepare() on the others, too")  # fmt: skip
+    return Connected(frozenset((stepped | still).intersection(world)), "; ".join(notes))
 
 
 def describe(
@@ -245,19 +274,11 @@ def describe(
     declarations: Declarations,
 ) -> dict[str, tuple[Entry, torch.Tensor]]:
     """This rank's trainable parameters by canonical name, in the model's order."""
-    by_tensor: dict[int, list[str]] = {}
-    tensors: list[torch.Tensor] = []
-    for name, tensor in named_parameters:
-        if tensor.requires_grad:
-            if id(tensor) not in by_tensor:
-                tensors.append(tensor)
-            names = by_tensor.setdefault(id(tensor), [])
-            if canonical_name(name) not in names:
-                names.append(canonical_name(name))
     result: dict[str, tuple[Entry, torch.Tensor]] = {}
     converted: _Converted = {}
-    for tensor in tensors:
-        names = by_tensor[id(tensor)]
+    for names, tensor in by_tensor(named_parameters):
+        if not tensor.requires_grad:
+            continue
         name = names[0]
         if tensor.is_meta:
             raise ValueError(
@@ -289,18 +310,14 @@ def describe_frozen(
 
     Nothing steps them, so they may have any dtype and lie anywhere, and say nothing about worlds.
     """
-    found: dict[int, Entry] = {}
-    for name, tensor in named_parameters:
+    result: list[Entry] = []
+    for names, tensor in by_tensor(named_parameters):
         if tensor.requires_grad:
             continue
-        name, known = canonical_name(name), found.get(id(tensor))
-        if known is not None:
-            if name not in known.names:
-                known.aliases.append(name)
-            continue
         dtype = DTYPES.get(tensor.dtype, "f32")
-        found[id(tensor)] = Entry(
-            name, tuple(max(size, 1) for size in tensor.shape), dtype, dtype, Mesh((), ()), (),
-            batch_axes=declarations.batch_axes([name], tensor.dim()), requires_grad=False,
-        )  # fmt: skip
-    return list(found.values())
+        result.append(Entry(
+            names[0], tuple(max(size, 1) for size in tensor.shape), dtype, dtype, Mesh((), ()), (),
+            batch_axes=declarations.batch_axes(names, tensor.dim()), aliases=names[1:],
+            requires_grad=False,
+        ))  # fmt: skip
+    return result

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from stepc.errors import StepcError
 from stepc.torch.groups import split
 from stepc.torch.options import OPTIONS, ROUTE
+from stepc.torch.slices import cut
 from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, whole_step
 
 if TYPE_CHECKING:
@@ -83,9 +85,22 @@ def loaded_state(
             check_source(own[state], value, where)
         check_tensor(value, where)
         check_mesh(tensor, value, where)
+        value = value.detach()
         if isinstance(tensor, DTensor) and not isinstance(value, DTensor) and value.shape == tensor.shape:
-            value = distribute_tensor(
-                value, tensor.device_mesh, tensor.placements, src_data_rank=None
-            )
-        result[state] = value.detach().clone()
+            value = _cut(value.to(tensor.device), tensor, where)
+        result[state] = value.clone()
     return result
+
+
+def _cut(whole: torch.Tensor, parameter: DTensor, where: str) -> DTensor:
+    """A whole state as its parameter lies: FSDP2's pieces may be others than distribute_tensor's."""
+    whole = whole.contiguous()
+    try:
+        shard = cut(whole, parameter)
+    except ValueError as error:
+        raise StepcError(
+            f"{where}: {error}\nhint: load it while the parameter is trained, and freeze it then"
+        ) from error
+    meta = TensorMeta(whole.shape, whole.stride(), whole.dtype)
+    spec = DTensorSpec(parameter.device_mesh, parameter.placements, tensor_meta=meta)
+    return DTensor(shard, spec, requires_grad=False)

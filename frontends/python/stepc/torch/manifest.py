@@ -22,6 +22,7 @@ from stepc.torch.describe import (
     Entry,
     Mesh,
     Placed,
+    by_tensor,
     connected,
     describe,
     describe_frozen,
@@ -54,8 +55,9 @@ def export_manifest(
             the names of tied tensors.
         batch: patterns of parameters whose leading axes count matrices (experts): all but the
             last two, or as many as a dict says. Here and below a pattern that matches no parameter
-            of any rank is a warning.
-        replicated: patterns of plain tensors that every rank of the group holds whole.
+            of any rank is a warning, where all ranks of the group meet in this call.
+        replicated: patterns of plain tensors that every rank of the group holds whole: a rank that
+            has one meets the whole group.
         placements: pattern to :class:`Placed`, for plain tensors that are shards.
         process_group: the ranks that call this; the default group without it.
         timeout: seconds after which a rank that did not call this is an error.
@@ -68,8 +70,10 @@ def export_manifest(
         mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
     except (TypeError, ValueError) as error:
         problem = error
-    ranks = connected(named, world, declarations)
-    with Meeting(process_group, "export_manifest()", timeout, ranks=ranks) as meeting:
+    known = connected(named, world, declarations)
+    with Meeting(
+        process_group, "export_manifest()", timeout, ranks=known.ranks, note=known.note
+    ) as meeting:
         if set(meeting.ranks) != set(world):
             unmatched = []  # ranks that are not asked may have what they match
         entries = [entry for entry, _ in mine.values()] + frozen
@@ -202,14 +206,12 @@ def routing_manifest(
     that are still on the meta device.
     """
     mesh = Mesh((("world", 1),), (0,))
-    names: dict[int, Entry] = {}
-    for name, tensor in named:
-        if id(tensor) in names:
-            names[id(tensor)].aliases.append(name)
-            continue
-        names[id(tensor)] = Entry(
-            name, tuple(max(size, 1) for size in tensor.shape), "f32", "f32", mesh, ("R",),
-            batch_axes=declarations.batch_axes([name], tensor.dim()),
-            requires_grad=name not in frozen,
-        )  # fmt: skip
-    return build({0: list(names.values())}, 0)[0]
+    entries = [
+        Entry(
+            names[0], tuple(max(size, 1) for size in tensor.shape), "f32", "f32", mesh, ("R",),
+            batch_axes=declarations.batch_axes(names, tensor.dim()), aliases=names[1:],
+            requires_grad=names[0] not in frozen,
+        )
+        for names, tensor in by_tensor(named)
+    ]  # fmt: skip
+    return build({0: entries}, 0)[0]

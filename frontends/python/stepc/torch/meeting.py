@@ -44,6 +44,8 @@ class Meeting:
         left: the transport of a bound instance. Peers that did not come may wait in its step for
             this rank: they are told why it does not step. Its ranks are among those that meet.
         ranks: global ranks that this one has to meet; the whole group without it.
+        note: what the others may not know about why they have to come, for the error when they do
+            not.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Meeting:
         why: str = "",
         left: TorchTransport | None = None,
         ranks: Collection[int] | None = None,
+        note: str = "",
     ) -> None:
         self._group = group_ranks(process_group)
         known = set(self._group if ranks is None else ranks)
@@ -61,7 +64,7 @@ class Meeting:
         known.update(() if left is None else left.ranks)
         # Until the others have said whom they know.
         self.ranks = tuple(sorted(known.intersection(self._group)))
-        self.what, self._why, self._left = what, why, left
+        self.what, self._why, self._left, self._note = what, why, left, note
         self.timeout = timeout
         self.nonce = ""
         self._links: Links | None = None
@@ -160,7 +163,7 @@ class Meeting:
                 answer = board.answered(word)
                 if answer is not None:
                     if answer.startswith("!"):
-                        raise StepcTimeout(answer[1:])
+                        raise StepcTimeout(self._noted(answer[1:]))
                     nonce, ranks = answer.split()
                     return nonce, board.ranks(ranks)
                 if self._interrupted is not None:
@@ -180,6 +183,7 @@ class Meeting:
                 if waited > self.timeout:
                     entries, missing = board.closure(me, self.ranks)
                     text = self._missing(sorted(missing), len(entries) + len(missing))
+                    text = self._noted(text)
                     # The others, who would find this rank missing as well, give up with it.
                     for rank, one in entries.items():
                         if rank != me:
@@ -199,6 +203,10 @@ class Meeting:
             + f", but rank{'s' * (len(missing) > 1)} {shown or 'none'} did not come; ranks that "
             "meshes connect have to change their parameters alike"
         )
+
+    def _noted(self, text: str) -> str:
+        """With this rank's note, which a rank that gave up first may not have."""
+        return text if self._note in text else f"{text}; {self._note}"
 
     def _dismiss(self) -> None:
         """Ends the step that peers may be in: this rank will not take part in it."""

@@ -17,7 +17,7 @@ from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
-    Declarations, Placed, connected, describe, describe_frozen, group_ranks,
+    Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
 )  # fmt: skip
 from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
@@ -114,12 +114,12 @@ class Optimizer(RoutedGroups):
 
     @torch.no_grad()
     def _prepare(self, why: str) -> None:
-        left = self.transport
+        left, known = self.transport, self._connected()
         try:
             with (
                 torch.autograd.profiler.record_function("stepc.prepare"),
                 Meeting(
-                    self._process_group, "prepare()", self._timeout, why, left, self._connected()
+                    self._process_group, "prepare()", self._timeout, why, left, known.ranks, known.note
                 ) as meeting,
             ):
                 self._close()
@@ -132,13 +132,12 @@ class Optimizer(RoutedGroups):
                 self._failure = error
             raise
 
-    def _connected(self) -> frozenset[int] | None:
-        """The ranks to prepare with, frozen parameters' too; None, all of the group, where this
-        rank's groups are broken, which is told to them in the meeting."""
+    def _connected(self) -> Connected:
+        """The ranks to prepare with, frozen parameters' too."""
         try:
-            named = self._named()
-        except ValueError:
-            return None
+            named = self._all_names(self._named())
+        except ValueError:  # broken groups, which the meeting tells to the tensors' ranks
+            named = [("", tensor) for group in self.param_groups for tensor in group["params"]]
         return connected(named, group_ranks(self._process_group), self._declarations)
 
     def _plan(self, meeting: Meeting) -> None:
@@ -214,7 +213,7 @@ class Optimizer(RoutedGroups):
                 continue
             state = allocate(info, tensor, mesh_of[info.name])
             state[STEP] = steps[info.index]
-            carry_over(state, self._kept_states.get(info.name, {}), info.name, instance.transport)
+            carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
@@ -10,7 +10,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement, Replicate
 
 from stepc.torch.placements import placement_text
-from stepc.torch.strided import held
+from stepc.torch.strided import held, moved_dimensions
 
 _Runs = list[tuple[int, int]]
 
@@ -28,11 +28,22 @@ def arrived(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.wait() if type(tensor) is AsyncCollectiveTensor else tensor
 
 
-def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
+def moved_in(tensor: torch.Tensor, written: str) -> frozenset[int]:
+    """The dimensions of a tensor that FSDP2 cut otherwise than DTensor reads its placements, told
+    by those that the library has ``written`` in their stead."""
+    if not isinstance(tensor, DTensor):
+        return frozenset()
+    return moved_dimensions(_texts(tensor.placements), written)
+
+
+def cut(
+    whole: torch.Tensor, like: DTensor, moved: Collection[int] | None = None
+) -> torch.Tensor:
     """The part of ``whole`` that this rank's shard of ``like`` holds.
 
     ``whole`` is a plain tensor that every rank has, or a DTensor whose placements
-    ``is_whole_where_cut``. Pieces that are views of it stay views.
+    ``is_whole_where_cut``. Pieces that are views of it stay views. ``moved`` is what `moved_in` says of
+    ``like``; without it this rank's size has to tell which elements it holds.
     """
     mesh, shape, local = like.device_mesh, tuple(like.shape), like._local_tensor
     if tuple(whole.shape) != shape:
@@ -41,10 +52,10 @@ def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
     if place is None or not local.numel():
         return local.new_empty(local.shape, dtype=whole.dtype)
     sizes = list(mesh.shape)
-    wanted = held(shape, sizes, _texts(like), place, local.shape)
+    wanted = held(shape, sizes, _texts(like.placements), place, local.shape, moved)
     if isinstance(whole, DTensor):
         piece = arrived(whole._local_tensor)
-        present = held(shape, sizes, _texts(whole), place, piece.shape)
+        present = held(shape, sizes, _texts(whole.placements), place, piece.shape, moved)
     else:
         piece, present = whole, [[(0, size)] for size in shape]
     for dim, (runs, own) in enumerate(zip(wanted, present, strict=True)):
@@ -57,8 +68,8 @@ def cut(whole: torch.Tensor, like: DTensor) -> torch.Tensor:
     return piece
 
 
-def _texts(tensor: DTensor) -> list[str]:
-    return [placement_text(one, "a shard") for one in tensor.placements]
+def _texts(placements: Sequence[Placement]) -> list[str]:
+    return [placement_text(one, "a shard") for one in placements]
 
 
 def _positions(wanted: _Runs, present: _Runs) -> list[tuple[int, int]]:

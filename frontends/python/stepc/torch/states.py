@@ -16,7 +16,7 @@ from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.placements import parse_placements, same_placements, same_spec
-from stepc.torch.slices import cut
+from stepc.torch.slices import cut, moved_in
 from stepc.torch.transport import Move, TorchTransport, redistribute
 
 if TYPE_CHECKING:
@@ -188,6 +188,13 @@ def check_source(target: torch.Tensor, source: Any, where: str) -> None:
             f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
         )
     check_mesh(target, source, where)
+    if isinstance(source, DTensor) and same_placements(source.placements, target.placements):
+        # Equal placements of unequal pieces mean other elements (see strided.py).
+        expected, found = tuple(local(target).shape), tuple(local(source).shape)
+        if not same_shard(expected, found):
+            raise StepcError(
+                f"{where}: expected a shard of shape {list(expected)}, found {list(found)}"
+            )
 
 
 def check_mesh(target: torch.Tensor, source: torch.Tensor, where: str) -> None:
@@ -204,9 +211,9 @@ def check_mesh(target: torch.Tensor, source: torch.Tensor, where: str) -> None:
 
 @torch.no_grad()
 def copy_state(
-    target: torch.Tensor, source: Any, where: str, transport: TorchTransport | None
+    target: torch.Tensor, source: Any, where: str, transport: TorchTransport | None, written: str
 ) -> None:
-    """Copies a loaded state's values into bound storage.
+    """Copies a loaded state's values into bound storage; ``written`` is the library's placements.
 
     A whole tensor is cut into shards without communication. A DTensor with other placements on
     the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
@@ -217,12 +224,11 @@ def copy_state(
             (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
         try:
-            source = cut(source.to(target.device), target)
+            source = cut(source.to(target.device), target, moved_in(target, written))
         except ValueError as error:
             raise StepcError(f"{where}: {error}") from error
     mine, theirs = local(target), local(source)
-    # Equal placements of unequal pieces mean other elements (see strided.py).
-    if mine.shape != theirs.shape and mine.numel() + theirs.numel():
+    if not same_shard(tuple(mine.shape), tuple(theirs.shape)):  # torch's pieces, after moving
         raise StepcError(
             f"{where}: expected a shard of shape {list(mine.shape)}, found {list(theirs.shape)}"
         )
@@ -230,10 +236,16 @@ def copy_state(
         mine.copy_(theirs)
 
 
+def written_placements(info: Parameter | None) -> dict[str, str]:
+    """The library's placements of a parameter's states."""
+    return {} if info is None else {state.name: state.placements for state in info.states}
+
+
 def carry_over(
-    state: dict[str, Any], old: dict[str, Any], name: str, transport: TorchTransport | None
+    state: dict[str, Any], old: dict[str, Any], info: Parameter, transport: TorchTransport | None
 ) -> None:
     """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
+    name, written = info.name, written_placements(info)
     missing = [key for key in state if key not in old] if old else []
     if missing:
         raise StepcError(
@@ -260,7 +272,7 @@ def carry_over(
                     f"{error}; the states of before are kept: optimizer.forget('{name}') on every "
                     "rank drops them"
                 ) from None
-            copy_state(new, value, where, transport)
+            copy_state(new, value, where, transport, written[key])
 
 
 @torch.no_grad()

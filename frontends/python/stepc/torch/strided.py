@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -73,8 +73,8 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
         as_read = as_stored = True
         for place, rank in zip(places, entry.mesh.ranks, strict=True):
             local = local_shapes[rank]
-            # An empty shard has any size along its other dimensions.
-            if 0 in local and local[dim]:
+            # A shard that is empty along another dimension has any size along this one.
+            if 0 in (*local[:dim], *local[dim + 1 :]):
                 continue
             where = tuple(place[axis] for axis in axes)
             as_read &= _length(_read(entry.shape[dim], cuts, where)) == local[dim]
@@ -106,7 +106,7 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
 
 def held(
     shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str], place: Sequence[int],
-    local: Sequence[int],
+    local: Sequence[int], moved: Collection[int] | None = None,
 ) -> list[_Runs]:  # fmt: skip
     """Which indices of every dimension one rank's shard holds, in its order.
 
@@ -116,6 +116,8 @@ def held(
         texts: placements as the manifest writes them.
         place: the rank's coordinates.
         local: the shape of its shard, which chooses between FSDP2's cuts and DTensor's.
+        moved: the dimensions that FSDP2 cut, where all ranks' sizes told (see moved_dimensions);
+            one rank's size may fit both. None where they have not been asked.
     """
     result: list[_Runs] = []
     for dim, size in enumerate(shape):
@@ -127,12 +129,27 @@ def held(
             if _length(runs) != local[dim]:
                 runs = stored
             elif _length(stored) == local[dim] and stored != runs:
+                if moved is not None:
+                    result.append(stored if dim in moved else runs)
+                    continue
                 raise ValueError(
                     f"expected a shard whose size tells which elements of dimension {dim} it holds, "
                     f"found {local[dim]} of {size} under {list(texts)}"
                 )
         result.append(runs)
     return result
+
+
+def moved_dimensions(own: Sequence[str], written: str) -> frozenset[int]:
+    """The dimensions that `resolve` has found to be cut as FSDP2 cuts.
+
+    Args:
+        own: the placements of a tensor.
+        written: those that the manifest, and so the library, has in their stead, as one text.
+    """
+    found = (_SHARD.fullmatch(text) for text in own)
+    strided = {int(match[1]) for match in found if match and int(match[2] or 1) > 1}
+    return frozenset(strided.difference(map(int, re.findall(r"_S\(\s*(\d+)", written))))
 
 
 def _is_complete(cuts: _Cuts) -> bool:

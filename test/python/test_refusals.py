@@ -1,0 +1,124 @@
+"""State dicts, groups and definitions that an optimizer refuses, over the fake library."""
+
+import copy
+
+import pytest
+import torch
+from models import SPEC, Model, make, set_gradients
+from ranks import run_ranks
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.placement_types import Shard
+
+import stepc
+from stepc.torch import Optimizer
+from stepc.torch.groups import RouteInfo, Routing
+
+
+def saved_by(optimizer, bare=False):
+    """A state dict; ``bare`` as distributed checkpoint gives it where groups got no options."""
+    saved = copy.deepcopy(optimizer.state_dict())
+    if bare:
+        saved["param_groups"] = [{"params": group["params"]} for group in saved["param_groups"]]
+    return saved
+
+
+def stepped():
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    return optimizer
+
+
+def refused(optimizer, saved, match):
+    before = saved_by(optimizer)
+    with pytest.raises(stepc.StepcError, match=match):
+        optimizer.load_state_dict(saved)
+    after = saved_by(optimizer)
+    assert after["param_groups"] == before["param_groups"]
+    for key, state in before["state"].items():
+        assert all(torch.equal(after["state"][key][name], value) for name, value in state.items())
+
+
+def test_options_of_no_group_and_of_another_route(fake):
+    optimizer = stepped()
+    saved = saved_by(optimizer, bare=True)
+    refused(optimizer, saved, "parameter 'w': the state dict has no options for its group: expected lr")
+    bool(optimizer.state)  # what distributed checkpoint asks before it saves
+    options = {name: optimizer.state[tensor]["@options"] for name, tensor in optimizer._named()}
+    for key, name in enumerate("wvbs"):
+        saved["state"][key]["@options"] = options[name].clone()
+    optimizer.load_state_dict(copy.deepcopy(saved))
+    text = r"parameter 'v': expected the options of route Momentum \(lr, momentum\) .* found those of another route"
+    for other in (options["b"], options["v"][:-1], "lr = 1", options["v"].to("meta")):
+        saved["state"][1]["@options"] = other
+        refused(optimizer, saved, text)
+
+
+def test_parameters_that_are_saved_twice(fake):
+    optimizer = stepped()
+    saved = saved_by(optimizer)
+    saved["param_groups"][0]["param_names"] = ["w", "w"]
+    refused(optimizer, saved, "parameter 'w': expected it in the state dict once, found it twice")
+
+
+def test_saved_groups_of_another_route(fake):
+    optimizer = stepped()
+    saved = saved_by(optimizer)
+    saved["param_groups"][0]["route"] = "Plain"
+    refused(optimizer, saved, r"parameter group 0 \(route Momentum\): expected a parameter group of route "
+            "Momentum, found one of Plain")  # fmt: skip
+
+
+def test_groups_that_say_another_route_than_the_definition(fake):
+    model = Model()
+    with pytest.raises(ValueError, match="expected parameters of route 'Plain' in a group that says so, "
+                       "found 'w' of route 'Momentum'"):  # fmt: skip
+        Optimizer([{"params": [("w", model.w), ("b", model.b)], "route": "Plain"}], SPEC, lr=1.0)
+    optimizer = Optimizer([{"params": [("b", model.b)], "route": "Plain"}], SPEC, lr=1.0)
+    assert optimizer.routes == {"b": "Plain"}
+
+
+def test_only_parameters_can_be_forgotten(fake):
+    optimizer = stepped()
+    with pytest.raises(stepc.StepcError, match="forget: expected a parameter of this optimizer, found 'x'"):
+        optimizer.forget("x")
+    assert optimizer.state[dict(optimizer._named())["w"]]["step"] == 1
+
+
+@pytest.mark.parametrize("name", ["params", "param_names"])
+def test_hyperparameters_that_groups_have_no_room_for(name):
+    with pytest.raises(
+        stepc.HyperparameterError,
+        match=f"route R: expected another name for the hyperparameter '{name}': parameter groups keep "
+        "something else under that key",
+    ):
+        Routing({"R": RouteInfo("R", "Rule", {"lr": 0.1, name: None})}, {})
+
+
+def _other_pieces(rank):
+    """A shard of another size under the same placements: other elements, seen before any is copied."""
+    mesh = init_device_mesh("cpu", (1,), mesh_dim_names=("dp",))
+    named = [(name, nn.Parameter(distribute_tensor(torch.zeros(4, 3), mesh, [Shard(0)])))
+             for name in "vw"]  # fmt: skip
+    optimizer = Optimizer(named, SPEC, lr=1.0)
+    saved = optimizer.state_dict()
+    ones = torch.ones(4, 3)
+    saved["state"] = {
+        key: {"step": 7, "m": DTensor.from_local(ones[: 4 - key], mesh, [Shard(0)], run_check=False,
+                                                 shape=ones.shape, stride=ones.stride())}
+        for key in range(2)
+    }  # fmt: skip
+    try:
+        optimizer.load_state_dict(saved)
+    except stepc.StepcError as error:
+        states = [optimizer.state[tensor] for _, tensor in named]
+        return str(error), [bool(state["m"].to_local().any()) for state in states]
+    return None
+
+
+def test_states_in_other_pieces(fake):
+    text = "parameter 'w': state 'm': expected a shard of shape [4, 3], found [3, 3]"
+    assert run_ranks(_other_pieces, 1) == [(text, [False, False])]
