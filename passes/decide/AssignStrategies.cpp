@@ -46,10 +46,9 @@ private:
         auto text = [](Force *force) {
           return force ? stringifyStrategy(force->strategy) : "nothing";
         };
-        return blameOptions(
-            group.emitError("expected one strategy for the parameters of group ")
-            << group.getSymName() << ", found '" << first << "' forced to " << text(chosen)
-            << " and '" << name << "' to " << text(last));
+        return blameOptions(group.emitError("expected one strategy for the parameters of group ")
+                            << group.getSymName() << ", found '" << first << "' forced to "
+                            << text(chosen) << " and '" << name << "' to " << text(last));
       }
     }
     return chosen;

@@ -112,8 +112,9 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       auto diag = claim.route.emitError("expected pattern \"")
                   << selector.pattern.text() << "\" of route " << claim.route.getSymName()
                   << " to match a parameter, found none";
-      diag.attachNote() << "patterns followed by 'if present', or given with --if-present, may match "
-                           "nothing";
+      diag.attachNote()
+          << "patterns followed by 'if present', or given with --if-present, may match "
+             "nothing";
       result = diag;
     }
     for (Selector &selector : claim.except)

@@ -14,8 +14,9 @@ static std::optional<Space> spaceOf(Value value) {
   return symbolizeSpace(attr.getInt());
 }
 
-/// Collects the block arguments that `out` reads again to compute `value`. Values of matrix space have
-/// crossed, those of `out` are looked at on their own, and `stored` ones are read from their state.
+/// Collects the block arguments that `out` reads again to compute `value`. Values of matrix space
+/// have crossed, those of `out` are looked at on their own, and `stored` ones are read from their
+/// state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
   std::optional<Space> space = spaceOf(value);

@@ -10,6 +10,8 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -84,11 +86,10 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
   for (const std::string &text : patterns) {
     mlir::Attribute pattern = builder.getStringAttr(text);
     bool found = false;
-    std::string known;
+    llvm::SetVector<StringRef> known; // of attributes, which outlive this
     for (auto route : module.getOps<optim::RouteOp>()) {
       for (mlir::ArrayAttr list : {route.getPatterns(), route.getExcept()})
-        for (StringRef one : list.getAsValueRange<mlir::StringAttr>())
-          known += (known.empty() ? "'" : ", '") + one.str() + "'";
+        known.insert_range(list.getAsValueRange<mlir::StringAttr>());
       if (!llvm::is_contained(route.getPatterns(), pattern) &&
           !llvm::is_contained(route.getExcept(), pattern))
         continue;
@@ -103,7 +104,8 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
     if (!found) {
       report.error("expected a pattern of the specification after --if-present, found '" + text +
                    "'");
-      report.hint(known.empty() ? "no claim has patterns" : "its patterns are " + known);
+      report.hint(known.empty() ? "no claim has patterns"
+                                : "its patterns are '" + llvm::join(known, "', '") + "'");
       return false;
     }
   }

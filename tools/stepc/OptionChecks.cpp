@@ -80,8 +80,7 @@ std::string driver::checkPositive(const std::string &text) {
 }
 
 std::string driver::checkBytes(const std::string &text) {
-  return parseBytes(text) > 0 ? ""
-                              : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
+  return parseBytes(text) > 0 ? "" : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
 }
 
 std::pair<std::string, double> driver::parseHyperparameter(const std::string &text) {
@@ -94,9 +93,8 @@ std::pair<std::string, double> driver::parseHyperparameter(const std::string &te
 }
 
 std::string driver::checkHyperparameter(const std::string &text) {
-  return parseHyperparameter(text).first.empty()
-             ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
-             : "";
+  return parseHyperparameter(text).first.empty() ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
+                                                 : "";
 }
 
 std::string driver::tidy(std::string message) {

@@ -99,7 +99,9 @@ class Merge:
             for rank in lifted.mesh.ranks:
                 if rank not in exporters:
                     raise ValueError(
-                        f"parameter '{name}': its mesh has rank {rank}, which did not export it"
+                        f"parameter '{name}': its mesh has rank {rank}, which did not export it\n"
+                        "hint: every rank of the mesh must give the optimizer a parameter of that "
+                        "name that needs a gradient; freeze it on all of them or on none"
                     )
             self._complete.add((id(lifted.mesh), numbers))
         if first.local_shape is None:
