@@ -73,6 +73,9 @@ class File:
         rules = "".join(rule.text for rule in self.rules)
         if single:
             rules = re.sub(r"\bb?f16\b", "f32", rules)
+            # Of one row or column the singular value is 1 whatever the inputs, and these two multiply what it is
+            # off by in f32 by 10^4 and more (test_generality.py bounds them by their condition).
+            rules = re.sub(r"\b(cans|polar_express)\b", "quintic", rules)
         claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in self.rules)
         return f"// seed {self.seed}\n{rules}route {{\n{claims}}}\n"
 
