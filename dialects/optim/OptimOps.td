@@ -84,6 +84,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     /// Hyperparameters first, then step, rows, cols, numel.
     unsigned getFirstScalarArgument() { return 2 + getNumStates(); }
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
+    /// No reduction, no orthogonalization and full states only: the order of elements says nothing.
+    bool isElementwise();
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

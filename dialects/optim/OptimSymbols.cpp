@@ -109,6 +109,14 @@ LogicalResult RuleOp::verifyRegions() {
   return failure(walk.wasInterrupted());
 }
 
+bool RuleOp::isElementwise() {
+  for (unsigned i = 0; i < getNumStates(); ++i)
+    if (getState(i).getKind() != ValueKind::Full)
+      return false;
+  return llvm::none_of(getBody().getOps(),
+                       [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
+}
+
 LogicalResult RouteOp::verify() {
   if (getRest() && !getPatterns().empty())
     return emitOpError("expected no patterns beside rest");

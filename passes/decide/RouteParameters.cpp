@@ -56,15 +56,6 @@ template <typename Named> bool matches(SmallVectorImpl<Selector> &selectors, Nam
   return any;
 }
 
-/// True of a rule that is not elementwise: it reduces, or has a state of another kind than full.
-bool needsBlocks(RuleOp rule) {
-  for (unsigned i = 0; i < rule.getNumStates(); ++i)
-    if (rule.getState(i).getKind() != ValueKind::Full)
-      return true;
-  return llvm::any_of(rule.getBody().getOps(),
-                      [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
-}
-
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {
     std::vector<Claim> claims;
@@ -186,7 +177,7 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
       return diag;
     }
-    if (parameter.getShape().size() > 2 && !parameter.isMatrix() && needsBlocks(claim.rule)) {
+    if (parameter.getShape().size() > 2 && !parameter.isMatrix() && !claim.rule.isElementwise()) {
       auto diag = parameter.emitError(
                       "expected a matrix, a vector or a declared stack of matrices for rule ")
                   << claim.rule.getSymName() << ", which reduces whole tensors, found parameter '"

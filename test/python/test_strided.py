@@ -1,5 +1,6 @@
 """Strided shards without ranks: what sizes tell of all shards, and of one."""
 
+import dataclasses
 import itertools
 from types import SimpleNamespace
 
@@ -76,6 +77,22 @@ def test_sizes_that_fit_both_ways_of_cutting():
         shapes[rank] = (chunk(chunk(chunk(30, 3, c), 3, b), 3, a), 2)
     with pytest.raises(PlacementError, match="dimension 0 of size 30 in shards that fit both of them"):
         resolve(entry, shapes)
+    # A rule that does the same to every element does not ask which a rank holds; whoever cuts a whole tensor does.
+    entry = dataclasses.replace(entry, elementwise=True, local_shape=shapes[0])
+    kept = resolve(entry, shapes)
+    assert (kept.mesh, kept.placements) == (mesh, entry.placements)
+    placements = [_StridedShard(0, split_factor=9), _StridedShard(0, split_factor=3), Shard(0)]
+    unsure = []
+    for rank, place in enumerate(itertools.product(range(3), repeat=3)):
+        like = shard_of(entry.shape, [3, 3, 3], placements, place, shapes[rank])
+        try:
+            cut(torch.zeros(30, 2), like, frozenset())
+        except ValueError as error:
+            unsure.append(str(error))
+    assert unsure and all("whose size tells" in text for text in unsure)
+    # Sizes that fit neither are an error all the same.
+    with pytest.raises(PlacementError, match="fit neither"):
+        resolve(entry, shapes | {0: (1, 2)})
 
 
 def shard_of(shape, sizes, placements, place, local):

@@ -41,6 +41,7 @@ void printJson(mlir::ModuleOp module) {
         json.object([&] {
           json.attribute("name", route.getSymName());
           json.attribute("rule", ruleOf.lookup(route.getSymName()));
+          json.attribute("elementwise", rule.isElementwise());
           json.attributeObject("defaults", [&] {
             for (auto [name, value] : llvm::zip(rule.getHyperparameters(), route.getDefaults())) {
               StringRef key = llvm::cast<mlir::StringAttr>(name).getValue();

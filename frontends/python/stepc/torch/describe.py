@@ -67,6 +67,8 @@ class Entry:
     #: This rank's shard, where only all shards together tell what the placements mean.
     local_shape: tuple[int, ...] | None = None
     requires_grad: bool = True
+    #: Its rule does the same to every element, so that it need not be known which a rank holds.
+    elementwise: bool = False
 
     @property
     def names(self) -> list[str]:

@@ -30,6 +30,8 @@ class RouteInfo:
     name: str
     rule: str
     defaults: dict[str, float | None]
+    #: Known to do the same to every element. A ready library does not say.
+    elementwise: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class Routing:
                 if not attempts:
                     raise
         routes = {
-            item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]))
+            item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]),
+                                    item.get("elementwise", False))  # fmt: skip
             for item in found["routes"]
         }
         taken = {item["name"]: item["route"] for item in found["parameters"] if item.get("route")}

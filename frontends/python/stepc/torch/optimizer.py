@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,12 +18,13 @@ from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
-    Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
+    Connected, Declarations, Entry, Placed, connected, describe, describe_frozen, group_ranks,
 )  # fmt: skip
 from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree
+from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over
@@ -140,6 +142,14 @@ class Optimizer(RoutedGroups):
             named = [("", tensor) for group in self.param_groups for tensor in group["params"]]
         return connected(named, group_ranks(self._process_group), self._declarations)
 
+    def _with_rule(self, entry: Entry) -> Entry:
+        """A parameter of ambiguous placements, with what is known of its rule."""
+        route = self._routing.parameters.get(canonical_name(entry.name))
+        if entry.local_shape is None or route is None:
+            return entry
+        elementwise = self._routing.routes[route].elementwise
+        return dataclasses.replace(entry, elementwise=elementwise)
+
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
         mine, frozen, unmatched, group = {}, [], [], group_ranks(self._process_group)
@@ -155,7 +165,7 @@ class Optimizer(RoutedGroups):
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
-        entries = [entry for entry, _ in mine.values()] + frozen
+        entries = [self._with_rule(entry) for entry, _ in mine.values()] + frozen
         manifest, world = world_manifest(entries, meeting, problem, unmatched)
         library = self._given_library
         if library is None:

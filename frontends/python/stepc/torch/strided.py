@@ -79,6 +79,8 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
             where = tuple(place[axis] for axis in axes)
             as_read &= _length(_read(entry.shape[dim], cuts, where)) == local[dim]
             as_stored &= _length(_stored(entry.shape[dim], cuts, where)) == local[dim]
+        if as_read and as_stored and entry.elementwise and _sizes_agree(entry.shape[dim], cuts):
+            continue  # whichever elements a rank holds, it holds as many
         if as_read == as_stored:
             found = "both" if as_read else "neither"
             raise PlacementError(
@@ -129,7 +131,7 @@ def held(
             if _length(runs) != local[dim]:
                 runs = stored
             elif _length(stored) == local[dim] and stored != runs:
-                if moved is not None:
+                if moved is not None and not _sizes_agree(size, cuts):
                     result.append(stored if dim in moved else runs)
                     continue
                 raise ValueError(
@@ -197,6 +199,15 @@ def _reads_alike(size: int, cuts: _Cuts) -> bool:
         return True
     return all(
         _joined(_read(size, cuts, place)) == _joined(_stored(size, cuts, place))
+        for place in itertools.product(*(range(axis) for axis, _ in cuts))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _sizes_agree(size: int, cuts: _Cuts) -> bool:
+    """Whether all ranks' shards have the same sizes either way, so that they do not tell which it is."""
+    return all(
+        _length(_read(size, cuts, place)) == _length(_stored(size, cuts, place))
         for place in itertools.product(*(range(axis) for axis, _ in cuts))
     )
 
