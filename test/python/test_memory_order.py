@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 import torch
-from models import SPEC, Model, make, same, set_gradients
+from models import Model, make, same, set_gradients
 from torch import nn
 
 import stepc

@@ -58,7 +58,7 @@ class Generator:
         known = [f"{a} >= {b}", *(name for name, kind in self.conditions.items() if kind == "scalar")]
         forms = [f"({a} + {b})", f"({a} - {b})", f"({a} * {b})", f"{a} / (1 + abs({b}))",
                  f"sqrt(abs({a}))", f"max({a}, {b})", f"min({a}, {b})", f"select({a} < {b}, {b}, {a})",
-                 f"(1 - mu ^ step)", f"lerp({a}, {b}, 0.25)", f"clamp({a}, -1, 1)", f"sign({a})",
+                 "(1 - mu ^ step)", f"lerp({a}, {b}, 0.25)", f"clamp({a}, -1, 1)", f"sign({a})",
                  f"rsqrt(0.5 + abs({a}))", f"select({pick(known)}, {a}, {b})", f"exp(-abs({a}))", f"log(1 + abs({a}))"]  # fmt: skip
         return f"clamp({pick(forms)}, -8, 8)"
 
