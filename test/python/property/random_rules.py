@@ -34,8 +34,8 @@ class Rule:
 class Generator:
     """One rule. `elementwise` rules have no reduction and no matrix; `vector` rules fit any shape."""
 
-    def __init__(self, random, name, flavor):
-        self.random, self.name, self.flavor = random, name, flavor
+    def __init__(self, random, name, flavor, idle):
+        self.random, self.name, self.flavor, self.idle = random, name, flavor, idle
         self.values = {"grad": "full", "param": "full"}
         self.conditions = {}  # lets that hold a condition: name → kind
         self.states, self.lines = {}, []
@@ -220,7 +220,7 @@ class Generator:
             update = f"select({name}, 1, -0.5) * {update}"
         self.lines.append(f"let u = {update}")
         step = "param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))"
-        self.lines.append("param = param" if self.chance(0.05) else step)
+        self.lines.append("param = param" if self.idle and self.chance(0.05) else step)
         if master:
             self.lines.insert(0, "master : f32")
         body = "".join(f"  {line}\n" for line in self.lines)
@@ -253,8 +253,9 @@ class Generator:
         self.values[name] = kind
 
 
-def random_rule(random, name, flavor):
-    """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix"."""
-    rule = Generator(random, name, flavor).make()
+def random_rule(random, name, flavor, idle=False):
+    """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave the
+    parameter alone; then nothing may need a whole matrix, whatever the flavor."""
+    rule = Generator(random, name, flavor, idle).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

@@ -58,7 +58,7 @@ class File:
                     for name, totals in (("first", (2, 3, 4)), ("second", (3, 4, 6)))]  # fmt: skip
         self.meshes = [one, *families[0], *families[1]]
         for index in range(count):
-            rule = random_rule(source, f"R{index}", source.choice(FLAVORS))
+            rule = random_rule(source, f"R{index}", source.choice(FLAVORS), idle=True)
             whole, batched = source.random() < 0.2, source.random() < 0.3
             first = random_layout(source, source.choice(families[0]), rule, batched, whole)
             self.rules.append(rule)
