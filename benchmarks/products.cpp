@@ -124,7 +124,7 @@ Code compileProduct(const Product &p, const std::string &type, const TargetShape
   std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
-  Code code = compile("optim.product @g %0, %1 " + std::string(p.addend ? "plus %4 " : "") +
+  Code code = compile("optim.product %0, %1 " + std::string(p.addend ? "plus %4 " : "") +
                           "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
                           types[0] + ", " + types[1] + (p.addend ? ", " + types[4] : ""),
                       types, target, std::getenv("STEPC_BENCHMARK_ASSEMBLY") != nullptr);

@@ -7,21 +7,41 @@
 #define STEPC_DIALECTS_COMM_COMM_H
 
 #include "dialects/optim/Optim.h"
+#include "runtime/plan/Plan.h"
 
 #include "dialects/comm/CommDialect.h.inc"
 #include "dialects/comm/CommEnums.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/comm/CommAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/comm/CommTypes.h.inc"
 
-namespace stepc::comm::detail {
-/// The constraints that all collectives share.
-mlir::LogicalResult verifyCollective(mlir::Operation *op);
-} // namespace stepc::comm::detail
-
-#include "dialects/comm/CommInterfaces.h.inc"
 namespace stepc::comm {
 using ValueKind = optim::ValueKind;
-}
+
+/// The place of a staged value, from its type; null where it has none, as shards do.
+PlaceAttr placeOf(mlir::Type type);
+inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }
+/// The segment of an operation on batches of blocks, as the place of its first operand tells.
+mlir::FlatSymbolRefAttr segmentOfBatch(mlir::Operation *op);
+
+namespace detail {
+/// The constraints that all collectives share.
+mlir::LogicalResult verifyCollective(mlir::Operation *op);
+/// Every staged operand and result has a place and the rank that belongs to it.
+mlir::LogicalResult verifyPlaces(mlir::Operation *op);
+/// The segments and groups that places name exist.
+mlir::LogicalResult verifyPlaceSymbols(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
+} // namespace detail
+
+/// Of operations on staged values: all of these have a place.
+template <typename Op> class Placed : public mlir::OpTrait::TraitBase<Op, Placed> {
+public:
+  static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::verifyPlaces(op); }
+};
+} // namespace stepc::comm
+
+#include "dialects/comm/CommInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/comm/CommOps.h.inc"
 
@@ -34,10 +54,8 @@ inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
-/// Set on allocations by comm-assign-arena: their place in the workspace.
+/// Set on allocations by comm-assign-arena: where they stand in the workspace.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
-/// Set on optim.orthogonalize in a step: the blocks that it works on.
-inline constexpr llvm::StringLiteral kSegmentAttr = "comm.segment";
 /// Offsets into the workspace are multiples of it.
 inline constexpr int64_t kAlignment = 64;
 

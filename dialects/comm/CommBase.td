@@ -16,17 +16,17 @@ def Comm_Dialect : Dialect {
 
     - A *segment* is the blocks of a group that are handled together.
     - Shards of a whole group are one value, `!comm.shards`: a handle with declared memory effects.
-    - Staging is `tensor<?xT>`; computed blocks are `tensor<?xRxCxT>`. Both become memrefs, then
-      places in one static workspace (`comm.buffer`).
-    - Layouts (`send`, `receive`, `blocks`, `shard`) are those of runtime/plan/Plan.h.
+    - Staging is `tensor<?xT, #comm.place<…>>`; computed blocks are `tensor<?xRxCxT, #comm.place<…>>`. Both become
+      memrefs, then buffers in one static workspace (`comm.buffer`). The place tells what stands there, and operations
+      infer from it what they do.
 
     Discardable attributes: `comm.workspace_limit` (on the module) and `comm.arena_bytes` (on the step) are bytes per
-    rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are the place that `comm-assign-arena` decided;
-    `comm.segment` on an `optim.orthogonalize` names the blocks that it works on.
+    rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are where `comm-assign-arena` put it.
     Constraints: no others; numbers are i64 and not negative, `comm.offset` is a multiple of 64.
   }];
   let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
   let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
 }
 
@@ -36,15 +36,6 @@ class Comm_Enum<string name, string summary, list<I64EnumAttrCase> cases>
     : I64EnumAttr<name, summary, cases> {
   let cppNamespace = "::stepc::comm";
 }
-
-// The numbers are those of runtime/plan/Plan.h; static_asserts hold them equal.
-def Comm_Direction : Comm_Enum<"Direction", "towards whole matrices or back to shards", [
-  I64EnumAttrCase<"ToMatrix", 0, "to_matrix">, I64EnumAttrCase<"ToShards", 1, "to_shards">]>;
-
-def Comm_Layout : Comm_Enum<"Layout", "where a segment's elements stand on a rank", [
-  I64EnumAttrCase<"None", 0, "none">, I64EnumAttrCase<"Send", 1, "send">,
-  I64EnumAttrCase<"Receive", 2, "receive">, I64EnumAttrCase<"Blocks", 3, "blocks">,
-  I64EnumAttrCase<"Shard", 4, "shard">]>;
 
 def Comm_ShardsKind : Comm_Enum<"ShardsKind", "which shards of a group", [
   I64EnumAttrCase<"Parameter", 0, "parameter">, I64EnumAttrCase<"Gradient", 1, "gradient">,

@@ -9,22 +9,24 @@ using namespace stepc::comm;
 LogicalResult comm::detail::verifyCollective(Operation *op) {
   auto collective = cast<CollectiveOpInterface>(op);
   OperandRange sends = collective.getSends(), receives = collective.getReceives();
-  ArrayAttr from = collective.getSendSegments(), to = collective.getReceiveSegments();
-  size_t count = sends.size();
-  if (receives.size() != count || from.size() != count || to.size() != count ||
-      collective.getKinds().size() != count)
-    return op->emitOpError("expected as many sends, receives, segments and kinds, found ")
-           << count << ", " << receives.size() << ", " << from.size() << " and " << to.size()
-           << ", " << collective.getKinds().size();
-  for (int64_t kind : collective.getKinds())
-    if (!optim::symbolizeValueKind(kind))
-      return op->emitOpError("expected kinds between 0 and 3, found ") << kind;
+  if (receives.size() != sends.size())
+    return op->emitOpError("expected as many sends as receives, found ")
+           << sends.size() << " and " << receives.size();
   for (auto [send, receive] : llvm::zip(sends, receives)) {
+    PlaceAttr from = placeOf(send), to = placeOf(receive), first = placeOf(sends.front());
+    if (!from.isPacked() || !to.isPacked() || !from.toPlan(0).travelsTo(to.toPlan(0)))
+      return op->emitOpError("expected what is sent and what is received by one move, found ")
+             << from << " and " << to;
+    if (from.getFrom() != first.getFrom() || from.getTo() != first.getTo())
+      return op->emitOpError("expected moves between the same distributions, found ")
+             << first << " and " << from;
     auto a = cast<ShapedType>(send.getType()), b = cast<ShapedType>(receive.getType());
-    if (a.getRank() != 1 || b.getRank() != 1)
-      return op->emitOpError("expected one-dimensional buffers, found ") << a << " and " << b;
     if (a.getElementType() != b.getElementType())
-      return op->emitOpError("expected equal element types, found ") << a << " and " << b;
+      return op->emitOpError("expected equal element types, found ")
+             << a.getElementType() << " and " << b.getElementType();
   }
   return success();
 }
+
+CollectiveKind ExchangeOp::getKind() { return CollectiveKind::Exchange; }
+CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }

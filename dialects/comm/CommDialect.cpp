@@ -13,16 +13,16 @@ using namespace stepc::comm;
 #include "dialects/comm/CommDialect.cpp.inc"
 #include "dialects/comm/CommEnums.cpp.inc"
 #include "dialects/comm/CommInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/comm/CommAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/comm/CommTypes.cpp.inc"
 
-static_assert(int64_t(Direction::ToShards) == int64_t(plan::Direction::ToShards));
-static_assert(int64_t(Layout::Send) == int64_t(plan::Layout::Send) &&
-              int64_t(Layout::Receive) == int64_t(plan::Layout::Receive) &&
-              int64_t(Layout::Blocks) == int64_t(plan::Layout::Blocks) &&
-              int64_t(Layout::Shard) == int64_t(plan::Layout::Shard));
-
 void CommDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/comm/CommAttrs.cpp.inc"
+      >();
   addTypes<
 #define GET_TYPEDEF_LIST
 #include "dialects/comm/CommTypes.cpp.inc"
@@ -40,12 +40,6 @@ InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
 
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  if (name == kSegmentAttr) {
-    if (isa<FlatSymbolRefAttr>(attribute.getValue()))
-      return success();
-    return op->emitOpError("expected ")
-           << name << " to name a segment, found " << attribute.getValue();
-  }
   if (!llvm::is_contained({kArenaAttr, kLimitAttr, kOffsetAttr, kBytesAttr}, name))
     return op->emitOpError("expected an attribute of the dialect comm, found ") << name;
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());

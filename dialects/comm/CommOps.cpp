@@ -24,38 +24,33 @@ static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
   return group;
 }
 
-static LogicalResult checkSegment(Operation *op, SymbolRefAttr name,
-                                  SymbolTableCollection &symbols) {
-  if (symbols.lookupNearestSymbolFrom<SegmentOp>(op, name))
-    return success();
-  return op->emitOpError("expected a segment, found no comm.segment named ") << name;
-}
-
 LogicalResult ExtentOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegment(*this, getSegmentAttr(), symbols);
+  return detail::verifyPlaceSymbols(*this, symbols);
 }
-LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegment(*this, getSegmentAttr(), symbols);
+LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return detail::verifyPlaceSymbols(*this, symbols);
 }
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegment(*this, getSegmentAttr(), symbols);
-}
-
-static LogicalResult checkSegments(CollectiveOpInterface op, SymbolTableCollection &symbols) {
-  for (ArrayAttr segments : {op.getSendSegments(), op.getReceiveSegments()})
-    for (Attribute segment : segments)
-      if (failed(checkSegment(op, cast<SymbolRefAttr>(segment), symbols)))
-        return failure();
-  return success();
+  return detail::verifyPlaceSymbols(*this, symbols);
 }
 LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegments(*this, symbols);
+  return detail::verifyPlaceSymbols(*this, symbols);
 }
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegments(*this, symbols);
+  return detail::verifyPlaceSymbols(*this, symbols);
 }
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return checkSegments(*this, symbols);
+  return detail::verifyPlaceSymbols(*this, symbols);
+}
+
+LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto segment = symbols.lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr());
+  if (!segment)
+    return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
+  if (!getScalars() || placeOf(getScalars()).getSymbol() == segment.getGroupAttr())
+    return success();
+  return emitOpError("expected the scalars of group ")
+         << segment.getGroupAttr() << ", found those of " << placeOf(getScalars()).getSymbol();
 }
 
 LogicalResult SegmentOp::verify() {
@@ -147,27 +142,71 @@ static Type elementOf(Value operand) {
   return cast<ShapedType>(operand.getType()).getElementType();
 }
 
+LogicalResult ExtentOp::verify() {
+  if (!getPlace().isScalars())
+    return success();
+  return emitOpError("expected a place whose size differs between ranks, found ") << getPlace();
+}
+
+LogicalResult ScalarsOp::verify() {
+  if (PlaceAttr place = placeOf(getInit()); !place.isScalars())
+    return emitOpError("expected a place of scalars, found ") << place;
+  return success();
+}
+
+SmallVector<Value> StageOp::getStaged() {
+  SmallVector<Value> staged;
+  for (Value value :
+       llvm::concat<Value>(SmallVector<Value>(getIns()), SmallVector<Value>(getOuts())))
+    if (!isa<ShardsType>(value.getType()))
+      staged.push_back(value);
+  return staged;
+}
+
+/// Over blocks an element of each operand is found by broadcasting, and an out's is its own.
+static LogicalResult verifyBroadcast(StageOp op) {
+  for (int64_t axis : {1, 2}) {
+    int64_t walked = 1;
+    for (Value value : op.getStaged()) {
+      int64_t size = cast<ShapedType>(value.getType()).getDimSize(axis);
+      if (size != 1 && walked != 1 && size != walked)
+        return op.emitOpError("expected operands of ")
+               << walked << " or 1 along axis " << axis
+               << ", because that is what the stage runs over, found " << value.getType();
+      walked = size == 1 ? walked : size;
+    }
+    for (Value out : op.getOuts())
+      if (cast<ShapedType>(out.getType()).getDimSize(axis) != walked)
+        return op.emitOpError("expected outs of ")
+               << walked << " along axis " << axis
+               << ", because that is what the stage runs over, found " << out.getType();
+  }
+  return success();
+}
+
 LogicalResult StageOp::verify() {
   bool blocks = getIteration() == Iteration::Blocks;
-  for (Value value : getOperands()) {
-    bool shards = isa<ShardsType>(value.getType());
-    if (shards && blocks)
+  auto walked = plan::Place::resting(
+      0, plan::ValueKind::Full, blocks ? plan::Distribution::Blocks : plan::Distribution::Shards);
+  for (Value value : getOperands())
+    if (blocks && isa<ShardsType>(value.getType()))
       return emitOpError("expected no shards over blocks, found ") << value.getType();
-    if (shards || value == getScalars())
-      continue;
-    int64_t rank = cast<ShapedType>(value.getType()).getRank();
-    int64_t expected = blocks || getLayout() == Layout::Blocks ? 3 : 1;
-    if (rank != expected)
-      return emitOpError("expected operands of rank ") << expected << ", found " << value.getType();
-    if (!blocks && getLayout() == Layout::None)
-      return emitOpError("expected a layout for staged operands");
+  for (Value value : getStaged()) {
+    PlaceAttr place = placeOf(value);
+    if (place.isScalars() || place.isPartial() || place.getSymbol() != getSegmentAttr() ||
+        !place.toPlan(0).isAddressableFrom(walked))
+      return emitOpError("expected values of segment ")
+             << getSegmentAttr() << " that " << stringifyIteration(getIteration())
+             << " lead to, found one in " << place;
   }
+  if (getScalars() && !placeOf(getScalars()).isScalars())
+    return emitOpError("expected a place of scalars, found ") << placeOf(getScalars());
   int64_t tensors =
       llvm::count_if(getOuts(), [](Value v) { return isa<RankedTensorType>(v.getType()); });
   if (tensors != int64_t(getResults().size()))
     return emitOpError("expected one result per out tensor, ")
            << tensors << ", found " << getResults().size();
-  return success();
+  return blocks ? verifyBroadcast(*this) : success();
 }
 
 LogicalResult StageOp::verifyRegions() {
@@ -191,19 +230,40 @@ LogicalResult StageOp::verifyRegions() {
   return success();
 }
 
+PlaceAttr CopyOp::getPlace() {
+  PlaceAttr source = placeOf(getSource());
+  return source ? source : placeOf(getDestination());
+}
+
+std::pair<plan::Place, plan::Place> CopyOp::getPlaces(int64_t segment) {
+  // The shards are those of a state of the kind that stands opposite.
+  auto shards = plan::Place::resting(segment, plan::ValueKind(getPlace().getHolds()),
+                                     plan::Distribution::Shards);
+  auto of = [&](Value value) {
+    PlaceAttr place = placeOf(value);
+    return place ? place.toPlan(segment) : shards;
+  };
+  return {of(getSource()), of(getDestination())};
+}
+
 LogicalResult CopyOp::verify() {
-  if (getFrom() == getTo() || getFrom() == Layout::None || getTo() == Layout::None)
-    return emitOpError("expected two different layouts, found ")
-           << stringifyLayout(getFrom()) << " and " << stringifyLayout(getTo());
   if (bool(getTarget()) == bool(getInit()))
     return emitOpError("expected either written shards or an out");
-  if (isa<ShardsType>(getSource().getType()) != (getFrom() == Layout::Shard) ||
-      bool(getTarget()) != (getTo() == Layout::Shard))
-    return emitOpError("expected shards exactly where the layout is shard");
-  Value target = getTarget() ? Value(getTarget()) : getInit();
-  if (elementOf(getSource()) != elementOf(target))
+  PlaceAttr from = placeOf(getSource()), to = placeOf(getDestination());
+  if (!from && !to)
+    return emitOpError("expected one side with a place, found shards on both");
+  for (PlaceAttr place : {from, to})
+    if (place && (place.isScalars() || place.isPartial()))
+      return emitOpError("expected values of blocks, found ") << place;
+  auto [source, target] = getPlaces(0);
+  if ((from && to && from.getSymbol() != to.getSymbol()) || !source.copiesTo(target)) {
+    auto diag = emitOpError("expected places of one value between which a rank can copy, found ");
+    from ? diag << from : diag << "shards";
+    return to ? diag << " and " << to : diag << " and shards";
+  }
+  if (elementOf(getSource()) != elementOf(getDestination()))
     return emitOpError("expected equal element types, found ")
-           << elementOf(getSource()) << " and " << elementOf(target);
+           << elementOf(getSource()) << " and " << elementOf(getDestination());
   return success();
 }
 

@@ -2,9 +2,8 @@
 #ifndef STEPC_DIALECTS_COMM_COMMOPS_TD
 #define STEPC_DIALECTS_COMM_COMMOPS_TD
 
-include "dialects/comm/CommBase.td"
+include "dialects/comm/CommAttrs.td"
 include "dialects/comm/CommInterfaces.td"
-include "dialects/optim/OptimEnums.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -14,6 +13,9 @@ def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>, MemRefOf<[F32, BF16, F
 def StageInput : AnyTypeOf<[Comm_Shards, Buffer]>;
 def BufferMemRef : MemRefOf<[F32, BF16, F16]>;
 def BufferTensor : RankedTensorOf<[F32, BF16, F16]>;
+def Comm_Placed : NativeOpTrait<"Placed"> {
+  let cppNamespace = "::stepc::comm";
+}
 
 //===----------------------------------------------------------------------===//
 // Symbols and values
@@ -60,29 +62,29 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
 }
 
 def Comm_ExtentOp : Comm_Op<"extent", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "this rank's number of elements (or computed blocks) of a segment in a layout";
+  let summary = "this rank's number of elements (of a batch: computed blocks) in a place";
   let description = [{
-    For layout `blocks` it counts blocks, otherwise elements. Rank-dependent data.
+    Rank-dependent data.
     ```mlir
-    %n = comm.extent @g0 to_matrix full send
+    %n = comm.extent <@g0, full, shards to blocks, sent>
     ```
-    Constraints: the segment exists.
+    Constraints: the segment exists; no scalars, whose type is their size.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Direction:$direction, Optim_ValueKind:$value,
-                       Comm_Layout:$layout);
+  let arguments = (ins Comm_Place:$place);
   let results = (outs Index:$result);
-  let assemblyFormat = "$segment $direction $value $layout attr-dict";
+  let assemblyFormat = "$place attr-dict";
+  let hasVerifier = 1;
 }
 
-def Comm_BufferOp : Comm_Op<"buffer", [Pure]> {
-  let summary = "a place in the static workspace (level 4)";
+def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "memory of the static workspace (level 4)";
   let description = [{
     `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are
     the rank's dynamic sizes.
     ```mlir
-    %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16>
+    %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: offset a multiple of 64; one extent per dynamic dimension.
+    Constraints: a place; offset a multiple of 64; one extent per dynamic dimension.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
   let results = (outs AnyMemRef:$result);
@@ -95,7 +97,8 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure]> {
 //===----------------------------------------------------------------------===//
 
 class Comm_DpsOp<string mnemonic, list<Trait> traits = []>
-    : Comm_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
+    : Comm_Op<mnemonic, !listconcat(traits, [Comm_Placed, DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
 
 def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
@@ -106,92 +109,103 @@ def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
                                              SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
   let description = [{
-    Runs once per parameter of the group. Arguments: the rule's hyperparameters, then step, rows, cols, numel (all
+    Runs once per parameter of the group that the table's place names. Arguments: the rule's hyperparameters, then step, rows, cols, numel (all
     f64); yields the f64 columns of the table, which is [parameters of the group, columns].
     ```mlir
-    %t = comm.scalars @g0 outs(%init : tensor<4x1xf32>) {
+    %t = comm.scalars outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
-    } -> tensor<4x1xf32>
+    } -> tensor<4x1xf32, #comm.place<@g0, scalars>>
     ```
-    Constraints: as many arguments as the rule has hyperparameters plus four; as many yields as columns.
+    Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four; as many yields as columns.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$group, Buffer:$init);
+  let arguments = (ins Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$group `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
+  let assemblyFormat = "`outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    ::mlir::FlatSymbolRefAttr getGroupAttr() { return placeOf(getInit()).getSymbol(); }
   }];
+  let hasVerifier = 1;
 }
 
 def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegments,
-                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                         SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
-    Over `shards` it visits every element of the segment's local shards; staged operands (1-D buffers in
-    `layout`, or blocks when the layout is `blocks`) are addressed by the same element. Over `blocks` it visits every
+    Over `shards` it visits every element of the segment's local shards; staged operands are addressed by the same
+    element: what is packed where the shards are, and full blocks, where each is whole. Over `blocks` it visits every
     element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and
     broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
     element's parameter. Yields: one per written shards, then one per out.
 
     Reads of an element come before its writes, so an input may be written too.
     ```mlir
-    %u = comm.stage @g0 over shards to_matrix send ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
-        writes(%m : !comm.shards<@g0, f32>) outs(%init : tensor<?xbf16>) scalars(%t : tensor<4x1xf32>) {
+    %u = comm.stage @g0 over shards ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+        writes(%m : !comm.shards<@g0, f32>)
+        outs(%init : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
+        scalars(%t : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%a: f32, %b: f32, %mu: f32):
       %0 = arith.mulf %mu, %b : f32
       %1 = arith.addf %0, %a : f32
       %2 = arith.truncf %1 : f32 to bf16
       comm.yield %1, %2 : f32, bf16
-    } -> tensor<?xbf16>
+    } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: argument and yield types as above; shards only over shards; one result per out tensor.
+    Constraints: argument and yield types as above; shards only over shards; the place of every staged operand is of the
+    segment and addressable from what is visited, the scalars are those of its group; over blocks an axis of an out is 1
+    only where it is 1 in all operands, and operands agree on the others; one result per out tensor.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Comm_Direction:$direction,
-                       Comm_Layout:$layout, Variadic<StageInput>:$ins, Variadic<Comm_Shards>:$writes,
-                       Variadic<Buffer>:$outs, Optional<Buffer>:$scalars);
+  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Variadic<StageInput>:$ins,
+                       Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars);
   let results = (outs Variadic<BufferTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $segment `over` $iteration $direction $layout
+    $segment `over` $iteration
     (`ins` `(` $ins^ `:` type($ins) `)`)? (`writes` `(` $writes^ `:` type($writes) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`scalars` `(` $scalars^ `:` type($scalars) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    /// Inputs and outs with a place.
+    ::llvm::SmallVector<::mlir::Value> getStaged();
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
 }
 
-def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "moves a segment's value between layouts on one rank";
+def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
+  let summary = "moves a segment's value from one place to another on one rank";
   let description = [{
     ```mlir
-    %x = comm.copy @g0 to_matrix full from receive to blocks ins(%r : tensor<?xbf16>)
-      outs(%init : tensor<?x8x16xbf16>) -> tensor<?x8x16xbf16>
+    %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
+      outs(%init : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>) -> tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
+    comm.copy ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
     ```
-    With layout `shard` on one side, that side is a `!comm.shards` (a state of the value's kind).
-    Constraints: layouts differ and are not none; shards exactly where the layout is shard; equal element types.
+    One side may be a `!comm.shards` (a state of the value's kind); the other side's place tells the segment.
+    Constraints: one side has a place; places are of one segment and kind, what is sent is no source and what is received
+    no target, and both stand in one distribution, or are shards and whole blocks; equal element types.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Direction:$direction, Optim_ValueKind:$value,
-                       Comm_Layout:$from, Comm_Layout:$to, StageInput:$source,
-                       Optional<Comm_Shards>:$target, Optional<Buffer>:$init);
+  let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let assemblyFormat = [{
-    $segment $direction $value `from` $from `to` $to `ins` `(` $source `:` type($source) `)`
-    (`writes` `(` $target^ `:` type($target) `)`)? (`outs` `(` $init^ `:` type($init) `)`)?
-    attr-dict (`->` type($result)^)?
+    `ins` `(` $source `:` type($source) `)` (`writes` `(` $target^ `:` type($target) `)`)?
+    (`outs` `(` $init^ `:` type($init) `)`)? attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    ::mlir::Value getDestination() { return getTarget() ? ::mlir::Value(getTarget()) : getInit(); }
+    /// Of the side that is staged, where only one is.
+    PlaceAttr getPlace();
+    ::mlir::FlatSymbolRefAttr getSegmentAttr() { return getPlace().getSymbol(); }
+    /// From where to where, with that index for the segment.
+    ::std::pair<plan::Place, plan::Place> getPlaces(int64_t segment);
   }];
   let hasVerifier = 1;
 }
@@ -201,17 +215,12 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments, DeclareOpInterfa
 //===----------------------------------------------------------------------===//
 
 class Comm_CollectiveOp<string mnemonic> : Comm_DpsOp<mnemonic,
-    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Comm_CollectiveInterface>,
-     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction,
-                       Variadic<Buffer>:$sends, Variadic<Buffer>:$receives,
-                       SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
-                       DenseI64ArrayAttr:$kinds);
+    [AttrSizedOperandSegments, DeclareOpInterfaceMethods<Comm_CollectiveInterface>]> {
+  let arguments = (ins Comm_Communicator:$communicator, Variadic<Buffer>:$sends, Variadic<Buffer>:$receives);
   let results = (outs Variadic<BufferTensor>:$results);
   let assemblyFormat = [{
-    $communicator $direction `sends` $send_segments (`(` $sends^ `:` type($sends) `)`)?
-    `receives` $receive_segments (`(` $receives^ `:` type($receives) `)`)? `kinds` $kinds attr-dict
-    (`->` type($results)^)?
+    $communicator `sends` `(` ($sends^ `:` type($sends))? `)` `receives` `(` ($receives^ `:` type($receives))? `)`
+    attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getReceivesMutable(); }
@@ -222,8 +231,9 @@ def Comm_ExchangeOp : Comm_CollectiveOp<"exchange"> {
   let summary = "ragged region routes: exact sizes, one grouped send and receive";
   let description = [{
     ```mlir
-    %r = comm.exchange %w to_matrix sends [@g0] (%s : tensor<?xbf16>) receives [@g0] (%i : tensor<?xbf16>) kinds [0]
-      -> tensor<?xbf16>
+    %r = comm.exchange %w sends(%s : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
+      receives(%i : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
+      -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>
     ```
     Constraints: those of the collective interface.
   }];
@@ -233,14 +243,15 @@ def Comm_AllGatherOp : Comm_CollectiveOp<"all_gather"> {
   let summary = "every rank receives every piece; a rank sends the same bytes to all";
   let description = [{
     ```mlir
-    %r = comm.all_gather %w to_matrix sends [@g0] (%s : tensor<?xbf16>) receives [@g0] (%i : tensor<?xbf16>) kinds [0]
-      -> tensor<?xbf16>
+    %r = comm.all_gather %w sends(%s : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
+      receives(%i : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
+      -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>
     ```
     Constraints: those of the collective interface.
   }];
 }
 
-def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments,
+def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
       DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
       DeclareOpInterfaceMethods<Comm_CollectiveInterface>,
       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
@@ -249,18 +260,17 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments,
     `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not
     change, and receives not be read, before the token is waited for.
     ```mlir
-    %t = comm.start %w to_matrix order 0 sends [@g0] (%s : memref<?xbf16>) receives [@g0] (%r : memref<?xbf16>) kinds [0]
+    %t = comm.start exchange %w order 0 sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
+      receives(%r : memref<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
     ```
     Constraints: those of the collective interface; memrefs.
   }];
-  let arguments = (ins Comm_Communicator:$communicator, Comm_Direction:$direction, I64Attr:$order,
-                       Variadic<BufferMemRef>:$sends, Variadic<BufferMemRef>:$receives,
-                       SymbolRefArrayAttr:$send_segments, SymbolRefArrayAttr:$receive_segments,
-                       DenseI64ArrayAttr:$kinds);
+  let arguments = (ins Comm_CollectiveKind:$kind, Comm_Communicator:$communicator, I64Attr:$order,
+                       Variadic<BufferMemRef>:$sends, Variadic<BufferMemRef>:$receives);
   let results = (outs Comm_Token:$token);
   let assemblyFormat = [{
-    $communicator $direction `order` $order `sends` $send_segments (`(` $sends^ `:` type($sends) `)`)?
-    `receives` $receive_segments (`(` $receives^ `:` type($receives) `)`)? `kinds` $kinds attr-dict
+    $kind $communicator `order` $order `sends` `(` ($sends^ `:` type($sends))? `)`
+    `receives` `(` ($receives^ `:` type($receives))? `)` attr-dict
   }];
 }
 

@@ -347,7 +347,7 @@ def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
     so only elements on and below the diagonal are computed, with their addends, and mirrored.
 
     ```mlir
-    %a, %p = optim.product @g0 %x, %x outs(%init, %packed : tensor<?x8x8xbf16>, tensor<?x1x1024xf32>)
+    %a, %p = optim.product %x, %x outs(%init, %packed : tensor<?x8x8xbf16>, tensor<?x1x1024xf32>)
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
       : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x1024xf32>
     ```
@@ -358,10 +358,10 @@ def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
                        Optional<FloatTensorOrMemRef>:$addend,
                        Variadic<FloatTensorOrMemRef>:$outs,
                        F64Attr:$alpha, F64Attr:$beta, UnitAttr:$transpose_lhs,
-                       UnitAttr:$transpose_rhs, UnitAttr:$symmetric, FlatSymbolRefAttr:$segment);
+                       UnitAttr:$transpose_rhs, UnitAttr:$symmetric);
   let results = (outs Variadic<FloatTensor>:$results);
   let assemblyFormat = [{
-    $segment $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($lhs) `,` type($rhs)
+    $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($lhs) `,` type($rhs)
     (`,` type($addend)^)? (`->` type($results)^)?
   }];
   let extraClassDeclaration = batchDeclaration # [{
@@ -375,7 +375,7 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
   let summary = "`optim.reduce` on a batch of blocks, destination style";
   let description = [{
     ```mlir
-    %n = optim.block_reduce norm @g0 %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
+    %n = optim.block_reduce norm %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
     The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
     rounded, so that a norm above the largest f32 can be told. The second out, if there, is scratch of f32 [?, R, 1] for
@@ -383,11 +383,11 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
     Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
   }];
   let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
-                       Variadic<FloatTensorOrMemRef>:$outs, FlatSymbolRefAttr:$segment,
+                       Variadic<FloatTensorOrMemRef>:$outs,
                        DefaultValuedAttr<I64Attr, "0">:$exponent);
   let results = (outs Variadic<FloatTensor>:$results);
   let assemblyFormat = [{
-    $kind $segment $source `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($source) (`->` type($results)^)?
+    $kind $source `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($source) (`->` type($results)^)?
   }];
   let extraClassDeclaration = batchDeclaration;
   let hasVerifier = 1;

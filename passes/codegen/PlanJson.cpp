@@ -143,12 +143,11 @@ private:
     list("exchanges", plan.exchanges, [&](const plan::Exchange &exchange) {
       list("parts", exchange.tables, [&](int64_t index) {
         const plan::Table &table = plan.tables[index];
-        json.attribute("segment", plan.segments[table.segment].name);
-        if (table.receiveSegment >= 0)
-          json.attribute("receive_segment", plan.segments[table.receiveSegment].name);
-        json.attribute("direction",
-                       table.direction == plan::Direction::ToMatrix ? "to_matrix" : "to_shards");
-        json.attribute("value", llvm::StringRef(plan::name(table.value)));
+        json.attribute("segment", plan.segments[table.from.segment].name);
+        json.attribute("receive_segment", plan.segments[table.to.segment].name);
+        json.attribute("from", llvm::StringRef(plan::name(table.from.from)));
+        json.attribute("to", llvm::StringRef(plan::name(table.from.to)));
+        json.attribute("value", llvm::StringRef(plan::name(table.from.value)));
         json.attribute("element_bytes", table.elementBytes);
       });
       if (!perRank)

@@ -152,9 +152,10 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     Location loc = group.getLoc();
     SmallVector<int64_t> shape = {int64_t(group.getParameters().size()),
                                   int64_t(columns.values.size())};
-    Value init = tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type());
-    auto scalars = ScalarsOp::create(builder, loc, init.getType(),
-                                     FlatSymbolRefAttr::get(group.getSymNameAttr()), init);
+    auto place = PlaceAttr::scalars(FlatSymbolRefAttr::get(group.getSymNameAttr()));
+    Value init =
+        tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type(), ValueRange(), place);
+    auto scalars = ScalarsOp::create(builder, loc, init.getType(), init);
     OpBuilder::InsertionGuard guard(builder);
     unsigned count = rule.getNumHyperparameters() + 4;
     Block *body =

@@ -127,56 +127,49 @@ void GroupChain::addWrites(StageBuilder &stage, Space space) {
 // Staging
 //===----------------------------------------------------------------------===//
 
-Value GroupChain::extent(Direction direction, ValueKind kind, Layout layout) {
-  Value &value = extents[{int(direction), int(kind), int(layout)}];
-  if (!value)
-    value = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(), direction,
-                             kind, layout);
-  return value;
-}
-
-Value GroupChain::staging(Direction direction, ValueKind kind, Layout layout, Type element) {
-  Value size = extent(direction, kind, layout);
-  return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic}, element,
-                                 ValueRange{size});
+Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> shape) {
+  // Batches are counted in blocks, whatever they hold.
+  PlaceAttr counted = place.isBatch() ? PlaceAttr::blocks(segment, ValueKind::Full) : place;
+  Value &size = extents[counted];
+  if (!size)
+    size = ExtentOp::create(builder, loc, builder.getIndexType(), counted);
+  SmallVector<int64_t> sizes = {ShapedType::kDynamic};
+  if (place.isBatch())
+    llvm::append_range(sizes, shape);
+  return tensor::EmptyOp::create(builder, loc, sizes, element, ValueRange{size}, place);
 }
 
 Value GroupChain::batch(ValueKind kind, Type element) {
   int64_t r = kind == ValueKind::Cols || kind == ValueKind::One ? 1 : rows;
   int64_t c = kind == ValueKind::Rows || kind == ValueKind::One ? 1 : cols;
-  Value count = extent(Direction::ToMatrix, ValueKind::Full, Layout::Blocks);
-  return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
-                                 element, ValueRange{count});
+  return empty(PlaceAttr::blocks(segment, kind), element, {r, c});
 }
 
-Value GroupChain::copy(Direction direction, ValueKind kind, Layout from, Layout to, Value source,
-                       Value target) {
+Value GroupChain::send(ValueKind kind, Distribution from, Distribution to, Type element) {
+  return empty(PlaceAttr::packed(segment, kind, from, to, End::Sent), element);
+}
+
+Value GroupChain::copy(Value source, Value target) {
   bool toShards = isa<ShardsType>(target.getType());
   auto op = CopyOp::create(builder, loc, toShards ? TypeRange() : TypeRange(target.getType()),
-                           segment.getValue(), direction, kind, from, to, source,
-                           toShards ? target : Value(), toShards ? Value() : target);
+                           source, toShards ? target : Value(), toShards ? Value() : target);
   return toShards ? Value() : op.getResult();
 }
 
-SmallVector<Value> GroupChain::exchange(Direction direction, ValueRange sends,
-                                        ArrayRef<ValueKind> kinds) {
+SmallVector<Value> GroupChain::exchange(ValueRange sends) {
   SmallVector<Value> receives;
-  SmallVector<Type> types;
-  SmallVector<int64_t> numbers;
-  for (auto [send, kind] : llvm::zip(sends, kinds)) {
-    Type element = cast<ShapedType>(send.getType()).getElementType();
-    receives.push_back(staging(direction, kind, Layout::Receive, element));
-    types.push_back(receives.back().getType());
-    numbers.push_back(int64_t(kind));
+  for (Value send : sends) {
+    PlaceAttr from = placeOf(send);
+    receives.push_back(empty(
+        PlaceAttr::packed(segment, from.getValue(), from.getFrom(), from.getTo(), End::Received),
+        cast<ShapedType>(send.getType()).getElementType()));
   }
-  ArrayAttr segments = builder.getArrayAttr(SmallVector<Attribute>(sends.size(), segment));
+  TypeRange types = ValueRange(receives).getTypes();
   Operation *op;
   if (strategy == Strategy::Gather)
-    op = AllGatherOp::create(builder, loc, types, world, direction, sends, receives, segments,
-                             segments, numbers);
+    op = AllGatherOp::create(builder, loc, types, world, sends, receives);
   else
-    op = ExchangeOp::create(builder, loc, types, world, direction, sends, receives, segments,
-                            segments, numbers);
+    op = ExchangeOp::create(builder, loc, types, world, sends, receives);
   return SmallVector<Value>(op->getResults());
 }
 
@@ -201,53 +194,33 @@ void GroupChain::buildIn() {
   addShardLeaves(leaves);
   StageBuilder stage(leaves, columns);
   bool wire = strategy == Strategy::Owner || strategy == Strategy::Gather;
-  Layout layout = crossings.fullIn.empty() ? Layout::None : wire ? Layout::Send : Layout::Blocks;
-  for (Value value : crossings.fullIn) {
-    Type element = cast<ShapedType>(value.getType()).getElementType();
-    stage.yield(value, wire ? staging(Direction::ToMatrix, ValueKind::Full, Layout::Send, element)
-                            : batch(ValueKind::Full, element));
-  }
+  auto staged = [&](ValueKind kind, Type element) {
+    return wire ? send(kind, Distribution::Shards, Distribution::Blocks, element)
+                : batch(kind, element);
+  };
+  // What matrix space reads, as rule values, and where it stands.
+  SmallVector<Value> values, places;
+  for (Value value : crossings.fullIn)
+    stage.yield(value, staged(ValueKind::Full, cast<ShapedType>(value.getType()).getElementType()));
   addWrites(stage, Space::In);
-  SmallVector<Value> sends;
-  SmallVector<ValueKind> kinds;
   if (!stage.empty()) {
-    StageOp op =
-        stage.create(builder, loc, segment, Iteration::Shards, Direction::ToMatrix, layout);
-    for (auto [value, result] : llvm::zip(crossings.fullIn, op.getResults())) {
-      matrix[value] = result;
-      sends.push_back(result);
-      kinds.push_back(ValueKind::Full);
-    }
-  }
-  if (!wire) {
-    for (unsigned state : crossings.statesIn) {
-      optim::StateAttr attr = rule.getState(state);
-      matrix[rule.getStateArgument(state)] =
-          copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Blocks,
-               stateShards(state), batch(attr.getKind(), attr.getType()));
-    }
-    return;
+    StageOp op = stage.create(builder, loc, segment, Iteration::Shards);
+    llvm::append_range(values, crossings.fullIn);
+    llvm::append_range(places, op.getResults());
   }
   for (unsigned state : crossings.statesIn) {
     optim::StateAttr attr = rule.getState(state);
-    sends.push_back(
-        copy(Direction::ToMatrix, attr.getKind(), Layout::Shard, Layout::Send, stateShards(state),
-             staging(Direction::ToMatrix, attr.getKind(), Layout::Send, attr.getType())));
-    kinds.push_back(attr.getKind());
+    values.push_back(rule.getStateArgument(state));
+    places.push_back(copy(stateShards(state), staged(attr.getKind(), attr.getType())));
   }
-  if (sends.empty())
-    return;
-  SmallVector<Value> received = exchange(Direction::ToMatrix, sends, kinds);
-  size_t next = 0;
-  auto unpack = [&](ValueKind kind, Type element) {
-    return copy(Direction::ToMatrix, kind, Layout::Receive, Layout::Blocks, received[next++],
-                batch(kind, element));
-  };
-  for (Value value : crossings.fullIn)
-    matrix[value] = unpack(ValueKind::Full, cast<ShapedType>(value.getType()).getElementType());
-  for (unsigned state : crossings.statesIn)
-    matrix[rule.getStateArgument(state)] =
-        unpack(rule.getState(state).getKind(), rule.getState(state).getType());
+  if (wire && !places.empty()) {
+    places = exchange(places);
+    for (Value &place : places)
+      place = copy(place, batch(placeOf(place).getValue(),
+                                cast<ShapedType>(place.getType()).getElementType()));
+  }
+  for (auto [value, place] : llvm::zip(values, places))
+    matrix[value] = place;
 }
 
 void GroupChain::buildOut() {
@@ -259,22 +232,19 @@ void GroupChain::buildOut() {
   for (Value value : crossings.fullOut)
     back[value] = materialize(value, cast<ShapedType>(value.getType()).getElementType());
 
-  bool wire = strategy == Strategy::Owner; // with gather every rank has every block
-  if (wire) {
+  if (strategy == Strategy::Owner) { // with gather every rank has every block
     SmallVector<Value> sends;
-    SmallVector<ValueKind> kinds;
-    auto pack = [&](Value value, ValueKind kind) {
+    auto pack = [&](Value value) {
       Type element = cast<ShapedType>(value.getType()).getElementType();
-      sends.push_back(copy(Direction::ToShards, kind, Layout::Blocks, Layout::Send, value,
-                           staging(Direction::ToShards, kind, Layout::Send, element)));
-      kinds.push_back(kind);
+      sends.push_back(copy(value, send(placeOf(value).getValue(), Distribution::Blocks,
+                                       Distribution::Shards, element)));
     };
     for (Value value : crossings.fullOut)
-      pack(back[value], ValueKind::Full);
-    for (auto [state, value] : llvm::zip(crossings.statesOut, states))
-      pack(value, rule.getState(state).getKind());
+      pack(back[value]);
+    for (Value value : states)
+      pack(value);
     if (!sends.empty()) {
-      SmallVector<Value> received = exchange(Direction::ToShards, sends, kinds);
+      SmallVector<Value> received = exchange(sends);
       size_t next = 0;
       for (Value value : crossings.fullOut)
         back[value] = received[next++];
@@ -283,8 +253,7 @@ void GroupChain::buildOut() {
     }
   }
   for (auto [state, value] : llvm::zip(crossings.statesOut, states))
-    copy(Direction::ToShards, rule.getState(state).getKind(),
-         wire ? Layout::Receive : Layout::Blocks, Layout::Shard, value, stateShards(state));
+    copy(value, stateShards(state));
 
   llvm::DenseMap<Value, Value> leaves = back;
   addShardLeaves(leaves);
@@ -292,9 +261,6 @@ void GroupChain::buildOut() {
     leaves[value] = stateShards(state);
   StageBuilder stage(leaves, columns);
   addWrites(stage, Space::Out);
-  Layout layout = crossings.fullOut.empty() ? Layout::None
-                  : wire                    ? Layout::Receive
-                                            : Layout::Blocks;
   if (!stage.empty())
-    stage.create(builder, loc, segment, Iteration::Shards, Direction::ToShards, layout);
+    stage.create(builder, loc, segment, Iteration::Shards);
 }

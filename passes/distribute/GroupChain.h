@@ -38,14 +38,13 @@ private:
   void addWrites(StageBuilder &stage, optim::Space space);
 
   // Staging and batches.
-  mlir::Value extent(comm::Direction direction, optim::ValueKind kind, comm::Layout layout);
-  mlir::Value staging(comm::Direction direction, optim::ValueKind kind, comm::Layout layout,
-                      mlir::Type element);
+  /// Fresh memory in a place; `shape`: rows and columns of a batch.
+  mlir::Value empty(comm::PlaceAttr place, mlir::Type element, std::array<int64_t, 2> shape = {});
   mlir::Value batch(optim::ValueKind kind, mlir::Type element);
-  mlir::Value copy(comm::Direction direction, optim::ValueKind kind, comm::Layout from,
-                   comm::Layout to, mlir::Value source, mlir::Value target);
-  llvm::SmallVector<mlir::Value> exchange(comm::Direction direction, mlir::ValueRange sends,
-                                          llvm::ArrayRef<optim::ValueKind> kinds);
+  mlir::Value send(optim::ValueKind kind, comm::Distribution from, comm::Distribution to,
+                   mlir::Type element);
+  mlir::Value copy(mlir::Value source, mlir::Value target);
+  llvm::SmallVector<mlir::Value> exchange(mlir::ValueRange sends);
 
   void buildIn();
   void buildOut();
@@ -68,9 +67,9 @@ private:
 
   mlir::FlatSymbolRefAttr segment;
   std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
-  std::map<std::tuple<int, int, int>, mlir::Value> extents; // of this segment
-  llvm::DenseMap<mlir::Value, mlir::Value> matrix;          // rule value → batch
-  llvm::DenseMap<mlir::Value, mlir::Value> back;            // rule value → what `out` reads
+  llvm::DenseMap<comm::PlaceAttr, mlir::Value> extents; // of this segment
+  llvm::DenseMap<mlir::Value, mlir::Value> matrix;      // rule value → batch
+  llvm::DenseMap<mlir::Value, mlir::Value> back;        // rule value → what `out` reads
 };
 
 } // namespace stepc::distribute

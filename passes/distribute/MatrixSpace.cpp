@@ -20,9 +20,7 @@ Value GroupChain::materialize(Value value, Type element) {
       return done;
   StageBuilder stage(matrix, columns);
   stage.yield(value, batch(*kindOf(value.getType()), element));
-  StageOp op =
-      stage.create(builder, loc, segment, Iteration::Blocks, Direction::ToMatrix, Layout::Blocks);
-  Value result = op.getResult(0);
+  Value result = stage.create(builder, loc, segment, Iteration::Blocks).getResult(0);
   // A value stored in another type is a rounded copy: never read it in place of the value.
   if (cast<ShapedType>(value.getType()).getElementType() == element)
     matrix[value] = result;
@@ -42,7 +40,6 @@ void GroupChain::buildMatrix() {
       auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), type, source,
                                                     orthogonalize.getCoefficientsAttr(),
                                                     orthogonalize.getEpsAttr());
-      created->setAttr(kSegmentAttr, segment);
       matrix[orthogonalize.getResult()] = created.getResult();
     } else if (auto reduce = dyn_cast<optim::ReduceOp>(op)) {
       Value source = materialize(reduce.getSource(), builder.getF32Type());
@@ -52,11 +49,12 @@ void GroupChain::buildMatrix() {
       if (kind == ValueKind::One) { // a partial result per row that the source has
         ValueKind from = *kindOf(reduce.getSource().getType());
         bool oneRow = from == ValueKind::Cols || from == ValueKind::One;
-        outs.push_back(batch(oneRow ? ValueKind::One : ValueKind::Rows, builder.getF32Type()));
+        outs.push_back(
+            empty(PlaceAttr::partial(segment), builder.getF32Type(), {oneRow ? 1 : rows, 1}));
         types.push_back(outs[1].getType());
       }
-      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(),
-                                                  source, outs, segment.getValue());
+      auto created =
+          optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(), source, outs);
       matrix[reduce.getResult()] = created.getResults()[0];
     }
     // Elementwise operations are cloned into the stages that need them.

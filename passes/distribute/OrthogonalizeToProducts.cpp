@@ -33,8 +33,8 @@ public:
     rows = type.getDimSize(1);
     cols = type.getDimSize(2);
     small = std::min(rows, cols);
-    count = ExtentOp::create(builder, loc, builder.getIndexType(), segment.getValue(),
-                             Direction::ToMatrix, optim::ValueKind::Full, Layout::Blocks);
+    count = ExtentOp::create(builder, loc, builder.getIndexType(),
+                             PlaceAttr::blocks(segment, ValueKind::Full));
   }
 
   Value run() {
@@ -52,9 +52,12 @@ public:
   }
 
 private:
-  Value empty(int64_t r, int64_t c, Type type) {
+  Value empty(PlaceAttr place, int64_t r, int64_t c, Type type) {
     return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
-                                   type, ValueRange{count});
+                                   type, ValueRange{count}, place);
+  }
+  Value empty(ValueKind kind, int64_t r, int64_t c, Type type) {
+    return empty(PlaceAttr::blocks(segment, kind), r, c, type);
   }
 
   /// A stage over blocks of one full out.
@@ -64,8 +67,7 @@ private:
     for (Value in : ins)
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
     auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
-                                   Iteration::Blocks, Direction::ToMatrix, Layout::Blocks, ins,
-                                   ValueRange(), ValueRange(init), Value());
+                                   Iteration::Blocks, ins, ValueRange(), ValueRange(init), Value());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));
@@ -88,12 +90,12 @@ private:
 
   Value normalize(Value x) {
     Type f32 = builder.getF32Type();
-    SmallVector<Value> outs = {empty(1, 1, f32), empty(rows, 1, f32)};
+    SmallVector<Value> outs = {empty(ValueKind::One, 1, 1, f32),
+                               empty(PlaceAttr::partial(segment), rows, 1, f32)};
     SmallVector<Type> types = {outs[0].getType(), outs[1].getType()};
-    auto norm =
-        optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
-                                     segment.getValue(), uint64_t(int64_t(optim::kNormExponent)));
-    Value init = empty(rows, cols, element);
+    auto norm = optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
+                                             uint64_t(int64_t(optim::kNormExponent)));
+    Value init = empty(ValueKind::Full, rows, cols, element);
     return stage({x, norm.getResults()[0]}, init, [&](OpBuilder &, ValueRange arguments) {
       Value floor = constant(std::ldexp(op.getEps().convertToDouble(), optim::kNormExponent));
       Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
@@ -105,22 +107,22 @@ private:
 
   Value product(Value lhs, Value rhs, Value addend, double alpha, double beta, int64_t m, int64_t n,
                 bool symmetric = false, bool transposeLhs = false, bool transposeRhs = false) {
-    SmallVector<Value> outs = {empty(m, n, element)};
+    // Only the last product of a step is a value of the block: X itself.
+    PlaceAttr partial = PlaceAttr::partial(segment);
+    SmallVector<Value> outs = {
+        empty(symmetric ? partial : PlaceAttr::blocks(segment, ValueKind::Full), m, n, element)};
     SmallVector<Type> types = {outs[0].getType()};
     auto lhsType = cast<RankedTensorType>(lhs.getType());
     int64_t k = lhsType.getDimSize(transposeLhs ? 1 : 2);
     int64_t scratch = kernels::productScratchElements(m, n, k, target);
     if (scratch > 0) {
-      outs.push_back(tensor::EmptyOp::create(builder, loc,
-                                             ArrayRef<int64_t>{ShapedType::kDynamic, 1, scratch},
-                                             builder.getF32Type(), ValueRange{count}));
+      outs.push_back(empty(partial, 1, scratch, builder.getF32Type()));
       types.push_back(outs[1].getType());
     }
     auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
-    auto created =
-        ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
-                          builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
-                          unit(transposeLhs), unit(transposeRhs), unit(symmetric), segment);
+    auto created = ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
+                                     builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
+                                     unit(transposeLhs), unit(transposeRhs), unit(symmetric));
     return created.getResults()[0];
   }
 
@@ -161,10 +163,10 @@ private:
     for (auto step : getOperation().getOps<func::FuncOp>())
       step.walk([&](optim::OrthogonalizeOp op) { ops.push_back(op); });
     for (optim::OrthogonalizeOp op : ops) {
-      auto segment = op->getAttrOfType<FlatSymbolRefAttr>(comm::kSegmentAttr);
+      FlatSymbolRefAttr segment = segmentOfBatch(op);
       auto type = cast<RankedTensorType>(op.getSource().getType());
       if (!segment || type.getRank() != 3) {
-        op.emitOpError("expected a batch of blocks with comm.segment, found ") << type;
+        op.emitOpError("expected a batch of blocks with a place, found ") << type;
         return signalPassFailure();
       }
       op.getResult().replaceAllUsesWith(Expansion(op, segment, *target).run());

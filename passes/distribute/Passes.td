@@ -16,10 +16,10 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
     comm.segment @g0_w0 group @g0 wave 0 blocks [0]
     func.func @step() {
       …
-      %s = comm.stage @g0_w0 over shards to_matrix send …
-      %r = comm.exchange %w to_matrix sends [@g0_w0] …
-      %x = comm.copy @g0_w0 to_matrix full from receive to blocks …
-      %o = optim.orthogonalize %x … : tensor<?x8x16xbf16>
+      %s = comm.stage @g0_w0 over shards …
+      %r = comm.exchange %w sends(%s : …) …
+      %x = comm.copy ins(%r : …) …
+      %o = optim.orthogonalize %x … : tensor<?x8x16xbf16, #comm.place<@g0_w0, full, blocks>>
       …
     ```
   }];
@@ -34,13 +34,13 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     Each product gets the packing scratch that the target asks for.
 
     ```mlir
-    %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 {comm.segment = @g0} : tensor<?x8x16xbf16>
+    %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
     // becomes
-    %n = optim.block_reduce norm @g0 %x …
+    %n = optim.block_reduce norm %x …
     %0 = comm.stage @g0 over blocks … // x / max(n, eps)
-    %a = optim.product @g0 %0, %0 … {alpha = 1.0, beta = 0.0, symmetric, transpose_rhs}
-    %b = optim.product @g0 %a, %a plus %a … {alpha = 2.0, beta = -4.0, symmetric}
-    %o = optim.product @g0 %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
+    %a = optim.product %0, %0 … {alpha = 1.0, beta = 0.0, symmetric, transpose_rhs}
+    %b = optim.product %a, %a plus %a … {alpha = 2.0, beta = -4.0, symmetric}
+    %o = optim.product %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
     ```
   }];
   let options = [

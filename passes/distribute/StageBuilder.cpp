@@ -112,8 +112,7 @@ Value StageBuilder::scalarOf(OpBuilder &builder, Value value) {
 }
 
 comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
-                                   comm::Iteration iteration, comm::Direction direction,
-                                   comm::Layout layout) {
+                                   comm::Iteration iteration) {
   for (const Output &output : writes)
     collect(output.value);
   for (const Output &output : outs)
@@ -133,8 +132,8 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
     inits.push_back(output.place);
     results.push_back(output.place.getType());
   }
-  auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration,
-                                     direction, layout, ins, written, inits, table);
+  auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration, ins,
+                                     written, inits, table);
   body = builder.createBlock(&stage.getBody(), {}, arguments,
                              SmallVector<Location>(arguments.size(), loc));
   for (auto [index, input] : llvm::enumerate(inputs))

@@ -38,8 +38,7 @@ public:
   bool empty() const { return writes.empty() && outs.empty(); }
 
   comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc,
-                       mlir::FlatSymbolRefAttr segment, comm::Iteration iteration,
-                       comm::Direction direction, comm::Layout layout);
+                       mlir::FlatSymbolRefAttr segment, comm::Iteration iteration);
 
 private:
   struct Output {

@@ -49,34 +49,34 @@ Cost explain::summarize(ArrayRef<RankCost> ranks) {
 
 namespace {
 
-/// A value that travels: where to, of what kind, in how many bytes per element.
-struct Traveller {
-  plan::Direction direction;
-  plan::ValueKind kind;
-  int64_t bytes;
-};
-
 int64_t bytesOf(Type type) {
   if (auto shaped = dyn_cast<ShapedType>(type))
     type = shaped.getElementType();
   return type.getIntOrFloatBitWidth() / 8;
 }
 
-std::vector<Traveller> travellers(optim::RuleOp rule) {
-  std::vector<Traveller> result;
+/// The tables of the values that travel, of a program's first segment.
+std::vector<plan::Table> travellers(optim::RuleOp rule) {
+  std::vector<plan::Table> result;
   distribute::Crossings crossings = distribute::findCrossings(rule);
-  auto addState = [&](plan::Direction direction, unsigned index) {
+  using enum plan::Distribution;
+  auto add = [&](plan::Distribution from, plan::Distribution to, plan::ValueKind kind, Type type) {
+    plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
+    received.end = plan::End::Received;
+    result.push_back({plan::TableKind::Message, sent, received, bytesOf(type)});
+  };
+  auto addState = [&](plan::Distribution from, plan::Distribution to, unsigned index) {
     optim::StateAttr state = rule.getState(index);
-    result.push_back({direction, plan::ValueKind(state.getKind()), bytesOf(state.getType())});
+    add(from, to, plan::ValueKind(state.getKind()), state.getType());
   };
   for (Value value : crossings.fullIn)
-    result.push_back({plan::Direction::ToMatrix, plan::ValueKind::Full, bytesOf(value.getType())});
+    add(Shards, Blocks, plan::ValueKind::Full, value.getType());
   for (unsigned state : crossings.statesIn)
-    addState(plan::Direction::ToMatrix, state);
+    addState(Shards, Blocks, state);
   for (Value value : crossings.fullOut)
-    result.push_back({plan::Direction::ToShards, plan::ValueKind::Full, bytesOf(value.getType())});
+    add(Blocks, Shards, plan::ValueKind::Full, value.getType());
   for (unsigned state : crossings.statesOut)
-    addState(plan::Direction::ToShards, state);
+    addState(Blocks, Shards, state);
   return result;
 }
 
@@ -135,7 +135,7 @@ private:
           const plan::Table &table = plan.tables[index];
           RankCost cost;
           addMessages(cost, expander.table(table, rank), rank, table.elementBytes);
-          costs[plan.segments[table.segment].group][rank] += cost;
+          costs[plan.segments[table.from.segment].group][rank] += cost;
           report.ranks[rank] += cost;
         }
   }
@@ -160,11 +160,10 @@ private:
     // A group's waves do the same with other blocks: one of them tells.
     std::map<int64_t, int64_t> segmentOf;
     module.walk([&](Operation *op) {
-      auto segment = op->getAttrOfType<FlatSymbolRefAttr>("segment");
       int64_t flops = flopsOf(op);
-      if (!segment || !flops)
+      if (!flops)
         return;
-      int64_t index = ProgramPlan::find(program.segments, segment);
+      int64_t index = ProgramPlan::find(program.segments, comm::segmentOfBatch(op));
       int64_t group = plan.segments[index].group;
       if (segmentOf.try_emplace(group, index).first->second == index)
         flopsPerBlock[group] = saturatingAdd(flopsPerBlock[group], flops);
@@ -193,7 +192,8 @@ private:
 
   /// The costs of the mesh's ranks if the group alone were stepped with another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
-                              ArrayRef<Traveller> values, plan::Strategy strategy, int64_t flops) {
+                              ArrayRef<plan::Table> values, plan::Strategy strategy,
+                              int64_t flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
     alone.groups = {group};
@@ -219,20 +219,11 @@ private:
     for (size_t rank = 0; rank < world.size(); ++rank) {
       int64_t position = llvm::find(geometry.mesh.ranks, world[rank]) - geometry.mesh.ranks.begin();
       ranks[rank].flops = saturatingMul(blocks[position], flops);
-      for (const Traveller &value : values) {
-        bool travels =
-            strategy == plan::Strategy::Owner ||
-            (strategy == plan::Strategy::Gather && value.direction == plan::Direction::ToMatrix);
-        if (!travels)
-          continue;
-        plan::Table table;
-        table.kind = plan::TableKind::Message;
-        table.direction = value.direction;
-        table.value = value.kind;
-        table.receiveSegment = 0;
-        table.elementBytes = value.bytes;
-        addMessages(ranks[rank], expander.table(table, rank), rank, value.bytes);
-      }
+      // Of what is gathered every rank has the results.
+      for (const plan::Table &table : values)
+        if (strategy == plan::Strategy::Owner ||
+            (strategy == plan::Strategy::Gather && table.from.to == plan::Distribution::Blocks))
+          addMessages(ranks[rank], expander.table(table, rank), rank, table.elementBytes);
     }
     return ranks;
   }
@@ -320,7 +311,7 @@ private:
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (group.strategy == plan::Strategy::Elementwise)
       return;
-    std::vector<Traveller> values = travellers(rule);
+    std::vector<plan::Table> values = travellers(rule);
     for (plan::Strategy other :
          {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
       if (other == group.strategy)

@@ -23,16 +23,15 @@ bool isHandle(Operation *op) {
              arith::ConstantOp, func::ReturnOp>(op);
 }
 
-/// On which side of the exchanges a table is walked.
-StringRef roleOf(const plan::Table &table) {
-  bool onShards = table.kind == plan::TableKind::ShardChunks ||
-                  (table.kind == plan::TableKind::Copy &&
-                   (table.from == plan::Layout::Shard || table.to == plan::Layout::Shard));
-  if (!onShards)
-    return "matrix";
-  if (table.from == plan::Layout::None && table.to == plan::Layout::None)
-    return "elementwise";
-  return table.direction == plan::Direction::ToMatrix ? "in" : "out";
+/// On which side of the exchanges an operation works.
+StringRef sideOf(Operation *op) {
+  if (auto stage = dyn_cast<comm::StageOp>(op);
+      stage && stage.getIteration() == comm::Iteration::Shards)
+    return roleOf(stage);
+  auto copy = dyn_cast<comm::CopyOp>(op);
+  if (copy && isa<comm::ShardsType>(copy.getSource().getType()))
+    return "in";
+  return copy && copy.getTarget() ? "out" : "matrix";
 }
 
 } // namespace
@@ -52,9 +51,9 @@ std::string HostStep::keyOf(Operation *op, int64_t position, std::string &name) 
     return name;
   }
   const plan::Table &table = program.plan.tables[program.table(op)];
-  const plan::Segment &segment = program.plan.segments[table.segment];
+  const plan::Segment &segment = program.plan.segments[table.from.segment];
   int64_t rule = program.plan.groups[segment.group].rule;
-  StringRef role = roleOf(table);
+  StringRef role = sideOf(op);
   name = program.plan.rules[rule].name + "_phase_" + role.str();
   return name + " " + segment.name;
 }

@@ -15,15 +15,16 @@ Type elementOf(Value value) {
   return cast<ShapedType>(value.getType()).getElementType();
 }
 
+StringRef roleOf(comm::StageOp op) {
+  if (op.getIteration() == comm::Iteration::Blocks)
+    return "blocks";
+  return !op.getOuts().empty() ? "in" : op.getStaged().empty() ? "elementwise" : "out";
+}
+
 std::string kernelName(comm::StageOp op) {
   auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(op, op.getSegmentAttr());
   auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, segment.getGroupAttr());
-  bool blocks = op.getIteration() == comm::Iteration::Blocks;
-  StringRef stage = blocks                                           ? "blocks"
-                    : op.getLayout() == comm::Layout::None           ? "elementwise"
-                    : op.getDirection() == comm::Direction::ToMatrix ? "in"
-                                                                     : "out";
-  std::string name = (group.getRule() + "_" + stage).str();
+  std::string name = (group.getRule() + "_" + roleOf(op)).str();
   SmallVector<Type> types;
   for (auto values :
        {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})

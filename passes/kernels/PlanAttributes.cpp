@@ -11,26 +11,26 @@ namespace {
 
 constexpr StringLiteral kTables = "stepc.tables", kExchanges = "stepc.exchanges",
                         kLaunches = "stepc.launches";
-// In the order of plan::TableKind and plan::LaunchKind.
+// In the order of plan::TableKind, plan::CollectiveKind and plan::LaunchKind.
 constexpr StringLiteral kTableKinds[] = {"shard_chunks", "block_chunks", "copy", "message"};
+constexpr StringLiteral kCollectiveKinds[] = {"exchange", "all_gather"};
 constexpr StringLiteral kLaunchKinds[] = {"chunks", "group", "blocks", "copy"};
 
 /// Builds a dictionary, leaving out what is at its default.
 class Fields {
 public:
   explicit Fields(MLIRContext *context) : builder(context) {}
-  void text(StringRef name, StringRef value) { add(name, builder.getStringAttr(value)); }
-  void symbol(StringRef name, StringRef value) {
-    add(name, FlatSymbolRefAttr::get(builder.getContext(), value));
+  void text(StringRef name, StringRef value) { attribute(name, builder.getStringAttr(value)); }
+  void attribute(StringRef name, Attribute value) {
+    list.push_back(builder.getNamedAttr(name, value));
   }
   void number(StringRef name, int64_t value, int64_t usual) {
     if (value != usual)
-      add(name, builder.getI64IntegerAttr(value));
+      attribute(name, builder.getI64IntegerAttr(value));
   }
   Attribute get() { return builder.getDictionaryAttr(list); }
 
 private:
-  void add(StringRef name, Attribute value) { list.push_back(builder.getNamedAttr(name, value)); }
   Builder builder;
   SmallVector<NamedAttribute> list;
 };
@@ -47,15 +47,6 @@ public:
     auto value = fields ? fields.getAs<IntegerAttr>(name) : IntegerAttr();
     return value ? value.getInt() : usual;
   }
-  int64_t symbol(StringRef name, const ProgramPlan::Index &index, int64_t usual) {
-    auto value = fields ? fields.getAs<FlatSymbolRefAttr>(name) : FlatSymbolRefAttr();
-    if (!value)
-      return usual;
-    int64_t found = ProgramPlan::find(index, value);
-    if (found < 0)
-      fail(("a symbol for " + name + ", none is named " + value.getValue()).str());
-    return found;
-  }
   /// The position of a name among `names`.
   int64_t word(StringRef name, ArrayRef<StringLiteral> names) {
     auto value = fields ? fields.getAs<StringAttr>(name) : StringAttr();
@@ -65,15 +56,9 @@ public:
     fail(("a known " + name).str());
     return 0;
   }
-  /// An enumeration of a dialect; 0 when it is left out.
-  template <typename Symbolize> int64_t keyword(StringRef name, Symbolize symbolize) {
-    auto value = fields ? fields.getAs<StringAttr>(name) : StringAttr();
-    if (!value)
-      return 0;
-    auto found = symbolize(value.getValue());
-    if (!found)
-      fail(("a known " + name).str());
-    return found ? int64_t(*found) : 0;
+  /// Null when it is left out or of another type.
+  template <typename Attr> Attr attribute(StringRef name) {
+    return fields ? fields.getAs<Attr>(name) : Attr();
   }
   void fail(const Twine &what) {
     if (error.empty())
@@ -87,18 +72,14 @@ private:
 
 Attribute toAttribute(MLIRContext *context, const plan::Plan &plan, const plan::Table &table) {
   Fields fields(context);
+  auto place = [&](const plan::Place &place) {
+    auto segment = FlatSymbolRefAttr::get(context, plan.segments[place.segment].name);
+    return comm::PlaceAttr::get(segment, place);
+  };
   fields.text("kind", kTableKinds[int64_t(table.kind)]);
-  fields.symbol("segment", plan.segments[table.segment].name);
-  if (table.direction != plan::Direction::ToMatrix)
-    fields.text("direction", comm::stringifyDirection(comm::Direction(table.direction)));
-  if (table.value != plan::ValueKind::Full)
-    fields.text("value", optim::stringifyValueKind(optim::ValueKind(table.value)));
-  if (table.from != plan::Layout::None)
-    fields.text("from", comm::stringifyLayout(comm::Layout(table.from)));
-  if (table.to != plan::Layout::None)
-    fields.text("to", comm::stringifyLayout(comm::Layout(table.to)));
-  if (table.receiveSegment >= 0)
-    fields.symbol("receive_segment", plan.segments[table.receiveSegment].name);
+  fields.attribute("from", place(table.from));
+  if (table.to != table.from)
+    fields.attribute("to", place(table.to));
   fields.number("element_bytes", table.elementBytes, 0);
   return fields.get();
 }
@@ -106,20 +87,27 @@ Attribute toAttribute(MLIRContext *context, const plan::Plan &plan, const plan::
 plan::Table readTable(Reader reader, const ProgramPlan &program) {
   plan::Table table;
   table.kind = plan::TableKind(reader.word("kind", kTableKinds));
-  table.segment = reader.symbol("segment", program.segments, -1);
-  if (table.segment < 0)
-    reader.fail("a segment");
-  table.direction = plan::Direction(
-      reader.keyword("direction", [](StringRef s) { return comm::symbolizeDirection(s); }));
-  table.value = plan::ValueKind(
-      reader.keyword("value", [](StringRef s) { return optim::symbolizeValueKind(s); }));
-  table.from =
-      plan::Layout(reader.keyword("from", [](StringRef s) { return comm::symbolizeLayout(s); }));
-  table.to =
-      plan::Layout(reader.keyword("to", [](StringRef s) { return comm::symbolizeLayout(s); }));
-  table.receiveSegment = reader.symbol("receive_segment", program.segments, -1);
+  auto place = [&](StringRef name) {
+    auto attribute = reader.attribute<comm::PlaceAttr>(name);
+    int64_t segment = attribute ? ProgramPlan::find(program.segments, attribute.getSymbol()) : -1;
+    if (segment < 0)
+      reader.fail(("a place named " + name + " of a segment").str());
+    return segment < 0 ? plan::Place() : attribute.toPlan(segment);
+  };
+  table.from = place("from");
+  table.to = reader.attribute<Attribute>("to") ? place("to") : table.from;
   table.elementBytes = reader.number("element_bytes", 0);
   return table;
+}
+
+plan::Exchange readExchange(Reader reader) {
+  auto tables = reader.attribute<DenseI64ArrayAttr>("tables");
+  if (!tables) {
+    reader.fail("table numbers of an exchange");
+    return {};
+  }
+  return {
+      plan::CollectiveKind(reader.word("kind", kCollectiveKinds)), {}, tables.asArrayRef().vec()};
 }
 
 } // namespace
@@ -130,8 +118,12 @@ void attachProgram(Operation *step, const plan::Plan &plan) {
   SmallVector<Attribute> tables, exchanges, launches;
   for (const plan::Table &table : plan.tables)
     tables.push_back(toAttribute(context, plan, table));
-  for (const plan::Exchange &exchange : plan.exchanges)
-    exchanges.push_back(builder.getDenseI64ArrayAttr(exchange.tables));
+  for (const plan::Exchange &exchange : plan.exchanges) {
+    Fields fields(context);
+    fields.text("kind", kCollectiveKinds[int64_t(exchange.kind)]);
+    fields.attribute("tables", builder.getDenseI64ArrayAttr(exchange.tables));
+    exchanges.push_back(fields.get());
+  }
   for (const plan::Launch &launch : plan.launches) {
     Fields fields(context);
     fields.text("kind", kLaunchKinds[int64_t(launch.kind)]);
@@ -162,13 +154,8 @@ FailureOr<plan::Plan> planOfKernels(ModuleOp module) {
   std::string error;
   for (Attribute attribute : list(kTables))
     plan.tables.push_back(readTable(Reader(attribute, error), *program));
-  for (Attribute attribute : list(kExchanges)) {
-    auto tables = dyn_cast<DenseI64ArrayAttr>(attribute);
-    if (!tables && error.empty())
-      error = "table numbers of an exchange";
-    if (tables)
-      plan.exchanges.push_back({tables.asArrayRef().vec()});
-  }
+  for (Attribute attribute : list(kExchanges))
+    plan.exchanges.push_back(readExchange(Reader(attribute, error)));
   for (Attribute attribute : list(kLaunches)) {
     Reader reader(attribute, error);
     plan.launches.push_back({plan::LaunchKind(reader.word("kind", kLaunchKinds)),

@@ -29,6 +29,10 @@ struct StageKernel {
 /// The element type of a buffer or of shards.
 mlir::Type elementOf(mlir::Value value);
 
+/// What a stage does: "in" stages for matrix space, "out" reads what was staged, "elementwise" does
+/// neither, "blocks" is in matrix space.
+llvm::StringRef roleOf(comm::StageOp op);
+
 /// "Muon_in_f32_bf16": rule, stage, and the types in the order of their first use.
 std::string kernelName(comm::StageOp op);
 

@@ -11,12 +11,6 @@
 using namespace mlir;
 using namespace stepc;
 
-static_assert(int64_t(comm::Direction::ToShards) == int64_t(plan::Direction::ToShards));
-static_assert(int64_t(comm::Layout::Send) == int64_t(plan::Layout::Send) &&
-              int64_t(comm::Layout::Receive) == int64_t(plan::Layout::Receive) &&
-              int64_t(comm::Layout::Blocks) == int64_t(plan::Layout::Blocks) &&
-              int64_t(comm::Layout::Shard) == int64_t(plan::Layout::Shard));
-
 namespace {
 
 class PlanBuilder {
@@ -197,54 +191,62 @@ private:
           .Case([&](comm::StageOp op) { return addStage(op); })
           .Case([&](comm::CopyOp op) { return addCopy(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
-          .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) {
-            plan::Table table;
-            table.kind = plan::TableKind::BlockChunks;
-            return addTable(op, op.getSegmentAttr(), table);
-          })
+          .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) { return addBatch(op); })
           .Default([](Operation *) { return success(); });
     });
     return failure(walk.wasInterrupted());
   }
 
-  LogicalResult addTable(Operation *op, FlatSymbolRefAttr segment, plan::Table table) {
-    FailureOr<int64_t> index = find(op, result.segments, segment, "a segment");
-    if (failed(index))
+  void addTable(Operation *op, const plan::Table &table) {
+    // Equal tables have one number.
+    auto [found, added] = numbers.try_emplace(table, plan().tables.size());
+    if (added)
+      plan().tables.push_back(table);
+    result.tables[op].push_back(found->second);
+  }
+
+  FailureOr<int64_t> findSegment(Operation *op, FlatSymbolRefAttr name) {
+    return find(op, result.segments, name, "a segment");
+  }
+
+  LogicalResult addBatch(Operation *op) {
+    FlatSymbolRefAttr name = comm::segmentOfBatch(op);
+    if (!name)
+      return op->emitOpError("expected operands with a place in computed blocks, found ")
+             << op->getOperandTypes();
+    FailureOr<int64_t> segment = findSegment(op, name);
+    if (failed(segment))
       return failure();
-    table.segment = *index;
-    result.tables[op].push_back(number(table));
+    addTable(op, blockChunks(*segment, plan::ValueKind::Full));
     return success();
   }
 
-  /// The number of a table; equal tables have one.
-  int64_t number(const plan::Table &table) {
-    std::array<int64_t, 8> key = {
-        int64_t(table.kind), table.segment,     int64_t(table.direction), int64_t(table.value),
-        int64_t(table.from), int64_t(table.to), table.receiveSegment,     table.elementBytes};
-    auto [found, added] = numbers.try_emplace(key, plan().tables.size());
-    if (added)
-      plan().tables.push_back(table);
-    return found->second;
+  static plan::Table blockChunks(int64_t segment, plan::ValueKind kind) {
+    auto walked = plan::Place::resting(segment, kind, plan::Distribution::Blocks);
+    return {plan::TableKind::BlockChunks, walked, walked, 0};
   }
 
   LogicalResult addStage(comm::StageOp op) {
-    plan::Table table;
+    FailureOr<int64_t> segment = findSegment(op, op.getSegmentAttr());
+    if (failed(segment))
+      return failure();
     if (op.getIteration() == comm::Iteration::Blocks) {
-      FailureOr<int64_t> segment = find(op, result.segments, op.getSegmentAttr(), "a segment");
-      if (failed(segment))
-        return failure();
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
-      table.kind = plan::TableKind::BlockChunks;
-      table.value = iteratedKind(op, group.rows(), group.cols());
-      return addTable(op, op.getSegmentAttr(), table);
+      addTable(op, blockChunks(*segment, iteratedKind(op, group.rows(), group.cols())));
+      return success();
     }
-    table.kind = plan::TableKind::ShardChunks;
-    table.from = plan::Layout(op.getLayout());
-    // Without a packed operand the direction means nothing: stages there and
-    // back share a table.
-    if (table.from == plan::Layout::Send || table.from == plan::Layout::Receive)
-      table.direction = plan::Direction(op.getDirection());
-    return addTable(op, op.getSegmentAttr(), table);
+    auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, plan::Distribution::Shards);
+    plan::Place staged = walked;
+    for (Value value : op.getStaged()) {
+      plan::Place place = comm::placeOf(value).toPlan(*segment);
+      if (staged != walked && staged != place)
+        return op.emitOpError("expected staged operands in one place, because a row of its table "
+                              "leads to one, found ")
+               << comm::placeOf(op.getStaged().front()) << " and " << comm::placeOf(value);
+      staged = place;
+    }
+    addTable(op, {plan::TableKind::ShardChunks, walked, staged, 0});
+    return success();
   }
 
   static int64_t elementBytes(Value value) {
@@ -257,14 +259,12 @@ private:
   }
 
   LogicalResult addCopy(comm::CopyOp op) {
-    plan::Table table;
-    table.kind = plan::TableKind::Copy;
-    table.direction = plan::Direction(op.getDirection());
-    table.value = plan::ValueKind(op.getValue());
-    table.from = plan::Layout(op.getFrom());
-    table.to = plan::Layout(op.getTo());
-    table.elementBytes = elementBytes(op.getSource());
-    return addTable(op, op.getSegmentAttr(), table);
+    FailureOr<int64_t> segment = findSegment(op, op.getSegmentAttr());
+    if (failed(segment))
+      return failure();
+    auto [from, to] = op.getPlaces(*segment);
+    addTable(op, {plan::TableKind::Copy, from, to, elementBytes(op.getSource())});
+    return success();
   }
 
   LogicalResult addExchange(comm::StartOp op) {
@@ -272,24 +272,21 @@ private:
       return op.emitOpError("expected order ")
              << plan().exchanges.size()
              << ", because all ranks start exchanges in program order, found " << op.getOrder();
-    plan::Exchange exchange;
+    if (!op.getCommunicator().getDefiningOp<comm::WorldOp>())
+      return op.emitOpError("expected comm.world as communicator, found ") << op.getCommunicator();
     result.tables[op];
-    for (auto [i, send] : llvm::enumerate(op.getSends())) {
-      auto receiveName = cast<FlatSymbolRefAttr>(op.getReceiveSegments()[i]);
-      FailureOr<int64_t> receive = find(op, result.segments, receiveName, "a segment");
-      if (failed(receive))
+    for (auto [send, receive] : llvm::zip(op.getSends(), op.getReceives())) {
+      comm::PlaceAttr from = comm::placeOf(send), to = comm::placeOf(receive);
+      FailureOr<int64_t> source = findSegment(op, from.getSymbol());
+      FailureOr<int64_t> target = findSegment(op, to.getSymbol());
+      if (failed(source) || failed(target))
         return failure();
-      plan::Table table;
-      table.kind = plan::TableKind::Message;
-      table.direction = plan::Direction(op.getDirection());
-      table.value = plan::ValueKind(op.getKinds()[i]);
-      table.receiveSegment = *receive;
-      table.elementBytes = elementBytes(send);
-      if (failed(addTable(op, cast<FlatSymbolRefAttr>(op.getSendSegments()[i]), table)))
-        return failure();
-      exchange.tables.push_back(result.tables[op].back());
+      addTable(op, {plan::TableKind::Message, from.toPlan(*source), to.toPlan(*target),
+                    elementBytes(send)});
     }
-    plan().exchanges.push_back(std::move(exchange));
+    const auto &tables = result.tables[op];
+    plan().exchanges.push_back(
+        {plan::CollectiveKind(op.getKind()), {}, {tables.begin(), tables.end()}});
     return success();
   }
 
@@ -300,7 +297,7 @@ private:
   SmallVector<optim::GroupOp> groups;
   SmallVector<comm::SegmentOp> segments;
   llvm::DenseMap<StringAttr, optim::ParameterOp> parameterOps;
-  std::map<std::array<int64_t, 8>, int64_t> numbers;
+  std::map<plan::Table, int64_t> numbers;
   FunctionOpInterface step;
 };
 

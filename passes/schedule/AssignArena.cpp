@@ -30,18 +30,14 @@ public:
       : program(program), expander(program.plan), ranks(program.plan.world().size()) {}
 
   int64_t largest(ExtentOp op) {
-    int64_t segment = program.segments.lookup(op.getSegmentAttr().getAttr());
-    // Blocks are counted whatever the value: its elements would not tell how many there are.
-    bool blocks = op.getLayout() == Layout::Blocks;
-    std::array<int64_t, 4> key = {segment, blocks ? 0 : int64_t(op.getDirection()),
-                                  blocks ? 0 : int64_t(op.getValue()), int64_t(op.getLayout())};
-    auto [it, isNew] = known.try_emplace(key, 0);
+    PlaceAttr place = op.getPlace();
+    int64_t segment = program.segments.lookup(place.getSymbol().getAttr());
+    auto [it, isNew] = known.try_emplace(place, 0);
+    // Of batches, blocks are counted: their elements would not tell how many there are.
     for (int64_t rank = 0; isNew && rank < ranks; ++rank)
-      it->second = std::max(
-          it->second, blocks ? expander.computedBlocks(segment, rank)
-                             : expander.layoutElements(segment, plan::Direction(op.getDirection()),
-                                                       plan::ValueKind(op.getValue()),
-                                                       plan::Layout(op.getLayout()), rank));
+      it->second =
+          std::max(it->second, place.isBatch() ? expander.computedBlocks(segment, rank)
+                                               : expander.elements(place.toPlan(segment), rank));
     return it->second;
   }
 
@@ -49,7 +45,7 @@ private:
   const ProgramPlan &program;
   plan::Expander expander;
   int64_t ranks;
-  std::map<std::array<int64_t, 4>, int64_t> known;
+  llvm::DenseMap<PlaceAttr, int64_t> known;
 };
 
 class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {

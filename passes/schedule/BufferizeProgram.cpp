@@ -21,6 +21,9 @@ namespace {
 class BufferizeProgram : public schedule::impl::BufferizeProgramBase<BufferizeProgram> {
   void runOnOperation() override {
     bufferization::OneShotBufferizationOptions options;
+    options.defaultMemorySpaceFn = [](TensorType type) {
+      return std::optional<Attribute>(comm::placeOf(type));
+    };
     bufferization::BufferizationState state;
     for (auto step : getOperation().getOps<func::FuncOp>()) {
       if (failed(bufferization::runOneShotBufferize(step, options, state)))

@@ -34,9 +34,21 @@ struct Wave {
   SmallVector<Operation *> local;                 // chains without exchange, whole
 };
 
-/// The segment that an operation works on; null for collectives and scalars.
+/// The segment that an operation works on; null where it works on none.
 FlatSymbolRefAttr segmentOf(Operation *op) {
-  return op->getAttrOfType<FlatSymbolRefAttr>("segment");
+  if (auto stage = dyn_cast<StageOp>(op))
+    return stage.getSegmentAttr();
+  if (auto copy = dyn_cast<CopyOp>(op))
+    return copy.getSegmentAttr();
+  return segmentOfBatch(op);
+}
+
+/// The segment that a collective brings together, and whether it does so towards its blocks.
+FlatSymbolRefAttr segmentOf(CollectiveOpInterface op) {
+  return placeOf(op.getSends().front()).getSymbol();
+}
+bool isThere(CollectiveOpInterface op) {
+  return placeOf(op.getSends().front()).getTo() == Distribution::Blocks;
 }
 
 class Pipeliner {
@@ -62,8 +74,8 @@ private:
     llvm::StringMap<int> progress;
     llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
-      for (Attribute segment : op.getSendSegments())
-        exchanging.insert(cast<FlatSymbolRefAttr>(segment).getValue());
+      for (Value send : op.getSends())
+        exchanging.insert(placeOf(send).getSymbol().getValue());
     });
     for (auto segment : module.getOps<SegmentOp>()) {
       auto group =
@@ -79,8 +91,10 @@ private:
         continue;
       }
       if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
-        StringRef name = cast<FlatSymbolRefAttr>(collective.getSendSegments()[0]).getValue();
-        bool there = collective.getDirection() == Direction::ToMatrix;
+        if (collective.getSends().empty())
+          continue; // nothing travels: it goes
+        StringRef name = segmentOf(collective).getValue();
+        bool there = isThere(collective);
         Wave &wave = waveAt(waveOf.lookup(name));
         (there ? wave.there : wave.back).push_back(collective);
         progress[name] = there ? 1 : 2;
@@ -127,40 +141,40 @@ private:
       place(op);
   }
 
-  /// One start for all collectives of a wave and direction; null when there are none.
-  Value start(ArrayRef<CollectiveOpInterface> collectives) {
-    if (collectives.empty())
-      return {};
+  /// One start for all collectives of a wave and direction that are of one kind and communicator.
+  SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
+    llvm::MapVector<std::pair<CollectiveKind, Value>, SmallVector<CollectiveOpInterface>> alike;
+    for (CollectiveOpInterface op : collectives)
+      alike[{op.getKind(), op->getOperand(0)}].push_back(op);
+    SmallVector<Value> started;
+    for (auto &[key, ops] : alike)
+      started.push_back(merge(key.first, key.second, ops));
+    return started;
+  }
+
+  Value merge(CollectiveKind kind, Value communicator, ArrayRef<CollectiveOpInterface> ops) {
     SmallVector<Value> sends, receives;
-    SmallVector<Attribute> from, to;
-    SmallVector<int64_t> kinds;
-    for (CollectiveOpInterface op : collectives) {
+    for (CollectiveOpInterface op : ops) {
       for (Value operand : op->getOperands())
         if (Operation *def = operand.getDefiningOp(); def && !placed.contains(def))
           place(def);
       llvm::append_range(sends, op.getSends());
       llvm::append_range(receives, op.getReceives());
-      llvm::append_range(from, op.getSendSegments());
-      llvm::append_range(to, op.getReceiveSegments());
-      llvm::append_range(kinds, op.getKinds());
     }
-    CollectiveOpInterface first = collectives.front();
-    Value communicator = first->getOperand(0);
     builder.setInsertionPoint(terminator);
-    auto started = StartOp::create(builder, first.getLoc(), TokenType::get(builder.getContext()),
-                                   communicator, first.getDirection(), order++, sends, receives,
-                                   builder.getArrayAttr(from), builder.getArrayAttr(to), kinds);
+    auto started = StartOp::create(builder, CollectiveOpInterface(ops.front()).getLoc(),
+                                   TokenType::get(builder.getContext()), kind, communicator,
+                                   order++, sends, receives);
     placed.insert(started);
-    for (CollectiveOpInterface op : collectives)
+    for (CollectiveOpInterface op : ops)
       op.erase();
     return started.getToken();
   }
 
-  void wait(Value token) {
-    if (!token)
-      return;
+  void wait(ArrayRef<Value> started) {
     builder.setInsertionPoint(terminator);
-    placed.insert(WaitOp::create(builder, token.getLoc(), token));
+    for (Value token : started)
+      placed.insert(WaitOp::create(builder, token.getLoc(), token));
   }
 
   void begin(size_t wave) {
@@ -212,11 +226,16 @@ private:
       auto waited = dyn_cast<WaitOp>(next);
       if (!waited || waited.getToken() != started.getToken())
         continue;
-      bool there = started.getDirection() == Direction::ToMatrix;
+      PlaceAttr first = placeOf(started.getSends().front());
+      bool there = first.getTo() == Distribution::Blocks;
+      SmallVector<Attribute> segments;
+      for (Value send : started.getSends())
+        segments.push_back(placeOf(send).getSymbol());
       remark::missed(started.getLoc(), named("exchange-exposed"))
           << remark::metric("order", int64_t(started.getOrder()))
-          << remark::metric("direction", stringifyDirection(started.getDirection()))
-          << remark::metric("segments", Attribute(started.getSendSegments()))
+          << remark::metric("from", stringifyDistribution(first.getFrom()))
+          << remark::metric("to", stringifyDistribution(first.getTo()))
+          << remark::metric("segments", Attribute(builder.getArrayAttr(segments)))
           << (there ? remark::reason("no elementwise or local group and no other wave is left to "
                                      "run while it travels")
                     : remark::reason("it is the last wave's: no later matrix operations run while "
@@ -230,7 +249,7 @@ private:
   OpBuilder builder;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
-  SmallVector<Value> tokens, backTokens;
+  std::vector<SmallVector<Value>> tokens, backTokens; // per wave
   llvm::DenseSet<Operation *> placed;
   Operation *terminator = nullptr;
   int64_t order = 0;

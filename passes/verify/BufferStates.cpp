@@ -6,25 +6,6 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
-std::string BufferStates::describe(const Meaning &meaning) const {
-  switch (meaning.kind) {
-  case Meaning::Nothing:
-    return "nothing";
-  case Meaning::Scratch:
-    return "scratch";
-  case Meaning::Scalars:
-    return "the scalars of group @" + plan.groups[meaning.index].name;
-  case Meaning::Staged:
-    break;
-  }
-  std::string segment = "segment @" + plan.segments[meaning.index].name;
-  if (meaning.layout == plan::Layout::Blocks)
-    return "the computed blocks of " + segment;
-  return "the " + std::string(plan::name(meaning.value)) + " value of " + segment + " in layout " +
-         comm::stringifyLayout(comm::Layout(meaning.layout)).str() + " " +
-         comm::stringifyDirection(comm::Direction(meaning.direction)).str();
-}
-
 comm::BufferOp BufferStates::bufferOf(Operation *user, Value value) {
   auto buffer = value.getDefiningOp<comm::BufferOp>();
   if (!buffer)
@@ -36,15 +17,15 @@ comm::BufferOp BufferStates::bufferOf(Operation *user, Value value) {
   return {};
 }
 
-/// The size that a buffer says it has is that of what it holds. (Bytes are checked against tables.)
-bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer, const Meaning &meaning) {
-  if (meaning.kind == Meaning::Scalars)
+/// The size that a buffer says it has is that of its place. (Bytes are checked against tables.)
+bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer) {
+  comm::PlaceAttr place = comm::placeOf(buffer.getResult());
+  if (place.isScalars())
     return true; // its type is the size
   auto type = cast<MemRefType>(buffer.getType());
   auto refuse = [&](const Twine &found, Operation *other, const char *note) {
-    auto diag = buffer.emitOpError("expected the size of ")
-                << describe(meaning) << ", found " << found.str();
-    diag.attachNote(user->getLoc()) << "the buffer is used for it here";
+    auto diag = buffer.emitOpError("expected the size of ") << place << ", found " << found.str();
+    diag.attachNote(user->getLoc()) << "the buffer is used here";
     if (other)
       diag.attachNote(other->getLoc()) << note;
     return false;
@@ -55,17 +36,14 @@ bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer, const Mea
   if (!extent)
     return refuse("a value that is no comm.extent", buffer.getExtents()[0].getDefiningOp(),
                   "the value is here");
-  Meaning given{Meaning::Staged, segments.lookup(extent.getSegmentAttr().getAttr()),
-                plan::Layout(extent.getLayout()), plan::Direction(extent.getDirection()),
-                plan::ValueKind(extent.getValue())};
-  // How many blocks a rank computes depends on neither direction nor kind.
-  if (given.layout == plan::Layout::Blocks)
-    given = Meaning::blocks(given.index);
-  Meaning wanted = meaning;
-  wanted.kind = Meaning::Staged; // scratch is counted as batches are
-  if (given == wanted)
+  comm::PlaceAttr given = extent.getPlace();
+  // How many blocks a rank computes does not depend on what is held of them.
+  if (given == place ||
+      (given.isBatch() && place.isBatch() && given.getSymbol() == place.getSymbol()))
     return true;
-  return refuse("that of " + describe(given), extent, "the extent is here");
+  std::string found;
+  llvm::raw_string_ostream(found) << "that of " << given;
+  return refuse(found, extent, "the extent is here");
 }
 
 /// Refuses to touch what is in flight.
@@ -76,7 +54,7 @@ static void emitInFlight(Operation *user, comm::StartOp start, StringRef what) {
     diag.attachNote(wait->getLoc()) << "it is waited for here";
 }
 
-BufferState *BufferStates::read(Operation *user, Value value, const Meaning &wanted) {
+BufferState *BufferStates::read(Operation *user, Value value) {
   comm::BufferOp buffer = bufferOf(user, value);
   if (!buffer)
     return nullptr;
@@ -85,12 +63,10 @@ BufferState *BufferStates::read(Operation *user, Value value, const Meaning &wan
     emitInFlight(user, state.arriving, "what is received is read");
     return nullptr;
   }
-  if (state.holds != wanted) {
-    auto diag = user->emitOpError("expected ")
-                << describe(wanted) << " in a buffer that it reads, found "
-                << describe(state.holds);
-    Operation *other = state.writer ? state.writer : buffer.getOperation();
-    diag.attachNote(other->getLoc()) << (state.writer ? "written here" : "the buffer is here");
+  if (!state.writer) {
+    auto diag = user->emitOpError("expected a value in ")
+                << comm::placeOf(value) << " before it is read, found none written";
+    diag.attachNote(buffer.getLoc()) << "the buffer is here";
     return nullptr;
   }
   state.isRead = true;
@@ -103,7 +79,7 @@ void BufferStates::touch(const BufferState &state, Operation *user) {
   lives[state.life].lastUser = user;
 }
 
-BufferState *BufferStates::write(Operation *user, Value value, const Meaning &meaning) {
+BufferState *BufferStates::write(Operation *user, Value value) {
   comm::BufferOp buffer = bufferOf(user, value);
   if (!buffer)
     return nullptr;
@@ -118,10 +94,9 @@ BufferState *BufferStates::write(Operation *user, Value value, const Meaning &me
     return nullptr;
   }
   // What is read was written: there the extent is seen.
-  if (!checkWasRead(state) || !checkExtent(user, buffer, meaning))
+  if (!checkWasRead(value, state) || !checkExtent(user, buffer))
     return nullptr;
   state = BufferState();
-  state.holds = meaning;
   state.writer = user;
   state.life = lives.size();
   lives.push_back({buffer, now, now, user, user});
@@ -138,14 +113,15 @@ void BufferStates::land(comm::StartOp start, Operation *wait) {
 }
 
 /// A route that leads nowhere is a fault of the program, whatever it costs.
-bool BufferStates::checkWasRead(const BufferState &state) {
+bool BufferStates::checkWasRead(Value value, const BufferState &state) {
   if (state.message < 0 || state.isRead)
     return true;
-  state.writer->emitOpError("expected a reader of all that it receives, found none for ")
-      << describe(state.holds);
+  state.writer->emitOpError("expected a reader of all that it receives, found none for what "
+                            "arrives in ")
+      << comm::placeOf(value);
   return false;
 }
 
 bool BufferStates::checkAllRead() {
-  return llvm::all_of(states, [&](auto &entry) { return checkWasRead(entry.second); });
+  return llvm::all_of(states, [&](auto &entry) { return checkWasRead(entry.first, entry.second); });
 }

@@ -59,16 +59,13 @@ private:
   void collect(Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](comm::StageOp op) {
-          Key key = keyOf(op, {int64_t(op.getIteration()), int64_t(op.getDirection()),
-                               int64_t(op.getLayout()), int64_t(op.getIns().size())});
+          Key key = keyOf(op, {int64_t(op.getIteration()), int64_t(op.getIns().size())});
           add(op, 0, op.getSegmentAttr(), key);
           for (Value value : op.getWrites())
             addWrite(op, op.getSegmentAttr(), value);
         })
         .Case([&](comm::CopyOp op) {
-          Key key = keyOf(op, {int64_t(op.getDirection()), int64_t(op.getValue()),
-                               int64_t(op.getFrom()), int64_t(op.getTo())});
-          add(op, 0, op.getSegmentAttr(), key);
+          add(op, 0, op.getSegmentAttr(), keyOf(op, {}));
           if (op.getTarget())
             addWrite(op, op.getSegmentAttr(), op.getTarget());
         })
@@ -76,17 +73,18 @@ private:
           Key key = keyOf(op, {op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()});
           key.push_back(op.getAlphaAttr().getAsOpaquePointer());
           key.push_back(op.getBetaAttr().getAsOpaquePointer());
-          add(op, 0, op.getSegmentAttr(), key);
+          add(op, 0, comm::segmentOfBatch(op), key);
         })
         .Case([&](optim::BlockReduceOp op) {
-          add(op, 0, op.getSegmentAttr(),
+          add(op, 0, comm::segmentOfBatch(op),
               keyOf(op, {int64_t(op.getKind()), int64_t(op.getExponent())}));
         })
         .Case([&](comm::StartOp op) {
-          for (auto [i, send] : llvm::enumerate(op.getSends())) {
-            Key key{number(int64_t(op.getDirection())), number(op.getKinds()[i]),
-                    send.getType().getAsOpaquePointer()};
-            add(op, i, cast<FlatSymbolRefAttr>(op.getReceiveSegments()[i]), key);
+          for (auto [i, pair] : llvm::enumerate(llvm::zip(op.getSends(), op.getReceives()))) {
+            auto [send, receive] = pair;
+            Key key{number(int64_t(op.getKind()))};
+            addType(key, send.getType());
+            add(op, i, comm::placeOf(receive).getSymbol(), key);
           }
         });
   }
@@ -100,12 +98,26 @@ private:
     for (int64_t each : numbers)
       key.push_back(number(each));
     for (Value value : op->getOperands()) {
-      key.push_back(value.getType().getAsOpaquePointer());
+      addType(key, value.getType());
       // Shards are the same in every wave; buffers are not.
       if (auto shards = value.getDefiningOp<comm::ShardsOp>())
         key.push_back(shards->getAttrDictionary().getAsOpaquePointer());
     }
     return key;
+  }
+
+  /// A type without its segment.
+  static void addType(Key &key, Type type) {
+    auto place = comm::placeOf(type);
+    if (!place || place.isScalars())
+      return key.push_back(type.getAsOpaquePointer());
+    auto shaped = cast<ShapedType>(type);
+    for (int64_t word : {int64_t(place.getHolds()), int64_t(place.getFrom()),
+                         int64_t(place.getTo()), int64_t(place.getEnd())})
+      key.push_back(number(word));
+    for (int64_t size : shaped.getShape())
+      key.push_back(number(size));
+    key.push_back(shaped.getElementType().getAsOpaquePointer());
   }
 
   void add(Operation *op, size_t pair, FlatSymbolRefAttr segmentName, const Key &key) {

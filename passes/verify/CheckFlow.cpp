@@ -6,7 +6,6 @@
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
-using plan::Layout;
 using plan::ValueKind;
 
 namespace {
@@ -14,14 +13,13 @@ namespace {
 class FlowCheck {
 public:
   explicit FlowCheck(const ProgramPlan &program)
-      : program(program), plan(program.plan), buffers(program, facts.lives) {}
+      : program(program), plan(program.plan), buffers(facts.lives) {}
 
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front()) {
       buffers.advance();
       bool fine = llvm::TypeSwitch<Operation *, bool>(&op)
                       .Case([&](comm::ShardsOp op) { return checkType(op); })
-                      .Case([&](comm::ExtentOp op) { return checkSegment(op); })
                       .Case([&](comm::ScalarsOp op) { return scalars(op); })
                       .Case([&](comm::StageOp op) { return stage(op); })
                       .Case([&](comm::CopyOp op) { return copy(op); })
@@ -58,16 +56,31 @@ private:
     facts.needs.push_back({unit, value.getDefiningOp<comm::BufferOp>(), user, index, elements});
   }
 
-  /// A batch of computed blocks, of the shape `kind` where one is given.
-  bool needBlocks(Operation *user, Value value, int64_t segment,
-                  std::optional<ValueKind> kind = std::nullopt) {
+  /// How much of a staged operand an operation reaches: of a batch all computed blocks, else what
+  /// its table says.
+  bool needStaged(Operation *user, Value value, int64_t table, Need::Unit unit) {
+    comm::PlaceAttr place = comm::placeOf(value);
+    if (place.isBatch())
+      return needBlocks(user, value);
+    need(unit, user, value, table);
+    return true;
+  }
+
+  bool needBlocks(Operation *user, Value value) {
+    comm::PlaceAttr place = comm::placeOf(value);
+    int64_t segment = segmentOf(place.getSymbol());
+    if (segment < 0 || !place.isBatch()) {
+      user->emitOpError("expected computed blocks of a segment, found ") << place;
+      return false;
+    }
     auto type = cast<MemRefType>(value.getType());
-    geometry::View view = geometry::view(groupOf(segment), kind.value_or(ValueKind::Full));
+    geometry::View view = geometry::view(groupOf(segment), place.toPlan(segment).value);
+    bool whole = !place.isPartial();
     if (type.getRank() != 3 || !type.isDynamicDim(0) || type.isDynamicDim(1) ||
         type.isDynamicDim(2) ||
-        (kind && (type.getDimSize(1) != view.rows || type.getDimSize(2) != view.cols))) {
+        (whole && (type.getDimSize(1) != view.rows || type.getDimSize(2) != view.cols))) {
       auto diag = user->emitOpError("expected a batch of computed blocks");
-      if (kind)
+      if (whole)
         diag << " of " << view.rows << " x " << view.cols;
       diag << ", found " << type;
       return false;
@@ -99,13 +112,6 @@ private:
   }
 
   //===--- Operations -----------------------------------------------------===//
-
-  bool checkSegment(comm::ExtentOp op) {
-    if (segmentOf(op.getSegmentAttr()) >= 0)
-      return true;
-    op.emitOpError("expected a segment, found no comm.segment named ") << op.getSegmentAttr();
-    return false;
-  }
 
   bool checkType(comm::ShardsOp op) {
     int64_t index = ProgramPlan::find(program.groups, op.getGroupAttr());
@@ -175,47 +181,13 @@ private:
     int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
     auto type = cast<MemRefType>(op.getInit().getType());
     need(Need::Elements, op, op.getInit(), group, type.getNumElements());
-    return buffers.write(op, op.getInit(), {Meaning::Scalars, group});
-  }
-
-  bool readScalars(comm::StageOp op, int64_t segment) {
-    return !op.getScalars() ||
-           buffers.read(op, op.getScalars(), {Meaning::Scalars, plan.segments[segment].group});
-  }
-
-  /// Over blocks every operand is what the rows of the table walk, or constant along an axis; an
-  /// out that is constant would be written by many elements.
-  bool checkBroadcast(comm::StageOp op, int64_t index) {
-    const plan::Table &table = plan.tables[index];
-    geometry::View view = geometry::view(groupOf(table.segment), table.value);
-    for (Value value : op.getOperands()) {
-      auto type = dyn_cast<MemRefType>(value.getType());
-      if (!type || value == op.getScalars())
-        continue;
-      bool isOut = llvm::is_contained(op.getOuts(), value);
-      auto fits = [&](int64_t size, int64_t walked) {
-        return size == walked || (size == 1 && !isOut);
-      };
-      if (fits(type.getDimSize(1), view.rows) && fits(type.getDimSize(2), view.cols))
-        continue;
-      op.emitOpError("expected ") << (isOut ? "outs of " : "operands of ") << view.rows << " x "
-                                  << view.cols << (isOut ? "" : " or 1")
-                                  << ", because that is what the stage runs over, found " << type;
-      return false;
-    }
-    return true;
+    return buffers.write(op, op.getInit());
   }
 
   bool stage(comm::StageOp op) {
     int64_t segment = segmentOf(op.getSegmentAttr());
-    if (!readScalars(op, segment))
+    if (op.getScalars() && !buffers.read(op, op.getScalars()))
       return false;
-    bool overBlocks = op.getIteration() == comm::Iteration::Blocks;
-    bool inBlocks = overBlocks || op.getLayout() == comm::Layout::Blocks;
-    Meaning meaning{Meaning::Staged, segment, Layout(op.getLayout()),
-                    plan::Direction(op.getDirection()), ValueKind::Full};
-    if (inBlocks)
-      meaning = Meaning::blocks(segment);
     auto isShards = [](Value value) { return isa<comm::ShardsType>(value.getType()); };
     for (Value value :
          llvm::concat<Value>(SmallVector<Value>(op.getIns()), SmallVector<Value>(op.getWrites())))
@@ -226,28 +198,18 @@ private:
         return false;
     bool reads = llvm::any_of(op.getIns(), [&](Value value) { return !isShards(value); });
     int64_t table = useTable(op, reads, !op.getOuts().empty());
-    if (overBlocks && !checkBroadcast(op, table))
-      return false;
-    auto needed = [&](Value value) {
-      if (overBlocks)
-        return needBlocks(op, value, segment);
-      if (inBlocks)
-        return needBlocks(op, value, segment, ValueKind::Full);
-      need(Need::From, op, value, table);
-      return true;
-    };
     for (Value value : op.getIns()) {
       if (isShards(value))
         continue;
-      BufferState *state = buffers.read(op, value, meaning);
-      if (!state || !needed(value))
+      BufferState *state = buffers.read(op, value);
+      if (!state || !needStaged(op, value, table, Need::From))
         return false;
       complete(*state, table);
     }
     for (Value value : op.getOuts()) {
       // Element by element, so that an input may be overwritten in place.
-      BufferState *state = buffers.write(op, value, meaning);
-      if (!state || !needed(value))
+      BufferState *state = buffers.write(op, value);
+      if (!state || !needStaged(op, value, table, Need::From))
         return false;
       state->producer = table;
     }
@@ -256,31 +218,20 @@ private:
 
   bool copy(comm::CopyOp op) {
     int64_t segment = segmentOf(op.getSegmentAttr()), table = useTable(op);
-    auto kind = ValueKind(op.getValue());
-    auto meaning = [&](comm::Layout layout) {
-      return layout == comm::Layout::Blocks ? Meaning::blocks(segment)
-                                            : Meaning{Meaning::Staged, segment, Layout(layout),
-                                                      plan::Direction(op.getDirection()), kind};
-    };
-    auto needed = [&](Value value, comm::Layout layout, Need::Unit unit) {
-      if (layout == comm::Layout::Blocks)
-        return needBlocks(op, value, segment, kind);
-      need(unit, op, value, table);
-      return true;
-    };
-    if (op.getFrom() == comm::Layout::Shard) {
+    auto kind = ValueKind(op.getPlace().getHolds());
+    if (isa<comm::ShardsType>(op.getSource().getType())) {
       if (!checkShards(op, op.getSource(), segment, kind))
         return false;
     } else {
-      BufferState *state = buffers.read(op, op.getSource(), meaning(op.getFrom()));
-      if (!state || !needed(op.getSource(), op.getFrom(), Need::From))
+      BufferState *state = buffers.read(op, op.getSource());
+      if (!state || !needStaged(op, op.getSource(), table, Need::From))
         return false;
       complete(*state, table);
     }
-    if (op.getTo() == comm::Layout::Shard)
+    if (op.getTarget())
       return checkShards(op, op.getTarget(), segment, kind) && checkWritable(op, op.getTarget());
-    BufferState *state = buffers.write(op, op.getInit(), meaning(op.getTo()));
-    if (!state || !needed(op.getInit(), op.getTo(), Need::To))
+    BufferState *state = buffers.write(op, op.getInit());
+    if (!state || !needStaged(op, op.getInit(), table, Need::To))
       return false;
     state->producer = table;
     return true;
@@ -288,19 +239,14 @@ private:
 
   bool start(comm::StartOp op) {
     ArrayRef<int64_t> tables = program.tables.find(op)->second;
-    auto meaning = [&](ArrayAttr segments, size_t i, Layout layout) {
-      return Meaning{Meaning::Staged, segmentOf(cast<FlatSymbolRefAttr>(segments[i])), layout,
-                     plan::Direction(op.getDirection()), ValueKind(op.getKinds()[i])};
-    };
     SmallVector<int64_t> producers;
     for (size_t i = 0; i < tables.size(); ++i) {
-      BufferState *state =
-          buffers.read(op, op.getSends()[i], meaning(op.getSendSegments(), i, Layout::Send));
+      BufferState *state = buffers.read(op, op.getSends()[i]);
       if (!state)
         return false;
       if (state->sentBy) {
         auto diag = op.emitOpError("expected each value to be sent once, found ")
-                    << buffers.describe(state->holds) << " again";
+                    << comm::placeOf(op.getSends()[i]) << " again";
         diag.attachNote(state->sentBy.getLoc()) << "it is sent here";
         return false;
       }
@@ -310,8 +256,7 @@ private:
       need(Need::From, op, op.getSends()[i], tables[i]);
     }
     for (size_t i = 0; i < tables.size(); ++i) {
-      BufferState *state = buffers.write(op, op.getReceives()[i],
-                                         meaning(op.getReceiveSegments(), i, Layout::Receive));
+      BufferState *state = buffers.write(op, op.getReceives()[i]);
       if (!state)
         return false;
       state->arriving = op;
@@ -328,36 +273,36 @@ private:
   }
 
   bool product(optim::ProductOp op) {
-    int64_t segment = segmentOf(op.getSegmentAttr());
     SmallVector<Value> ins{op.getLhs(), op.getRhs()};
     if (op.getAddend())
       ins.push_back(op.getAddend());
     // The addend is read where the result goes, but for the half that is mirrored.
     ValueRange kept = op.getSymmetric() ? ValueRange(ins) : ValueRange(ins).take_front(2);
-    return batchOperation(op, segment, ins, op.getOuts()) &&
-           checkApart(op, op.getOuts().front(), kept);
+    return batchOperation(op, ins, op.getOuts()) && checkApart(op, op.getOuts().front(), kept);
   }
 
   bool reduce(optim::BlockReduceOp op) {
-    return batchOperation(op, segmentOf(op.getSegmentAttr()), op.getSource(), op.getOuts()) &&
+    return batchOperation(op, op.getSource(), op.getOuts()) &&
            checkApart(op, op.getOuts().front(), op.getSource());
   }
 
-  bool batchOperation(Operation *op, int64_t segment, ValueRange ins, ValueRange outs) {
+  /// All operands are of one segment: that of the first, of which the table is.
+  bool batchOperation(Operation *op, ValueRange ins, ValueRange outs) {
     useTable(op);
-    for (Value value : ins)
-      if (!buffers.read(op, value, Meaning::blocks(segment)) || !needBlocks(op, value, segment))
+    for (Value value : op->getOperands())
+      if (comm::PlaceAttr place = comm::placeOf(value);
+          !place || place.getSymbol() != comm::segmentOfBatch(op)) {
+        op->emitOpError("expected computed blocks of segment ")
+            << comm::segmentOfBatch(op) << ", found " << value.getType();
         return false;
-    for (auto [i, value] : llvm::enumerate(outs)) {
-      Meaning meaning = Meaning::blocks(segment);
-      if (i > 0) {
-        meaning.kind = Meaning::Scratch;
-        if (!checkApart(op, value, ins))
-          return false;
       }
-      if (!buffers.write(op, value, meaning) || !needBlocks(op, value, segment))
+    for (Value value : ins)
+      if (!buffers.read(op, value) || !needBlocks(op, value))
         return false;
-    }
+    for (auto [i, value] : llvm::enumerate(outs))
+      if ((i > 0 && !checkApart(op, value, ins)) || !buffers.write(op, value) ||
+          !needBlocks(op, value))
+        return false;
     return true;
   }
 

@@ -145,10 +145,10 @@ private:
 
   bool copy(comm::CopyOp op) {
     int64_t segment = segmentOf(op.getSegmentAttr());
-    bool fromShards = op.getFrom() == comm::Layout::Shard;
+    bool fromShards = isa<comm::ShardsType>(op.getSource().getType());
     Term term =
         fromShards ? versionOf(segment, op.getSource()).term : buffers.lookup(op.getSource());
-    if (op.getTo() == comm::Layout::Shard)
+    if (op.getTarget())
       versionOf(segment, op.getTarget()) = {term, op};
     else
       buffers[op.getInit()] = term;

@@ -19,16 +19,16 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
        block, or never where the rule gives it back as it came; gradients are not written;
     2. a stage over shards visits each element of the segment's local shards once, and a copy to shards writes each
        once; what fills computed blocks fills each element of each block that the rank computes once;
-    3. of every exchange, every send has its receive with equal bytes, all that the sent buffer holds leaves and all
+    3. an all-gather brings all blocks to every rank; of every exchange, every send has its receive with equal bytes, all that the sent buffer holds leaves and all
        that arrives is read, once, and the element that leaves is the element that arrives;
     4. collectives stand in the step itself, in one total order from 0 on, each with one wait after it;
     5. every buffer has bytes for all that each operation reaches in it, on the rank that reaches furthest, and is
        inside of the workspace; while a value lives (from its write, or the start that receives it, to its last read,
        and to the wait for what travels) no other value is written into its bytes; the workspace is at most
        `comm.workspace_limit`, where there is one;
-    6. a buffer is read only after a value of that segment, layout, direction and kind was written to it and, if it
-       travels, was waited for; between a start and its wait what is sent is not written, and what is received neither
-       read nor written; the extent of a buffer is that of what it holds;
+    6. a buffer is read only after it was written and, if it travels, was waited for; between a start and its wait what
+       is sent is not written, and what is received neither read nor written; the extent of a buffer is that of its
+       place. (That an operation may read and write there is a matter of types: the dialect checks places.)
     7. for each segment, the parameter, states and gradient end the step as the expression that the group's rule
        yields of the parameter, gradient, states and scalars with which the step began. So a read of another version
        of shards, a missing or repeated operation and another operation are refused. Compared are expressions, as

@@ -6,16 +6,16 @@ namespace stepc::verify {
 
 using plan::Chunk;
 using plan::CopyRow;
-using plan::Layout;
+using plan::Distribution;
 using plan::TableKind;
 using plan::ValueKind;
 
 TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
     : truth(truth), use(use), table(truth.plan().tables[use.table]), rank(rank),
-      groupIndex(truth.groupOf(table.segment)), position(truth.position(groupIndex, rank)),
-      group(truth.plan().groups[groupIndex]), segment(truth.segment(table.segment)),
-      perParameter(truth.blocksPerParameter(groupIndex)), view(geometry::view(group, table.value)) {
-}
+      groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
+      group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
+      perParameter(truth.blocksPerParameter(groupIndex)),
+      view(geometry::view(group, table.from.value)) {}
 
 bool TableCheck::fail(std::string message) {
   error = std::move(message) + " on rank " + std::to_string(rank);
@@ -47,7 +47,7 @@ bool TableCheck::isParameter(int64_t parameter) const {
 }
 
 void TableCheck::findSlots() {
-  computed = truth.computed(table.segment, position);
+  computed = truth.computed(table.from.segment, position);
   slotOf.assign(segment.blocks.size(), -1);
   for (size_t slot = 0; slot < computed.size(); ++slot)
     slotOf[segment.indexOf[computed[slot]]] = int64_t(slot);
@@ -138,15 +138,15 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
   int64_t block = truth.plan().parameters[parameter].indexInGroup * perParameter + cut.block;
   Piece piece{0, block, cut.row, cut.col, cut.rows, cut.cols};
   if (!segment.has(block))
-    return fail("expected blocks of segment @" + truth.plan().segments[table.segment].name +
+    return fail("expected blocks of segment @" + truth.plan().segments[table.from.segment].name +
                 ", found " + truth.describe(groupIndex, piece));
   cover(cut, block);
-  if (table.from == Layout::None)
-    return true;
+  if (table.to == table.from)
+    return true; // nothing is staged
   if (!hasPlace)
     return !use.reads || fail("expected a place in the staged operand, found none for " +
                               truth.describe(groupIndex, piece));
-  if (table.from == Layout::Blocks)
+  if (table.to.isResting(Distribution::Blocks))
     return standsInSlot(cut, block);
   pack(cut, block);
   return true;
@@ -181,7 +181,7 @@ static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
 bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &map) {
   for (size_t i = 0; i < chunks.size();) {
     Chunk run = chunks[i];
-    bool hasPlace = table.from != Layout::None && run.staged >= 0;
+    bool hasPlace = table.to != table.from && run.staged >= 0;
     if (!namesItsPlace(run, map))
       return false;
     // Long shards stand in many rows: one run of them is cut once.
@@ -210,18 +210,19 @@ bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &ma
 
 bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
   const MemoryMap &map = truth.shard(groupIndex, ValueKind::Full, position);
-  if (table.from == Layout::Blocks)
+  bool inBlocks = table.to.isResting(Distribution::Blocks);
+  if (inBlocks)
     findSlots();
   if (!cutChunks(chunks, map))
     return false;
   // The elements that a stage visits are those that it stages, where it reads or fills blocks.
   std::vector<Piece> visited;
-  if (table.from == Layout::Blocks && use.writes)
+  if (inBlocks && use.writes)
     visited = covered;
   if (!coversShards(map))
     return false;
   covered = std::move(visited);
-  if (table.from == Layout::Blocks)
+  if (inBlocks)
     return !use.writes || coversBlocks();
   return unbroken();
 }
@@ -255,15 +256,17 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
 //===----------------------------------------------------------------------===//
 
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
-  bool withShard = table.from == Layout::Shard || table.to == Layout::Shard;
-  bool withBlocks = table.from == Layout::Blocks || table.to == Layout::Blocks;
+  bool toShard = table.to.isResting(Distribution::Shards);
+  bool toBlocks = table.to.isResting(Distribution::Blocks);
+  bool withShard = toShard || table.from.isResting(Distribution::Shards);
+  bool withBlocks = toBlocks || table.from.isResting(Distribution::Blocks);
   if (withBlocks)
     findSlots();
   // The memory that is known: the shard, or else the blocks. Opposite it stands the other.
-  bool knownIsTarget = withShard ? table.to == Layout::Shard : table.to == Layout::Blocks;
+  bool knownIsTarget = withShard ? toShard : toBlocks;
   MemoryMap blocks =
       MemoryMap::ofBlocks(view.rows, view.cols, withShard ? std::vector<int64_t>() : computed);
-  const MemoryMap &map = withShard ? truth.shard(groupIndex, table.value, position) : blocks;
+  const MemoryMap &map = withShard ? truth.shard(groupIndex, table.from.value, position) : blocks;
   for (const CopyRow &row : rows) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
@@ -282,7 +285,7 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
       fine = segment.has(block) && block / perParameter == index;
       if (!fine) {
         fail("expected blocks of parameter '" + truth.plan().parameters[row.parameter].name +
-             "' in segment @" + truth.plan().segments[table.segment].name + ", found " +
+             "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
              truth.describeBlock(groupIndex, block));
         return;
       }
@@ -301,9 +304,9 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
                   " elements from element " + std::to_string(strip.first));
   }
   // What is filled is filled once; what is read may be read for several receivers.
-  if (table.to == Layout::Blocks && !coversBlocks())
+  if (toBlocks && !coversBlocks())
     return false;
-  if (table.to == Layout::Shard && !coversShards(map))
+  if (toShard && !coversShards(map))
     return false;
   return unbroken();
 }

@@ -44,6 +44,8 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
     checkWay(way);
   for (const plan::Exchange &exchange : plan.exchanges)
     for (int64_t table : exchange.tables) {
+      if (exchange.kind == plan::CollectiveKind::AllGather)
+        checkGathers(table);
       result.messages += traffic[table].messages;
       result.bytes += traffic[table].bytes;
     }
@@ -65,6 +67,23 @@ bool TableProof::checkAlone(const TableUse &use) {
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
     if (!check(use, rank))
       return false;
+  return true;
+}
+
+bool TableProof::checkGathers(int64_t table) {
+  const plan::Place &arrives = plan.tables[table].to;
+  size_t blocks = truth.segment(arrives.segment).blocks.size();
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    int64_t position = truth.position(truth.groupOf(arrives.segment), rank);
+    if (position < 0)
+      continue;
+    size_t computed = truth.computed(arrives.segment, position).size();
+    if (computed != blocks || arrives.to != plan::Distribution::Blocks)
+      return fail(table, "expected an all-gather to bring all blocks of segment @" +
+                             plan.segments[arrives.segment].name + " to every rank of its mesh, " +
+                             "found rank " + std::to_string(rank) + " to compute " +
+                             std::to_string(computed) + " of " + std::to_string(blocks));
+  }
   return true;
 }
 
@@ -153,7 +172,7 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const Pieces &recei
   auto end = [](const Pieces &pieces) {
     return pieces.empty() ? 0 : pieces.back().start + pieces.back().size();
   };
-  int64_t group = truth.groupOf(plan.tables[way.consumer].segment);
+  int64_t group = truth.groupOf(plan.tables[way.consumer].from.segment);
   std::vector<const Message *> arriving;
   for (const Message &m : messages[rank])
     if (m.receiveCount > 0)
@@ -197,8 +216,8 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const Pieces &recei
 }
 
 bool TableProof::checkWay(const Way &way) {
-  int64_t from = truth.groupOf(plan.tables[way.producer].segment);
-  int64_t to = truth.groupOf(plan.tables[way.consumer].segment);
+  int64_t from = truth.groupOf(plan.tables[way.producer].from.segment);
+  int64_t to = truth.groupOf(plan.tables[way.consumer].from.segment);
   if (from != to)
     return fail(way.message, "expected values of group @" + plan.groups[to].name +
                                  " to arrive, found group @" + plan.groups[from].name);

@@ -79,6 +79,8 @@ private:
   /// Checks a table on one rank; its packed buffer, or nothing and a fault.
   std::optional<Pieces> check(const TableUse &use, int64_t rank);
   bool checkAlone(const TableUse &use);
+  /// All that arrives makes every block whole on every rank.
+  bool checkGathers(int64_t table);
   /// Messages of all ranks: in pairs, with equal counts.
   bool checkMessages(int64_t table);
   /// What `rank` says of its message with `peer`; none counts as empty.

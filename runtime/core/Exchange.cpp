@@ -105,7 +105,8 @@ std::string exchangeName(const Library &library, int64_t order) {
   constexpr size_t kNamed = 2;
   for (size_t i = 0; i < tables.size() && i < kNamed; ++i)
     text += (i ? ", " : "") +
-            groupName(library, library.plan.segments[library.plan.tables[tables[i]].segment].group);
+            groupName(library,
+                      library.plan.segments[library.plan.tables[tables[i]].from.segment].group);
   if (tables.size() > kNamed)
     text += format(" and %zu more", tables.size() - kNamed);
   return text;

@@ -247,8 +247,8 @@ void stepc_rt_copy(stepc_context *context, int64_t table, void *from, void *to, 
     return;
   const plan::Table &planned = instance.library.plan.tables[table];
   const std::vector<plan::CopyRow> &rows = instance.tables.tables[table].copies;
-  auto shards = [&](plan::Layout layout) -> void *const * {
-    return layout == plan::Layout::Shard ? instance.states[state].data() : nullptr;
+  auto shards = [&](const plan::Place &place) -> void *const * {
+    return place.isResting(plan::Distribution::Shards) ? instance.states[state].data() : nullptr;
   };
   CopyTask task{&instance,
                 rows.data(),

@@ -65,7 +65,7 @@ void markHalfStepped(stepc_instance &instance) {
     if (launch.kind == plan::LaunchKind::Chunks && table.kind == plan::TableKind::ShardChunks)
       for (const plan::Chunk &chunk : rows.chunks)
         instance.halfStepped[chunk.parameter] |= uint8_t(instance.records[chunk.parameter].active);
-    if (launch.kind == plan::LaunchKind::Copy && table.to == plan::Layout::Shard)
+    if (launch.kind == plan::LaunchKind::Copy && table.to.isResting(plan::Distribution::Shards))
       for (const plan::CopyRow &row : rows.copies)
         instance.halfStepped[row.parameter] |= uint8_t(instance.records[row.parameter].active);
   }

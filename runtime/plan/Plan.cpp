@@ -49,6 +49,38 @@ std::string_view name(ValueKind kind) {
   return "?";
 }
 
+std::string_view name(Distribution distribution) {
+  switch (distribution) {
+  case Distribution::Shards:
+    return "shards";
+  case Distribution::Blocks:
+    return "blocks";
+  }
+  return "?";
+}
+
+bool Place::isAddressableFrom(const Place &walked) const {
+  if (segment != walked.segment)
+    return false;
+  if (walked.isResting(Distribution::Blocks))
+    return isResting(Distribution::Blocks);
+  return value == walked.value &&
+         (isResting(Distribution::Blocks) || (isPacked() && standsIn() == Distribution::Shards));
+}
+
+bool Place::copiesTo(const Place &other) const {
+  if (segment != other.segment || value != other.value || end == End::Sent ||
+      other.end == End::Received || (isPacked() && other.isPacked()))
+    return false;
+  // A rank that has a block whole has it in its shard, too: else a move leads there.
+  return isPacked() || other.isPacked() ? standsIn() == other.standsIn() : from != other.from;
+}
+
+bool Place::travelsTo(const Place &other) const {
+  return end == End::Sent && other.end == End::Received && value == other.value &&
+         from == other.from && to == other.to;
+}
+
 std::string_view name(Strategy strategy) {
   switch (strategy) {
   case Strategy::Elementwise:

@@ -13,6 +13,7 @@
 #ifndef STEPC_RUNTIME_PLAN_PLAN_H
 #define STEPC_RUNTIME_PLAN_PLAN_H
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -128,38 +129,81 @@ struct Segment {
   bool all = false;
 };
 
-enum class Direction : int64_t { ToMatrix = 0, ToShards = 1 };
+/// How the blocks of a segment are spread over ranks.
+enum class Distribution : int64_t {
+  Shards = 0, ///< in pieces, as the group's placements say
+  Blocks = 1, ///< each whole on the ranks that compute it: [slot, R, C]
+};
+std::string_view name(Distribution distribution); // "shards", "blocks"
 
-/// Where the elements of a segment's value stand on one rank.
-enum class Layout : int64_t {
-  None = 0,    ///< no staged operand
-  Send = 1,    ///< packed per receiving rank, then block, then rectangle
-  Receive = 2, ///< packed per sending rank, then block, then rectangle
-  Blocks = 3,  ///< the rank's computed blocks, each whole: [slot, R, C]
-  Shard = 4,   ///< the local shard itself
+/// A value is at rest in a distribution, or packed for peers at an end of a move between two.
+enum class End : int64_t {
+  Rest = 0,
+  Sent = 1,     ///< packed per receiving rank, then block, then rectangle
+  Received = 2, ///< packed per sending rank, then block, then rectangle
+};
+
+/// Where a value of a segment's blocks stands.
+struct Place {
+  int64_t segment = -1;
+  ValueKind value = ValueKind::Full;
+  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal at rest
+  End end = End::Rest;
+
+  static Place resting(int64_t segment, ValueKind value, Distribution in) {
+    return {segment, value, in, in, End::Rest};
+  }
+  bool isPacked() const { return end != End::Rest; }
+  bool isResting(Distribution in) const { return end == End::Rest && from == in; }
+  /// The distribution whose holders have it in their memory.
+  Distribution standsIn() const { return end == End::Received ? to : from; }
+  /// Whether an element of `walked`, which is at rest, leads to one here: from shards to what is
+  /// packed where they are, and to whole blocks; from blocks to what is at rest there, whatever its
+  /// kind.
+  bool isAddressableFrom(const Place &walked) const;
+  /// Whether it can be copied there on one rank.
+  bool copiesTo(const Place &other) const;
+  /// Whether it is what is sent, and `other` what arrives, of one move (of any two segments).
+  bool travelsTo(const Place &other) const;
+  auto operator<=>(const Place &) const = default;
 };
 
 enum class TableKind : int64_t {
-  ShardChunks = 0, ///< rows of a stage over shards; `layout` addresses its staged operands
+  ShardChunks = 0, ///< rows of a stage over shards; `to` is where its staged operands stand
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
-  Message = 3,     ///< per peer, what an exchange sends and receives
+  Message = 3,     ///< per peer, what is sent from `from` and received in `to`
 };
 
-/// One table that the program uses. Tables are referred to by index.
+/// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to
+/// `to`, but for the staged operands of shards.
 struct Table {
   TableKind kind = TableKind::ShardChunks;
-  int64_t segment = 0;
-  Direction direction = Direction::ToMatrix;
-  ValueKind value = ValueKind::Full;
-  Layout from = Layout::None; // ShardChunks: the staged layout
-  Layout to = Layout::None;
-  int64_t receiveSegment = -1; // Message: the segment of the receives (else = segment)
-  int64_t elementBytes = 0;    // Message and Copy
+  Place from, to;
+  int64_t elementBytes = 0; // Message and Copy
+  auto operator<=>(const Table &) const = default;
 };
 
-/// An exchange: the Message tables that travel together.
+enum class CollectiveKind : int64_t {
+  Exchange = 0,  ///< ragged routes: exact sizes between any two ranks
+  AllGather = 1, ///< every rank's part goes to every rank that lacks it
+};
+
+/// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
+struct Factor {
+  int64_t axis = 0, stride = 1, size = 1;
+};
+
+/// Ranks that meet in collectives: the world, or of a mesh those that differ along `factors`.
+struct Communicator {
+  int64_t mesh = -1; // the world
+  std::vector<Factor> factors;
+};
+
+/// A collective: the Message tables that travel together.
 struct Exchange {
+  CollectiveKind kind = CollectiveKind::Exchange;
+  Communicator communicator;
   std::vector<int64_t> tables;
 };
 

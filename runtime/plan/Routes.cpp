@@ -108,15 +108,16 @@ std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {
   return result;
 }
 
-OwnParts Routes::own(int64_t segment, Direction direction, ValueKind valueKind, int64_t position) {
+OwnParts Routes::own(const Place &place, int64_t position) {
   OwnParts result;
+  int64_t segment = place.segment;
   int64_t groupIndex = at(thePlan.segments, segment).group, count = blockCount(segment);
   const Group &group = groupOf(segment);
   result.offsets.assign(static_cast<size_t>(count), -1);
   if (group.strategy != Strategy::Owner && group.strategy != Strategy::Gather)
     return result;
   const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, valueKind);
+  const KindView &view = kind(groupIndex, place.value);
   int64_t perParameter = at(blocksPerParameter, groupIndex);
 
   // Buckets by peer, in segment order within each. A gather group has one
@@ -125,10 +126,10 @@ OwnParts Routes::own(int64_t segment, Direction direction, ValueKind valueKind, 
   std::vector<std::pair<int64_t, int64_t>> order;
   for (int64_t index = 0; index < count; ++index) {
     int64_t b = block(segment, index);
-    if (rects(groupIndex, valueKind, position, b % perParameter).empty())
+    if (rects(groupIndex, place.value, position, b % perParameter).empty())
       continue;
     int64_t partner = group.strategy == Strategy::Owner ? at(group.owners, b) : position;
-    if (direction == Direction::ToMatrix && !serves(view, mesh, position, partner))
+    if (place.from == Distribution::Shards && !serves(view, mesh, position, partner))
       continue;
     order.push_back({at(mesh.worldOf, partner), index});
   }
@@ -137,12 +138,14 @@ OwnParts Routes::own(int64_t segment, Direction direction, ValueKind valueKind, 
     if (result.peers.empty() || result.peers.back().peer != peer)
       result.peers.push_back({peer, result.total, 0});
     result.offsets[static_cast<size_t>(index)] = result.total;
-    int64_t size = elements(groupIndex, valueKind, position, block(segment, index) % perParameter);
+    int64_t size =
+        elements(groupIndex, place.value, position, block(segment, index) % perParameter);
     result.total += size;
     result.peers.back().count += size;
   }
 
-  if (group.strategy == Strategy::Gather && direction == Direction::ToMatrix && result.total > 0) {
+  if (group.strategy == Strategy::Gather && place.from == Distribution::Shards &&
+      result.total > 0) {
     result.peers.clear();
     for (int64_t reader : mesh.byWorld)
       if (serves(view, mesh, position, reader))

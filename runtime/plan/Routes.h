@@ -50,8 +50,7 @@ struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
 };
 
-/// A rank's own rectangles in the layout that it sends (to matrix) or receives
-/// (to shards).
+/// A rank's own rectangles in what is packed where the shards are.
 struct OwnParts {
   std::vector<int64_t> offsets; // per index in the segment; -1: this block is not in the layout
   std::vector<PeerPart> peers;  // ascending; gather: equal offsets, one copy
@@ -86,15 +85,14 @@ public:
   /// the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
-  /// Send, to matrix; Receive, to shards.
-  OwnParts own(int64_t segment, Direction direction, ValueKind kind, int64_t position);
+  /// Of a packed place that stands in shards.
+  OwnParts own(const Place &place, int64_t position);
 
-  /// Receive, to matrix; Send, to shards: calls visit(peer's world rank, slot,
-  /// block in the group, rectangle, offset) in the layout's order and returns
+  /// Of a packed place that stands in blocks: calls visit(peer's world rank, slot,
+  /// block in the group, rectangle, offset) in the order of packing and returns
   /// the peers' parts.
   template <typename Visit>
-  std::vector<PeerPart> foreign(int64_t segment, Direction direction, ValueKind kind,
-                                int64_t position, Visit visit);
+  std::vector<PeerPart> foreign(const Place &place, int64_t position, Visit visit);
 
   /// True when `holder` sends its rectangles to `reader`
   /// (geometry::servingReplica).
@@ -120,9 +118,9 @@ private:
 };
 
 template <typename Visit>
-std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, ValueKind valueKind,
-                                      int64_t position, Visit visit) {
+std::vector<PeerPart> Routes::foreign(const Place &place, int64_t position, Visit visit) {
   std::vector<PeerPart> peers;
+  int64_t segment = place.segment;
   const Group &group = groupOf(segment);
   // In a local group nothing travels; an elementwise one has no matrix side.
   if (group.strategy != Strategy::Owner && group.strategy != Strategy::Gather)
@@ -132,13 +130,13 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, Valu
     return peers;
   int64_t groupIndex = at(thePlan.segments, segment).group;
   const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, valueKind);
+  const KindView &view = kind(groupIndex, place.value);
   int64_t perParameter = at(blocksPerParameter, groupIndex);
   int64_t offset = 0;
   for (int64_t holder : mesh.byWorld) {
     // Every rank of a gather group has the result already; an owner serves all
     // holders.
-    bool linked = direction == Direction::ToMatrix     ? serves(view, mesh, holder, position)
+    bool linked = place.from == Distribution::Shards   ? serves(view, mesh, holder, position)
                   : group.strategy == Strategy::Gather ? holder == position
                                                        : true;
     if (!linked)
@@ -146,7 +144,7 @@ std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, Valu
     PeerPart part{at(mesh.worldOf, holder), offset, 0};
     for (size_t slot = 0; slot < mine.size(); ++slot) {
       int64_t b = block(segment, mine[slot]);
-      for (const geometry::Rect &rect : rects(groupIndex, valueKind, holder, b % perParameter)) {
+      for (const geometry::Rect &rect : rects(groupIndex, place.value, holder, b % perParameter)) {
         visit(part.peer, static_cast<int64_t>(slot), b, rect, offset);
         offset += rect.rows * rect.cols;
       }

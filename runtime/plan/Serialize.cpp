@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 
 class Writer {
 public:
@@ -93,8 +93,9 @@ template <> constexpr ValueKind last() { return ValueKind::One; }
 template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
 template <> constexpr Strategy last() { return Strategy::Gather; }
-template <> constexpr Direction last() { return Direction::ToShards; }
-template <> constexpr Layout last() { return Layout::Shard; }
+template <> constexpr Distribution last() { return Distribution::Blocks; }
+template <> constexpr End last() { return End::Received; }
+template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Message; }
 template <> constexpr LaunchKind last() { return LaunchKind::Copy; }
 
@@ -167,10 +168,14 @@ public:
     list(v.blocks, "blocks");
     field(v.all);
   }
-  void field(Ref<Table> v) {
-    fields(v.kind, v.segment, v.direction, v.value, v.from, v.to, v.receiveSegment, v.elementBytes);
+  void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
+  void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
+  void field(Ref<Factor> v) { fields(v.axis, v.stride, v.size); }
+  void field(Ref<Exchange> v) {
+    fields(v.kind, v.communicator.mesh);
+    list(v.communicator.factors, "factors");
+    list(v.tables, "tables");
   }
-  void field(Ref<Exchange> v) { list(v.tables, "tables"); }
   void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes);

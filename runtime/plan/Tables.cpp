@@ -15,23 +15,23 @@ class TableBuilder {
 public:
   TableBuilder(Routes &routes, const Table &table, int64_t position)
       : routes(routes), table(table), position(position),
-        groupIndex(routes.plan().segments[static_cast<size_t>(table.segment)].group),
-        group(routes.groupOf(table.segment)), view(routes.kind(groupIndex, table.value)),
+        groupIndex(routes.plan().segments[static_cast<size_t>(table.from.segment)].group),
+        group(routes.groupOf(table.from.segment)), view(routes.kind(groupIndex, table.from.value)),
         perParameter(group.blocksPerParameter()) {}
 
   void shardChunks(std::vector<Chunk> &chunks) {
-    // None: `staged` is not read, 0. Else -1: this replica does not send.
-    int64_t absent = table.from == Layout::None ? 0 : -1;
+    // Without staged operands `staged` is not read, 0. Else -1: this replica does not send.
+    int64_t absent = table.to == table.from ? 0 : -1;
     RowMerger rows([&](const Piece &p) {
       chunks.push_back({p.parameter, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
                         rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                         p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
     });
-    std::vector<int64_t> slots = slotsIf(table.from == Layout::Blocks);
+    std::vector<int64_t> slots = slotsIf(table.to.isResting(Distribution::Blocks));
     OwnParts own;
-    bool packed = table.from == Layout::Send || table.from == Layout::Receive;
+    bool packed = table.to.isPacked();
     if (packed)
-      own = routes.own(table.segment, table.direction, table.value, position);
+      own = routes.own(table.to, position);
     forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
       Piece piece = shardPiece(block, rect);
       if (packed && own.offsets[static_cast<size_t>(index)] >= 0)
@@ -44,14 +44,14 @@ public:
   }
 
   void blockChunks(RankTable &out) {
-    std::vector<int64_t> mine = routes.computed(table.segment, position);
+    std::vector<int64_t> mine = routes.computed(table.from.segment, position);
     out.blocks = static_cast<int64_t>(mine.size());
     if (view.rows == 0 || view.cols == 0)
       return;
     int64_t step = std::max<int64_t>(1, kChunkElements / view.cols);
     out.chunks.reserve(mine.size() * static_cast<size_t>((view.rows + step - 1) / step));
     for (size_t slot = 0; slot < mine.size(); ++slot) {
-      int64_t block = routes.block(table.segment, mine[slot]);
+      int64_t block = routes.block(table.from.segment, mine[slot]);
       int64_t base = static_cast<int64_t>(slot) * view.rows * view.cols;
       for (int64_t row = 0; row < view.rows; row += step)
         out.chunks.push_back({parameterOf(block), block, static_cast<int64_t>(slot), row, 0,
@@ -77,22 +77,21 @@ public:
       }
       out.push_back(row);
     });
-    auto between = [&](Layout a, Layout b) {
-      return (table.from == a && table.to == b) || (table.from == b && table.to == a);
-    };
-    if (between(Layout::Receive, Layout::Blocks) || between(Layout::Send, Layout::Blocks)) {
-      fromFirst = table.from != Layout::Blocks;
+    const Place &packed = table.from.isPacked() ? table.from : table.to;
+    bool fromShards = table.from.isResting(Distribution::Shards);
+    if (packed.isPacked() && packed.standsIn() == Distribution::Blocks) {
+      fromFirst = table.from.isPacked();
       routes.foreign(
-          table.segment, table.direction, table.value, position,
+          packed, position,
           [&](int64_t, int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
             Piece piece{parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
                         rect.cols,          0,     0,        false};
             setSecond(piece, inBlocks(slot, rect), view.cols);
             rows.add(piece);
           });
-    } else if (between(Layout::Shard, Layout::Send) || between(Layout::Shard, Layout::Receive)) {
-      fromFirst = table.from == Layout::Shard;
-      OwnParts own = routes.own(table.segment, table.direction, table.value, position);
+    } else if (packed.isPacked()) {
+      fromFirst = fromShards;
+      OwnParts own = routes.own(packed, position);
       forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
         int64_t offset = own.offsets[static_cast<size_t>(index)];
         if (offset < 0)
@@ -101,8 +100,8 @@ public:
         setSecond(piece, offset + before, rect.cols);
         rows.add(piece);
       });
-    } else if (between(Layout::Shard, Layout::Blocks)) {
-      fromFirst = table.from == Layout::Shard;
+    } else {
+      fromFirst = fromShards;
       std::vector<int64_t> slots = slotsIf(true);
       forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t) {
         if (slots[static_cast<size_t>(index)] < 0)
@@ -141,9 +140,9 @@ private:
     std::vector<int64_t> slots;
     if (!wanted)
       return slots;
-    slots.assign(static_cast<size_t>(routes.blockCount(table.segment)), -1);
+    slots.assign(static_cast<size_t>(routes.blockCount(table.from.segment)), -1);
     int64_t slot = 0;
-    for (int64_t index : routes.computed(table.segment, position))
+    for (int64_t index : routes.computed(table.from.segment, position))
       slots[static_cast<size_t>(index)] = slot++;
     return slots;
   }
@@ -151,11 +150,11 @@ private:
   /// visit(index in the segment, block in the group, rectangle, elements of the
   /// block's rectangles before it), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
-    int64_t count = routes.blockCount(table.segment);
+    int64_t count = routes.blockCount(table.from.segment);
     for (int64_t index = 0; index < count; ++index) {
-      int64_t block = routes.block(table.segment, index), before = 0;
+      int64_t block = routes.block(table.from.segment, index), before = 0;
       for (const Rect &rect :
-           routes.rects(groupIndex, table.value, position, block % perParameter)) {
+           routes.rects(groupIndex, table.from.value, position, block % perParameter)) {
         visit(index, block, rect, before);
         before += rect.rows * rect.cols;
       }
@@ -175,25 +174,19 @@ int64_t totalOf(const std::vector<PeerPart> &parts) {
   return parts.empty() ? 0 : parts.back().offset + parts.back().count;
 }
 
-/// The parts of a layout that travels: Send or Receive.
-std::vector<PeerPart> parts(Routes &routes, int64_t segment, Direction direction, ValueKind value,
-                            Layout layout, int64_t position) {
-  bool own = (layout == Layout::Send) == (direction == Direction::ToMatrix);
-  if (own)
-    return routes.own(segment, direction, value, position).peers;
-  return routes.foreign(segment, direction, value, position,
-                        [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
+/// The parts of a packed place.
+std::vector<PeerPart> parts(Routes &routes, const Place &place, int64_t position) {
+  if (place.standsIn() == Distribution::Shards)
+    return routes.own(place, position).peers;
+  return routes.foreign(place, position, [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
 }
 
 std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
-  auto side = [&](int64_t segment, Layout layout) {
-    int64_t position = routes.position(segment, rank);
-    return position < 0 ? std::vector<PeerPart>{}
-                        : parts(routes, segment, table.direction, table.value, layout, position);
+  auto side = [&](const Place &place) {
+    int64_t position = routes.position(place.segment, rank);
+    return position < 0 ? std::vector<PeerPart>{} : parts(routes, place, position);
   };
-  std::vector<PeerPart> sends = side(table.segment, Layout::Send);
-  std::vector<PeerPart> receives =
-      side(table.receiveSegment < 0 ? table.segment : table.receiveSegment, Layout::Receive);
+  std::vector<PeerPart> sends = side(table.from), receives = side(table.to);
   std::vector<Message> result;
   for (size_t s = 0, r = 0; s < sends.size() || r < receives.size();) {
     int64_t peer = std::min(s < sends.size() ? sends[s].peer : routes.worldSize(),
@@ -224,7 +217,7 @@ RankTable Expander::table(const Table &table, int64_t rank) {
     result.messages = messages(*routes, table, rank);
     return result;
   }
-  int64_t position = routes->position(table.segment, rank);
+  int64_t position = routes->position(table.from.segment, rank);
   if (position < 0)
     return result;
   TableBuilder builder(*routes, table, position);
@@ -252,33 +245,22 @@ RankTables Expander::tables(int64_t rank) {
   return result;
 }
 
-int64_t Expander::layoutElements(int64_t segment, Direction direction, ValueKind value,
-                                 Layout layout, int64_t rank) {
-  int64_t position = routes->position(segment, rank);
+int64_t Expander::elements(const Place &place, int64_t rank) {
+  int64_t position = routes->position(place.segment, rank);
   if (position < 0)
     return 0;
-  int64_t group = routes->plan().segments[static_cast<size_t>(segment)].group;
-  switch (layout) {
-  case Layout::None:
-    return 0;
-  case Layout::Send:
-  case Layout::Receive:
-    return totalOf(parts(*routes, segment, direction, value, layout, position));
-  case Layout::Blocks: {
-    const KindView &view = routes->kind(group, value);
-    return static_cast<int64_t>(routes->computed(segment, position).size()) * view.rows * view.cols;
-  }
-  case Layout::Shard: {
-    int64_t total = 0;
-    int64_t perParameter = routes->groupOf(segment).blocksPerParameter();
-    for (int64_t index = 0; index < routes->blockCount(segment); ++index)
-      for (const Rect &rect :
-           routes->rects(group, value, position, routes->block(segment, index) % perParameter))
-        total += rect.rows * rect.cols;
-    return total;
-  }
-  }
-  return 0;
+  if (place.isPacked())
+    return totalOf(parts(*routes, place, position));
+  int64_t group = routes->plan().segments[static_cast<size_t>(place.segment)].group, total = 0;
+  const KindView &view = routes->kind(group, place.value);
+  if (place.from == Distribution::Blocks)
+    return computedBlocks(place.segment, rank) * view.rows * view.cols;
+  int64_t perParameter = routes->groupOf(place.segment).blocksPerParameter();
+  for (int64_t index = 0; index < routes->blockCount(place.segment); ++index)
+    for (const Rect &rect : routes->rects(group, place.value, position,
+                                          routes->block(place.segment, index) % perParameter))
+      total += rect.rows * rect.cols;
+  return total;
 }
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
@@ -286,9 +268,8 @@ int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
   return position < 0 ? 0 : static_cast<int64_t>(routes->computed(segment, position).size());
 }
 
-int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
-                       Layout layout, int64_t rank) {
-  return Expander(plan).layoutElements(segment, direction, value, layout, rank);
+int64_t elements(const Plan &plan, const Place &place, int64_t rank) {
+  return Expander(plan).elements(place, rank);
 }
 
 RankTables expand(const Plan &plan, int64_t rank) { return Expander(plan).tables(rank); }

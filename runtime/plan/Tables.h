@@ -10,19 +10,15 @@
 // iff h serves q (geometry::servingReplica); a result goes from a rank of C(b)
 // to every holder (from itself where it computes b).
 //
-// Layouts on one rank (elements; every list in the order given):
-//   Send, to matrix:     receivers ascending; blocks in segment order;
-//   rectangles.
-//                        Gather: one copy, sent to every receiver that h
-//                        serves.
-//   Receive, to matrix:  senders ascending; blocks in segment order;
-//   rectangles. Blocks:              slot k · R · C of the k-th computed block
-//   in segment order. Send, to shards:     receivers ascending; blocks;
-//   rectangles of the receiver. Receive, to shards:  senders ascending; blocks;
-//   own rectangles.
-// A rank's own part stands in Send and Receive like any other; the runtime
-// copies it. In a local group Send and Receive are empty, and so are its
-// Message tables.
+// Places on one rank (elements; every list in the order given):
+//   blocks                        slot k · R · C of the k-th computed block in segment order
+//   shards to blocks, sent        receivers ascending; blocks in segment order; rectangles
+//                                 (Gather: one copy, sent to every receiver that h serves)
+//   shards to blocks, received    senders ascending; blocks in segment order; rectangles
+//   blocks to shards, sent        receivers ascending; blocks; rectangles of the receiver
+//   blocks to shards, received    senders ascending; blocks; own rectangles
+// A rank's own part is sent and received like any other; the runtime copies it. In a local
+// group nothing is packed, and its Message tables are empty.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_TABLES_H
@@ -38,7 +34,7 @@ namespace stepc::plan {
 /// (kernel_abi.h). `rows` × `cols` elements whose first is (row, col) of the
 /// block; in the local shard they start at `local` with rows `localStride`
 /// apart; in staged operands at `staged` with rows `stagedStride` apart, or
-/// nowhere (`staged` = -1: this replica does not send; 0 with Layout::None).
+/// nowhere (`staged` = -1: this replica does not send; 0 where nothing is staged).
 /// `parameter` indexes Plan::parameters, `block` is the index in the group.
 /// `slot` is the computed block's index on this rank (BlockChunks), else -1.
 /// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
@@ -54,7 +50,7 @@ struct Chunk {
 inline constexpr int64_t kChunkElements = 16384;
 
 /// Moves rows × cols elements; merged and split like ShardChunks. An offset on
-/// the side of Layout::Shard is into the shard of `parameter`.
+/// the side of shards at rest is into the shard of `parameter`.
 struct CopyRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
 };
@@ -75,10 +71,9 @@ struct RankTables {
   std::vector<RankTable> tables; // one per Plan::tables
 };
 
-/// Elements of a segment's value in a layout on one rank: the least size of its
-/// buffer. Also answers for ranks outside the group's mesh (0).
-int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,
-                       Layout layout, int64_t rank);
+/// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
+/// the group's mesh (0).
+int64_t elements(const Plan &plan, const Place &place, int64_t rank);
 
 /// The tables of world rank `rank` (index into plan.world()). A rank outside a
 /// group's mesh gets empty tables for it. Never fails on a plan that `validate`
@@ -99,8 +94,7 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
-  int64_t layoutElements(int64_t segment, Direction direction, ValueKind value, Layout layout,
-                         int64_t rank);
+  int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);
 

@@ -224,40 +224,63 @@ private:
     return {};
   }
 
+  Check place(const Place &place) {
+    if (!known(place.value, ValueKind::One) || !known(place.from, Distribution::Blocks) ||
+        !known(place.to, Distribution::Blocks) || !known(place.end, End::Received))
+      return "unknown value, distribution or end of a move";
+    if (!inside(place.segment, plan.segments))
+      return outside("segment", place.segment);
+    if (place.isPacked() == (place.from == place.to))
+      return "expected two distributions of a move, and one of what is at rest";
+    return {};
+  }
+
   Check table(const Table &table, int64_t) {
-    if (!known(table.kind, TableKind::Message) || !known(table.value, ValueKind::One) ||
-        !known(table.direction, Direction::ToShards) || !known(table.from, Layout::Shard) ||
-        !known(table.to, Layout::Shard))
-      return "unknown kind, value, direction or layout";
-    if (!inside(table.segment, plan.segments))
-      return outside("segment", table.segment);
-    if (table.receiveSegment != -1 && !inside(table.receiveSegment, plan.segments))
-      return outside("segment", table.receiveSegment);
+    for (const Place &each : {table.from, table.to})
+      if (Check message = place(each); !message.empty())
+        return message;
     if (table.elementBytes < 0 || table.elementBytes > 8)
       return "elements have " + std::to_string(table.elementBytes) + " bytes";
-    bool toMatrix = table.direction == Direction::ToMatrix;
-    if (table.kind == TableKind::ShardChunks) {
-      Layout packed = toMatrix ? Layout::Send : Layout::Receive;
-      if (table.from != Layout::None && table.from != Layout::Blocks && table.from != packed)
-        return "its staged layout does not hold this rank's shards";
-    }
-    if (table.kind == TableKind::Copy) {
-      auto is = [&](Layout from, Layout to) { return table.from == from && table.to == to; };
-      bool legal = toMatrix
-                       ? is(Layout::Receive, Layout::Blocks) || is(Layout::Shard, Layout::Send) ||
-                             is(Layout::Shard, Layout::Blocks)
-                       : is(Layout::Blocks, Layout::Send) || is(Layout::Receive, Layout::Shard) ||
-                             is(Layout::Blocks, Layout::Shard);
-      if (!legal)
-        return "no value moves between its layouts in its direction";
-    }
-    if ((table.kind == TableKind::Copy || table.kind == TableKind::Message) &&
-        table.elementBytes < 1)
+    bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message;
+    if (moves && table.elementBytes < 1)
       return "expected the bytes of an element";
+    switch (table.kind) {
+    case TableKind::ShardChunks:
+      if (!table.from.isResting(Distribution::Shards))
+        return "expected shards to be walked";
+      return table.to == table.from || table.to.isAddressableFrom(table.from)
+                 ? Check()
+                 : "its staged operands do not stand where this rank's shards lead";
+    case TableKind::BlockChunks:
+      return table.from.isResting(Distribution::Blocks) && table.to == table.from
+                 ? Check()
+                 : "expected computed blocks to be walked";
+    case TableKind::Copy:
+      return table.from.copiesTo(table.to) ? Check() : "no value is copied between its places";
+    case TableKind::Message:
+      return table.from.travelsTo(table.to) ? Check() : "its places are not the ends of one move";
+    }
+    return "unknown kind";
+  }
+
+  Check communicator(const Communicator &communicator) {
+    if (communicator.mesh == -1)
+      return communicator.factors.empty() ? Check() : "expected no factors of the world";
+    if (!inside(communicator.mesh, plan.meshes))
+      return outside("mesh", communicator.mesh);
+    const std::vector<int64_t> &sizes = at(plan.meshes, communicator.mesh).sizes;
+    for (const Factor &factor : communicator.factors)
+      if (!inside(factor.axis, sizes) || factor.stride < 1 || factor.size < 1 ||
+          at(sizes, factor.axis) % product(factor.stride, factor.size, kMaxRectangles) != 0)
+        return "expected factors that divide an axis of the mesh";
     return {};
   }
 
   Check exchange(const Exchange &exchange, int64_t) {
+    if (!known(exchange.kind, CollectiveKind::AllGather))
+      return "unknown kind";
+    if (Check message = communicator(exchange.communicator); !message.empty())
+      return message;
     for (int64_t index : exchange.tables)
       if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
         return "table " + std::to_string(index) + " is not a message table";

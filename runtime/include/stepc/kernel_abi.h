@@ -63,7 +63,7 @@ void stepc_rt_launch_group(stepc_context *, stepc_kernel, void *const *arguments
 void stepc_rt_launch_blocks(stepc_context *, stepc_kernel, void *const *arguments, int64_t table,
                             int64_t items_per_block);
 /* Moves a Copy table's rows between a buffer and a buffer (offset into the arena); for
- * Layout::Shard on one side that side is the bound shards of `state`. */
+ * shards at rest on one side that side is the bound shards of `state`. */
 void stepc_rt_copy(stepc_context *, int64_t table, void *from, void *to, int64_t state);
 
 /* Begins exchange `order` with `count` Message tables; sends[i], receives[i] are the offsets of

@@ -28,42 +28,42 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
     %w = comm.shards state @g "w" : !comm.shards<@g, f32>
-    %k0 = comm.extent @s0 to_matrix full blocks
-    %x0 = comm.buffer offset 0 bytes 48 (%k0) : memref<?x3x4xf32>
-    %n0 = comm.buffer offset 64 bytes 4 (%k0) : memref<?x1x1xf32>
-    %k1 = comm.extent @s1 to_matrix full blocks
-    %x1 = comm.buffer offset 128 bytes 48 (%k1) : memref<?x3x4xf32>
-    %n1 = comm.buffer offset 192 bytes 4 (%k1) : memref<?x1x1xf32>
+    %k0 = comm.extent <@s0, full, blocks>
+    %x0 = comm.buffer offset 0 bytes 48 (%k0) : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>
+    %n0 = comm.buffer offset 64 bytes 4 (%k0) : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>
+    %k1 = comm.extent <@s1, full, blocks>
+    %x1 = comm.buffer offset 128 bytes 48 (%k1) : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>
+    %n1 = comm.buffer offset 192 bytes 4 (%k1) : memref<?x1x1xf32, #comm.place<@s1, one, blocks>>
 
     // new m 0
-    comm.stage @s0 over shards to_matrix none ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
     // end of new m 0
     // into 0
-    comm.stage @s0 over shards to_matrix blocks ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x0 : memref<?x3x4xf32>) {
+    comm.stage @s0 over shards ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.subf %a, %b : f32
       comm.yield %c : f32
     }
     // end of into 0
     // new w 0
-    comm.stage @s0 over shards to_shards none ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
     // end of new w 0
-    optim.block_reduce norm @s0 %x0 outs(%n0 : memref<?x1x1xf32>) : memref<?x3x4xf32>
-    comm.stage @s0 over blocks to_matrix blocks ins(%x0, %n0 : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(%x0 : memref<?x3x4xf32>) {
+    optim.block_reduce norm %x0 outs(%n0 : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>
+    comm.stage @s0 over blocks ins(%x0, %n0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>, memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) outs(%x0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.divf %a, %b : f32
       comm.yield %c : f32
     }
     // out 0
-    comm.stage @s0 over shards to_shards blocks ins(%p, %x0, %m : !comm.shards<@g, f32>, memref<?x3x4xf32>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards ins(%p, %x0, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s0, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32, %e: f32):
       %c = arith.subf %a, %b : f32
       %f = arith.mulf %c, %e : f32
@@ -71,28 +71,28 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
     }
     // end of out 0
 
-    comm.stage @s1 over shards to_matrix none ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards to_matrix blocks ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x1 : memref<?x3x4xf32>) {
+    comm.stage @s1 over shards ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.subf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards to_shards none ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
-    optim.block_reduce norm @s1 %x1 outs(%n1 : memref<?x1x1xf32>) : memref<?x3x4xf32>
-    comm.stage @s1 over blocks to_matrix blocks ins(%x1, %n1 : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(%x1 : memref<?x3x4xf32>) {
+    optim.block_reduce norm %x1 outs(%n1 : memref<?x1x1xf32, #comm.place<@s1, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>
+    comm.stage @s1 over blocks ins(%x1, %n1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>, memref<?x1x1xf32, #comm.place<@s1, one, blocks>>) outs(%x1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.divf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards to_shards blocks ins(%p, %x1, %m : !comm.shards<@g, f32>, memref<?x3x4xf32>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards ins(%p, %x1, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s1, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32, %e: f32):
       %c = arith.subf %a, %b : f32
       %f = arith.mulf %c, %e : f32

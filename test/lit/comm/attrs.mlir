@@ -7,19 +7,28 @@
 // CHECK-LABEL: func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
 func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
 
-// Both directions, every kind of value and every layout that has an extent.
+// Places: at rest, at both ends of a move, partial, of scalars; every kind of value.
+// CHECK-LABEL: func.func private @places
+// CHECK-SAME: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+// CHECK-SAME: tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>
+// CHECK-SAME: memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>
+// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, partial>>
+// CHECK-SAME: tensor<1x3xf32, #comm.place<@g, scalars>>
+// CHECK-SAME: place = #comm.place<@s, one, shards>
+func.func private @places(tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>,
+                          memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>,
+                          tensor<?x4x4xf32, #comm.place<@s, partial>>, tensor<1x3xf32, #comm.place<@g, scalars>>)
+  attributes {place = #comm.place<@s, one, shards>}
+
+// Extents of what is packed and of batches.
 // CHECK-LABEL: func.func @extents
-// CHECK: comm.extent @s to_matrix full none
-// CHECK: comm.extent @s to_matrix rows send
-// CHECK: comm.extent @s to_shards cols receive
-// CHECK: comm.extent @s to_shards one blocks
-// CHECK: comm.extent @s to_shards full shard
+// CHECK: comm.extent <@s, rows, shards to blocks, sent>
+// CHECK: comm.extent <@s, one, blocks>
+// CHECK: comm.extent <@s, partial>
 func.func @extents() {
-  %0 = comm.extent @s to_matrix full none
-  %1 = comm.extent @s to_matrix rows send
-  %2 = comm.extent @s to_shards cols receive
-  %3 = comm.extent @s to_shards one blocks
-  %4 = comm.extent @s to_shards full shard
+  %1 = comm.extent <@s, rows, shards to blocks, sent>
+  %2 = comm.extent <@s, one, blocks>
+  %3 = comm.extent <@s, partial>
   return
 }
 

@@ -182,7 +182,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f() {
   // expected-error @below {{expected an offset that is a multiple of 64, and bytes that are not negative, found 32 and 64}}
-  %b = comm.buffer offset 32 bytes 64 : memref<4xf32>
+  %b = comm.buffer offset 32 bytes 64 : memref<2x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -200,7 +200,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f() {
   // expected-error @below {{found -64 and 64}}
-  %b = comm.buffer offset -64 bytes 64 : memref<4xf32>
+  %b = comm.buffer offset -64 bytes 64 : memref<2x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -218,7 +218,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f() {
   // expected-error @below {{found 0 and -1}}
-  %b = comm.buffer offset 0 bytes -1 : memref<4xf32>
+  %b = comm.buffer offset 0 bytes -1 : memref<2x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -236,7 +236,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f() {
   // expected-error @below {{expected one extent per dynamic dimension, 1, found 0}}
-  %b = comm.buffer offset 0 bytes 64 : memref<?xf32>
+  %b = comm.buffer offset 0 bytes 64 : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -252,12 +252,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32>) {
+func.func @f(%t: tensor<2x1xf32, #comm.place<@h, scalars>>) {
   // expected-error @below {{expected a group, found no optim.group named @h}}
-  %0 = comm.scalars @h outs(%t : tensor<2x1xf32>) {
+  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@h, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
-  } -> tensor<2x1xf32>
+  } -> tensor<2x1xf32, #comm.place<@h, scalars>>
   return
 }
 
@@ -273,12 +273,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%t: tensor<3x1xf32>) {
-  // expected-error @below {{expected a table with one row per parameter, 2, found 'tensor<3x1xf32>'}}
-  %0 = comm.scalars @g outs(%t : tensor<3x1xf32>) {
+func.func @f(%t: tensor<3x1xf32, #comm.place<@g, scalars>>) {
+  // expected-error @below {{expected a table with one row per parameter, 2, found 'tensor<3x1xf32, #comm.place<@g, scalars>>'}}
+  %0 = comm.scalars outs(%t : tensor<3x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
-  } -> tensor<3x1xf32>
+  } -> tensor<3x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -294,12 +294,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32>) {
+func.func @f(%t: tensor<2x1xf32, #comm.place<@g, scalars>>) {
   // expected-error @below {{expected 5 arguments of f64, found 'f64'}}
-  %0 = comm.scalars @g outs(%t : tensor<2x1xf32>) {
+  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64):
     comm.yield %lr : f64
-  } -> tensor<2x1xf32>
+  } -> tensor<2x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -315,12 +315,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32>) {
+func.func @f(%t: tensor<2x1xf32, #comm.place<@g, scalars>>) {
   // expected-error @below {{expected 5 arguments of f64, found 'f64', 'f64', 'f64', 'f64', 'f32'}}
-  %0 = comm.scalars @g outs(%t : tensor<2x1xf32>) {
+  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f32):
     comm.yield %lr : f64
-  } -> tensor<2x1xf32>
+  } -> tensor<2x1xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -336,12 +336,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%t: tensor<2x2xf32>) {
+func.func @f(%t: tensor<2x2xf32, #comm.place<@g, scalars>>) {
   // expected-error @below {{expected one f64 per column, 2, found 'f64'}}
-  %0 = comm.scalars @g outs(%t : tensor<2x2xf32>) {
+  %0 = comm.scalars outs(%t : tensor<2x2xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
-  } -> tensor<2x2xf32>
+  } -> tensor<2x2xf32, #comm.place<@g, scalars>>
   return
 }
 
@@ -377,7 +377,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>) {
   // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  comm.stage @t over shards to_matrix none writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @t over shards writes(%p : !comm.shards<@g, f32>) {
     %0 = arith.constant 0.0 : f32
     comm.yield %0 : f32
   }
@@ -398,7 +398,7 @@ optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>) {
   // expected-error @below {{expected no shards over blocks, found '!comm.shards<@g, f32>'}}
-  comm.stage @s over blocks to_matrix blocks writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @s over blocks writes(%p : !comm.shards<@g, f32>) {
     %0 = arith.constant 0.0 : f32
     comm.yield %0 : f32
   }
@@ -417,18 +417,18 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?xf32>) {
-  // expected-error @below {{expected operands of rank 3, found 'tensor<?xf32>'}}
-  %0 = comm.stage @s over blocks to_matrix blocks ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
-  ^bb0(%a: f32):
-    comm.yield %a : f32
-  } -> tensor<?xf32>
+func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  // expected-error @below {{expected values of segment @s that blocks lead to, found one in #comm.place<@s, full, shards to blocks, sent>}}
+  %0 = comm.stage @s over blocks outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+    %c = arith.constant 0.0 : f32
+    comm.yield %c : f32
+  } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
 // -----
 
-// Over shards, staged operands are one-dimensional.
+// What is packed is one-dimensional.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -438,18 +438,18 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?x4x6xf32>) {
-  // expected-error @below {{expected operands of rank 1, found 'tensor<?x4x6xf32>'}}
-  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?x4x6xf32>) outs(%x : tensor<?x4x6xf32>) {
-  ^bb0(%a: f32):
-    comm.yield %a : f32
-  } -> tensor<?x4x6xf32>
+func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  // expected-error @below {{expected rank 1 of what stands in #comm.place<@s, full, shards to blocks, sent>, found 'tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
+  %0 = comm.stage @s over shards outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+    %c = arith.constant 0.0 : f32
+    comm.yield %c : f32
+  } -> tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
 // -----
 
-// Staged operands have a layout.
+// Staged operands have a place.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -460,10 +460,10 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xf32>) {
-  // expected-error @below {{expected a layout for staged operands}}
-  %0 = comm.stage @s over shards to_matrix none ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
-  ^bb0(%a: f32):
-    comm.yield %a : f32
+  // expected-error @below {{expected a place in the type of each staged value, found 'tensor<?xf32>'}}
+  %0 = comm.stage @s over shards outs(%x : tensor<?xf32>) {
+    %c = arith.constant 0.0 : f32
+    comm.yield %c : f32
   } -> tensor<?xf32>
   return
 }
@@ -480,9 +480,9 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?xf32>) {
+func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   // expected-error @below {{expected one result per out tensor, 1, found 0}}
-  comm.stage @s over shards to_matrix send ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) {
+  comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -501,12 +501,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: memref<?xf32>, %y: tensor<?xf32>) {
+func.func @f(%x: memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %y: tensor<?xf32>) {
   // expected-error @below {{expected one result per out tensor, 0, found 1}}
-  %0 = comm.stage @s over shards to_matrix send outs(%x : memref<?xf32>) {
+  %0 = comm.stage @s over shards outs(%x : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
-  } -> tensor<?xf32>
+  } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -522,13 +522,13 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?xbf16>) {
+func.func @f(%x: tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   // expected-error @below {{expected region arguments 'bf16', found 'f32'}}
-  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xbf16>) outs(%x : tensor<?xbf16>) {
+  %0 = comm.stage @s over shards ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     %h = arith.truncf %a : f32 to bf16
     comm.yield %h : bf16
-  } -> tensor<?xbf16>
+  } -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -544,12 +544,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?xf32>, %t: tensor<2x2xf32>) {
+func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %t: tensor<2x2xf32, #comm.place<@g, scalars>>) {
   // expected-error @below {{expected region arguments 'f32', 'f32', 'f32', found 'f32'}}
-  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xf32>) outs(%x : tensor<?xf32>) scalars(%t : tensor<2x2xf32>) {
+  %0 = comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) scalars(%t : tensor<2x2xf32, #comm.place<@g, scalars>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
-  } -> tensor<?xf32>
+  } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -565,12 +565,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xbf16>) {
+func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   // expected-error @below {{expected yields 'f32', 'bf16', found 'bf16'}}
-  %0 = comm.stage @s over shards to_matrix send ins(%x : tensor<?xbf16>) writes(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xbf16>) {
+  %0 = comm.stage @s over shards ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) writes(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: bf16):
     comm.yield %a : bf16
-  } -> tensor<?xbf16>
+  } -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -586,12 +586,12 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?xf32>, %c: f32) {
+func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %c: f32) {
   // expected-note @below {{required by region isolation constraints}}
-  %0 = comm.stage @s over shards to_matrix send outs(%x : tensor<?xf32>) {
+  %0 = comm.stage @s over shards outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     // expected-error @below {{using value defined outside the region}}
     comm.yield %c : f32
-  } -> tensor<?xf32>
+  } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   return
 }
 
@@ -607,297 +607,9 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>, %x: tensor<?x4x6xf32>) {
+func.func @f(%r: tensor<?xf32, #comm.place<@t, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) {
   // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %0 = comm.copy @t to_matrix full from receive to blocks ins(%r : tensor<?xf32>) outs(%x : tensor<?x4x6xf32>) -> tensor<?x4x6xf32>
-  return
-}
-
-// -----
-
-// A copy changes the layout.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>) {
-  // expected-error @below {{expected two different layouts, found send and send}}
-  %0 = comm.copy @s to_matrix full from send to send ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// A copy comes from a layout.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>) {
-  // expected-error @below {{expected two different layouts, found none and send}}
-  %0 = comm.copy @s to_matrix full from none to send ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// A copy goes to one place.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>, %p: !comm.shards<@g, f32>) {
-  // expected-error @below {{expected either written shards or an out}}
-  %0 = comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>) writes(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// A copy goes somewhere.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>) {
-  // expected-error @below {{expected either written shards or an out}}
-  comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>)
-  return
-}
-
-// -----
-
-// Shards are what layout shard is of.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>, %p: !comm.shards<@g, f32>) {
-  // expected-error @below {{expected shards exactly where the layout is shard}}
-  %0 = comm.copy @s to_matrix full from receive to send ins(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// Layout shard is of shards.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>) {
-  // expected-error @below {{expected shards exactly where the layout is shard}}
-  %0 = comm.copy @s to_shards full from receive to shard ins(%r : tensor<?xf32>) outs(%r : tensor<?xf32>) -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// A copy does not convert.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32>, %b: tensor<?xbf16>) {
-  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
-  %0 = comm.copy @s to_matrix full from receive to send ins(%r : tensor<?xf32>) outs(%b : tensor<?xbf16>) -> tensor<?xbf16>
-  return
-}
-
-// -----
-
-// An exchange receives as often as it sends.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{expected as many sends, receives, segments and kinds, found 1, 0, 1 and 0, 0}}
-  comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [] kinds []
-  return
-}
-
-// -----
-
-// An exchange has a kind per value.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{expected as many sends, receives, segments and kinds, found 1, 1, 1 and 1, 2}}
-  %0 = comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0, 0] -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// What is sent is of a segment.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %0 = comm.exchange %w to_matrix sends [@t] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// What is received is of a segment.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %0 = comm.all_gather %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@t] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// A value is full, rows, cols or one.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{expected kinds between 0 and 3, found 4}}
-  %0 = comm.exchange %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [4] -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// What travels is packed.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>, %x: tensor<?x4x6xf32>) {
-  // expected-error @below {{expected one-dimensional buffers, found 'tensor<?x4x6xf32>' and 'tensor<?xf32>'}}
-  %0 = comm.exchange %w to_matrix sends [@s] (%x : tensor<?x4x6xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0] -> tensor<?xf32>
-  return
-}
-
-// -----
-
-// What travels arrives in its type.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>, %b: tensor<?xbf16>) {
-  // expected-error @below {{expected equal element types, found 'tensor<?xf32>' and 'tensor<?xbf16>'}}
-  %0 = comm.all_gather %w to_matrix sends [@s] (%r : tensor<?xf32>) receives [@s] (%b : tensor<?xbf16>) kinds [0] -> tensor<?xbf16>
-  return
-}
-
-// -----
-
-// A started collective obeys the same.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: memref<?xf32>, %b: memref<?xbf16>) {
-  // expected-error @below {{expected equal element types, found 'memref<?xf32>' and 'memref<?xbf16>'}}
-  %t = comm.start %w to_matrix order 0 sends [@s] (%r : memref<?xf32>) receives [@s] (%b : memref<?xbf16>) kinds [0]
-  return
-}
-
-// -----
-
-// A started collective is in memory.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32>) {
-  // expected-error @below {{operand #1 must be variadic of memref of 32-bit float or bfloat16 type or 16-bit float values, but got 'tensor<?xf32>'}}
-  %t = comm.start %w to_matrix order 0 sends [@s] (%r : tensor<?xf32>) receives [@s] (%r : tensor<?xf32>) kinds [0]
+  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@t, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@t, full, blocks>>
   return
 }
 
@@ -922,28 +634,10 @@ func.func @f(%w: !comm.communicator) {
 
 // -----
 
-// A direction is one of two.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f() {
-  // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'direction' [to_matrix, to_shards]}}
-  %n = comm.extent @s sideways full send
-  return
-}
-
-// -----
-
 // An extent's segment exists.
 func.func @f() {
   // expected-error @below {{expected a segment, found no comm.segment named @s}}
-  %n = comm.extent @s to_matrix full send
+  %n = comm.extent <@s, full, shards to blocks, sent>
   return
 }
 
@@ -996,15 +690,6 @@ func.func @f() attributes {comm.arena_bytes = "4KiB"} {
 // A limit is a number, too.
 // expected-error @below {{expected comm.workspace_limit to be an i64 that is not negative, found -1 : i64}}
 module attributes {comm.workspace_limit = -1 : i64} {
-}
-
-// -----
-
-// A segment is named by a symbol.
-func.func @f() {
-  // expected-error @below {{expected comm.segment to name a segment, found "s"}}
-  %a = memref.alloc() {comm.segment = "s"} : memref<4xf32>
-  return
 }
 
 // -----

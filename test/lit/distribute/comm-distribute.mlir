@@ -7,29 +7,29 @@
 // CHECK: comm.segment @g.w0 group @g wave 0 all
 // CHECK: func.func @step() {
 // CHECK-NEXT: %[[WORLD:.*]] = comm.world
-// CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32>
-// CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars @g outs(%[[TABLE]]
+// CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32, #comm.place<{{.*}}>>
+// CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars outs(%[[TABLE]]
 // CHECK-NEXT: ^bb0(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
 // CHECK-NEXT: comm.yield %[[LR]] : f64
 // CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
 // CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, f32>
 // CHECK-NEXT: %[[M:.*]] = comm.shards state @g "m" : <@g, f32>
-// CHECK-NEXT: %[[NS:.*]] = comm.extent @g.w0 to_matrix full send
-// CHECK-NEXT: %[[ES:.*]] = tensor.empty(%[[NS]]) : tensor<?xbf16>
-// CHECK-NEXT: %[[S:.*]] = comm.stage @g.w0 over shards to_matrix send ins(%[[M]], %[[G]] : {{.*}}) writes(%[[M]] : {{.*}}) outs(%[[ES]] : tensor<?xbf16>) {
+// CHECK-NEXT: %[[NS:.*]] = comm.extent <@g.w0, full, shards to blocks, sent>
+// CHECK-NEXT: %[[ES:.*]] = tensor.empty(%[[NS]]) : tensor<?xbf16, #comm.place<{{.*}}>>
+// CHECK-NEXT: %[[S:.*]] = comm.stage @g.w0 over shards ins(%[[M]], %[[G]] : {{.*}}) writes(%[[M]] : {{.*}}) outs(%[[ES]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) {
 // CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: f32):
 // CHECK-NEXT: %[[M1:.*]] = arith.addf %[[ME]], %[[GE]] : f32
 // CHECK-NEXT: %[[C:.*]] = arith.truncf %[[M1]] : f32 to bf16
 // CHECK-NEXT: comm.yield %[[M1]], %[[C]] : f32, bf16
-// CHECK: %[[ER:.*]] = tensor.empty(%{{.*}}) : tensor<?xbf16>
-// CHECK-NEXT: %[[R:.*]] = comm.exchange %[[WORLD]] to_matrix sends [@g.w0](%[[S]] : tensor<?xbf16>) receives [@g.w0](%[[ER]] : tensor<?xbf16>) kinds [0]
-// CHECK-NEXT: %[[NB:.*]] = comm.extent @g.w0 to_matrix full blocks
-// CHECK-NEXT: %[[EB:.*]] = tensor.empty(%[[NB]]) : tensor<?x4x6xbf16>
-// CHECK-NEXT: %[[X:.*]] = comm.copy @g.w0 to_matrix full from receive to blocks ins(%[[R]] : tensor<?xbf16>) outs(%[[EB]] : tensor<?x4x6xbf16>)
-// CHECK-NEXT: %[[O:.*]] = optim.orthogonalize %[[X]] {{.*}}comm.segment = @g.w0{{.*}} : tensor<?x4x6xbf16>
-// CHECK: %[[K:.*]] = comm.copy @g.w0 to_shards full from blocks to send ins(%[[O]] : tensor<?x4x6xbf16>)
-// CHECK: %[[B:.*]] = comm.exchange %[[WORLD]] to_shards sends [@g.w0](%[[K]] : tensor<?xbf16>)
-// CHECK-NEXT: comm.stage @g.w0 over shards to_shards receive ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32>) {
+// CHECK: %[[ER:.*]] = tensor.empty(%{{.*}}) : tensor<?xbf16, #comm.place<{{.*}}>>
+// CHECK-NEXT: %[[R:.*]] = comm.exchange %[[WORLD]] sends(%[[S]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) receives(%[[ER]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, received>>)
+// CHECK-NEXT: %[[NB:.*]] = comm.extent <@g.w0, full, blocks>
+// CHECK-NEXT: %[[EB:.*]] = tensor.empty(%[[NB]]) : tensor<?x4x6xbf16, #comm.place<{{.*}}>>
+// CHECK-NEXT: %[[X:.*]] = comm.copy ins(%[[R]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, received>>) outs(%[[EB]] : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
+// CHECK-NEXT: %[[O:.*]] = optim.orthogonalize %[[X]] {{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>
+// CHECK: %[[K:.*]] = comm.copy ins(%[[O]] : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
+// CHECK: %[[B:.*]] = comm.exchange %[[WORLD]] sends(%[[K]] : tensor<?xbf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
+// CHECK-NEXT: comm.stage @g.w0 over shards ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32, #comm.place<@g, scalars>>) {
 // CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[BE:.*]]: bf16, %[[LRE:.*]]: f32):
 // CHECK-NEXT: %[[F:.*]] = arith.extf %[[BE]] : bf16 to f32
 // CHECK-NEXT: %[[U:.*]] = arith.mulf %[[LRE]], %[[F]] : f32
@@ -59,14 +59,14 @@ optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1]
 
 // Gather: every rank gets every block, so nothing travels back and the last stage reads blocks.
 // CHECK-LABEL: module @gather
-// CHECK: comm.stage @g.w0 over shards to_matrix send
-// CHECK: comm.all_gather %{{.*}} to_matrix sends [@g.w0]
-// CHECK: comm.copy @g.w0 to_matrix full from receive to blocks
+// CHECK: comm.stage @g.w0 over shards
+// CHECK: comm.all_gather %{{.*}} sends(%{{.*}} : {{.*}}<@g.w0, full, {{.*}}
+// CHECK: comm.copy
 // CHECK: %[[O:.*]] = optim.orthogonalize
 // CHECK-NOT: comm.exchange
 // CHECK-NOT: comm.all_gather
 // CHECK-NOT: comm.copy
-// CHECK: comm.stage @g.w0 over shards to_shards blocks ins(%{{.*}}, %[[O]] : !comm.shards<@g, f32>, tensor<?x4x6xbf16>) writes
+// CHECK: comm.stage @g.w0 over shards ins(%{{.*}}, %[[O]] : !comm.shards<@g, f32>, tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>) writes
 module @gather {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -88,11 +88,11 @@ optim.group @g rule @Muon parameters [@a] strategy gather
 
 // Local: stages write and read whole blocks; nothing is packed and nothing travels.
 // CHECK-LABEL: module @local
-// CHECK: %[[X:.*]] = comm.stage @g.w0 over shards to_matrix blocks {{.*}} outs(%{{.*}} : tensor<?x4x6xbf16>)
+// CHECK: %[[X:.*]] = comm.stage @g.w0 over shards {{.*}} outs(%{{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
 // CHECK-NOT: comm.copy
 // CHECK-NOT: comm.exchange
 // CHECK: %[[O:.*]] = optim.orthogonalize %[[X]]
-// CHECK-NEXT: comm.stage @g.w0 over shards to_shards blocks ins(%{{.*}}, %[[O]] :
+// CHECK-NEXT: comm.stage @g.w0 over shards ins(%{{.*}}, %[[O]] :
 // CHECK-NOT: comm.exchange
 module @local {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
@@ -116,12 +116,12 @@ optim.group @g rule @Muon parameters [@a] strategy local
 // Elementwise: one stage without a layout. Constants stand in it; what depends on hyperparameters comes from the table. The
 // master of an f32 parameter does not exist.
 // CHECK-LABEL: module @elementwise
-// CHECK: comm.scalars @g
+// CHECK: comm.scalars
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : f64
 // CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
 // CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, f32>
 // CHECK-NOT: state
-// CHECK: comm.stage @g.w0 over shards to_matrix none ins(%[[P]], %[[G]] : {{.*}}) writes(%[[P]] : !comm.shards<@g, f32>) scalars
+// CHECK: comm.stage @g.w0 over shards ins(%[[P]], %[[G]] : {{.*}}) writes(%[[P]] : !comm.shards<@g, f32>) scalars
 // CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[GE:.*]]: f32, %[[S:.*]]: f32):
 // CHECK-DAG: %[[W:.*]] = arith.constant 2.000000e+00 : f32
 // CHECK-DAG: %[[U:.*]] = arith.mulf %[[S]], %[[GE]] : f32
@@ -154,7 +154,7 @@ optim.group @g rule @Sgd parameters [@a] strategy elementwise
 // CHECK: %[[MASTER:.*]] = comm.shards state @g "master" : <@g, f32>
 // CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, bf16>
 // CHECK-NEXT: %[[P:.*]] = comm.shards parameter @g : <@g, bf16>
-// CHECK-NEXT: comm.stage @g.w0 over shards to_matrix none ins(%[[MASTER]], %[[G]] : {{.*}}) writes(%[[P]], %[[MASTER]] : !comm.shards<@g, bf16>, !comm.shards<@g, f32>)
+// CHECK-NEXT: comm.stage @g.w0 over shards ins(%[[MASTER]], %[[G]] : {{.*}}) writes(%[[P]], %[[MASTER]] : !comm.shards<@g, bf16>, !comm.shards<@g, f32>)
 // CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: bf16, %{{.*}}: f32):
 // CHECK: arith.extf %[[GE]] : bf16 to f32
 // CHECK: %[[P1:.*]] = arith.subf %[[ME]], %{{.*}} : f32
@@ -183,22 +183,22 @@ optim.group @g rule @Sgd parameters [@a] strategy elementwise
 // fused stages over blocks are between. A reduction to one value has scratch for its rows.
 // CHECK-LABEL: module @rows
 // CHECK: %[[VS:.*]] = comm.shards state @g "v" : <@g, bf16>
-// CHECK: %[[SEND:.*]] = comm.copy @g.w0 to_matrix rows from shard to send ins(%[[VS]] : !comm.shards<@g, bf16>) outs(%{{.*}} : tensor<?xbf16>)
-// CHECK: %[[R:.*]]:2 = comm.exchange %{{.*}} to_matrix sends [@g.w0, @g.w0](%{{.*}}, %[[SEND]] : tensor<?xf32>, tensor<?xbf16>) receives {{.*}} kinds [0, 1]
-// CHECK: %[[X:.*]] = comm.copy @g.w0 to_matrix full from receive to blocks ins(%[[R]]#0 : tensor<?xf32>)
-// CHECK: %[[V:.*]] = comm.copy @g.w0 to_matrix rows from receive to blocks ins(%[[R]]#1 : tensor<?xbf16>) outs(%{{.*}} : tensor<?x4x1xbf16>)
-// CHECK: %[[Q:.*]] = comm.stage @g.w0 over blocks to_matrix blocks ins(%[[X]] : tensor<?x4x6xf32>) outs(%{{.*}} : tensor<?x4x6xf32>) {
+// CHECK: %[[SEND:.*]] = comm.copy ins(%[[VS]] : !comm.shards<@g, bf16>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, sent>>)
+// CHECK: %[[R:.*]]:2 = comm.exchange %{{.*}} sends(%{{.*}}, %[[SEND]] : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, sent>>, tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, sent>>)
+// CHECK: %[[X:.*]] = comm.copy ins(%[[R]]#0 : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, received>>)
+// CHECK: %[[V:.*]] = comm.copy ins(%[[R]]#1 : tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, received>>) outs(%{{.*}} : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
+// CHECK: %[[Q:.*]] = comm.stage @g.w0 over blocks ins(%[[X]] : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>) {
 // CHECK-NEXT: ^bb0(%[[E:.*]]: f32):
 // CHECK-NEXT: arith.mulf %[[E]], %[[E]] : f32
-// CHECK: %[[MEAN:.*]] = optim.block_reduce mean @g.w0 %[[Q]] outs(%{{.*}} : tensor<?x4x1xf32>) : tensor<?x4x6xf32> -> tensor<?x4x1xf32>
-// CHECK: %[[NORM:.*]]:2 = optim.block_reduce norm @g.w0 %[[Q]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>)
-// CHECK: %[[NEW:.*]] = comm.stage @g.w0 over blocks to_matrix blocks ins(%[[V]], %[[MEAN]], %[[NORM]]#0 : tensor<?x4x1xbf16>, tensor<?x4x1xf32>, tensor<?x1x1xf32>) outs(%{{.*}} : tensor<?x4x1xbf16>)
-// CHECK: comm.stage @g.w0 over blocks to_matrix blocks ins({{.*}}) outs(%{{.*}} : tensor<?x4x6xf32>)
-// CHECK-DAG: %[[KX:.*]] = comm.copy @g.w0 to_shards full from blocks to send
-// CHECK-DAG: %[[KV:.*]] = comm.copy @g.w0 to_shards rows from blocks to send ins(%[[NEW]] : tensor<?x4x1xbf16>)
-// CHECK: %[[B:.*]]:2 = comm.exchange %{{.*}} to_shards sends [@g.w0, @g.w0](%[[KX]], %[[KV]] : tensor<?xf32>, tensor<?xbf16>) receives {{.*}} kinds [0, 1]
-// CHECK-NEXT: comm.copy @g.w0 to_shards rows from receive to shard ins(%[[B]]#1 : tensor<?xbf16>) writes(%[[VS]] : !comm.shards<@g, bf16>)
-// CHECK-NEXT: comm.stage @g.w0 over shards to_shards receive ins(%{{.*}}, %[[B]]#0
+// CHECK: %[[MEAN:.*]] = optim.block_reduce mean %[[Q]] outs(%{{.*}} : tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>) : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> -> tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>
+// CHECK: %[[NORM:.*]]:2 = optim.block_reduce norm %[[Q]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>, tensor<?x4x1xf32, #comm.place<@g.w0, partial>>)
+// CHECK: %[[NEW:.*]] = comm.stage @g.w0 over blocks ins(%[[V]], %[[MEAN]], %[[NORM]]#0 : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>, tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>, tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>) outs(%{{.*}} : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
+// CHECK: comm.stage @g.w0 over blocks ins({{.*}}) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>)
+// CHECK-DAG: %[[KX:.*]] = comm.copy
+// CHECK-DAG: %[[KV:.*]] = comm.copy ins(%[[NEW]] : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
+// CHECK: %[[B:.*]]:2 = comm.exchange %{{.*}} sends(%[[KX]], %[[KV]] : tensor<?xf32, #comm.place<@g.w0, full, blocks to shards, sent>>, tensor<?xbf16, #comm.place<@g.w0, rows, blocks to shards, sent>>)
+// CHECK-NEXT: comm.copy ins(%[[B]]#1 : tensor<?xbf16, #comm.place<@g.w0, rows, blocks to shards, received>>) writes(%[[VS]] : !comm.shards<@g, bf16>)
+// CHECK-NEXT: comm.stage @g.w0 over shards ins(%{{.*}}, %[[B]]#0
 module @rows {
 optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -227,14 +227,14 @@ optim.group @g rule @NorMuon parameters [@a] strategy owner owners [1]
 // CHECK-NEXT: comm.segment @g.w1 group @g wave 1 blocks [1]
 // CHECK-NEXT: comm.segment @h.w1 group @h wave 1 blocks [0]
 // CHECK-NOT: comm.segment
-// CHECK: %[[TABLE:.*]] = comm.scalars @g
+// CHECK: %[[TABLE:.*]] = comm.scalars
 // CHECK: comm.shards parameter @g
-// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w0]
-// CHECK: comm.stage @g.w0 over shards to_shards receive {{.*}} scalars(%[[TABLE]]
+// CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@g.w0, full, {{.*}}
+// CHECK: comm.stage @g.w0 over shards {{.*}} scalars(%[[TABLE]]
 // CHECK-NOT: comm.shards parameter @g
-// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w1]
-// CHECK: comm.stage @g.w1 over shards to_shards receive {{.*}} scalars(%[[TABLE]]
-// CHECK: comm.exchange %{{.*}} to_matrix sends [@h.w1]
+// CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@g.w1, full, {{.*}}
+// CHECK: comm.stage @g.w1 over shards {{.*}} scalars(%[[TABLE]]
+// CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@h.w1, full, {{.*}}
 module @waves {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -260,17 +260,17 @@ optim.group @h rule @Muon parameters [@c] strategy owner owners [0] waves [1]
 // f16 is widened where it is read and rounded where it is written, as bf16 is: parameter, gradient and state.
 // CHECK-LABEL: module @half
 // CHECK: %[[M:.*]] = comm.shards state @g "m" : <@g, f16>
-// CHECK: comm.stage @g.w0 over shards to_matrix send ins({{.*}} : {{.*}}!comm.shards<@g, f16>{{.*}}) writes(%[[M]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16>)
+// CHECK: comm.stage @g.w0 over shards ins({{.*}} : {{.*}}!comm.shards<@g, f16>{{.*}}) writes(%[[M]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, shards to blocks, sent>>)
 // CHECK-NEXT: ^bb0(%[[A:[a-z0-9]+]]: f16, %[[B:[a-z0-9]+]]: f16
 // CHECK-DAG: arith.extf %[[A]] : f16 to f32
 // CHECK-DAG: arith.extf %[[B]] : f16 to f32
 // CHECK: %[[M1:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
 // CHECK-DAG: arith.truncf %[[M1]] : f32 to f16
 // CHECK: comm.yield %{{.*}}, %{{.*}} : f16, f16
-// CHECK: comm.exchange %{{.*}} to_matrix sends [@g.w0](%{{.*}} : tensor<?xf16>)
-// CHECK: optim.orthogonalize %{{.*}} : tensor<?x4x6xf16>
-// CHECK: %[[BACK:.*]] = comm.exchange %{{.*}} to_shards sends [@g.w0](%{{.*}} : tensor<?xf16>)
-// CHECK: comm.stage @g.w0 over shards to_shards receive ins(%[[P:[a-z0-9]+]], %[[BACK]] : !comm.shards<@g, f16>, tensor<?xf16>) writes(%[[P]] : !comm.shards<@g, f16>)
+// CHECK: comm.exchange %{{.*}} sends(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, shards to blocks, sent>>)
+// CHECK: optim.orthogonalize %{{.*}} : tensor<?x4x6xf16, #comm.place<@g.w0, full, blocks>>
+// CHECK: %[[BACK:.*]] = comm.exchange %{{.*}} sends(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
+// CHECK: comm.stage @g.w0 over shards ins(%[[P:[a-z0-9]+]], %[[BACK]] : !comm.shards<@g, f16>, tensor<?xf16, #comm.place<@g.w0, full, blocks to shards, received>>) writes(%[[P]] : !comm.shards<@g, f16>)
 // CHECK: %[[P1:.*]] = arith.subf
 // CHECK-NEXT: %[[H:.*]] = arith.truncf %[[P1]] : f32 to f16
 // CHECK-NEXT: comm.yield %[[H]] : f16
@@ -296,18 +296,18 @@ optim.group @g rule @Muon parameters [@a] strategy owner owners [1]
 // CHECK-LABEL: module @cols_and_one
 // CHECK-DAG: %[[CS:.*]] = comm.shards state @g "c" : <@g, f16>
 // CHECK-DAG: %[[OS:.*]] = comm.shards state @g "o" : <@g, f32>
-// CHECK-DAG: %[[CSEND:.*]] = comm.copy @g.w0 to_matrix cols from shard to send ins(%[[CS]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16>)
-// CHECK-DAG: %[[OSEND:.*]] = comm.copy @g.w0 to_matrix one from shard to send ins(%[[OS]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32>)
-// CHECK: %[[R:.*]]:3 = comm.exchange %{{.*}} to_matrix sends [@g.w0, @g.w0, @g.w0](%{{.*}}, %[[CSEND]], %[[OSEND]] : tensor<?xf32>, tensor<?xf16>, tensor<?xf32>) receives {{.*}} kinds [0, 2, 3]
-// CHECK-DAG: comm.copy @g.w0 to_matrix cols from receive to blocks ins(%[[R]]#1 : tensor<?xf16>) outs(%{{.*}} : tensor<?x1x6xf16>)
-// CHECK-DAG: comm.copy @g.w0 to_matrix one from receive to blocks ins(%[[R]]#2 : tensor<?xf32>) outs(%{{.*}} : tensor<?x1x1xf32>)
-// CHECK-DAG: optim.block_reduce mean @g.w0 %{{.*}} outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x4x6xf32> -> tensor<?x1x6xf32>
-// CHECK-DAG: optim.block_reduce max @g.w0 %{{.*}} outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>)
-// CHECK-DAG: %[[KC:.*]] = comm.copy @g.w0 to_shards cols from blocks to send ins(%{{.*}} : tensor<?x1x6xf16>)
-// CHECK-DAG: %[[KO:.*]] = comm.copy @g.w0 to_shards one from blocks to send ins(%{{.*}} : tensor<?x1x1xf32>)
-// CHECK: %[[B:.*]]:3 = comm.exchange %{{.*}} to_shards sends [@g.w0, @g.w0, @g.w0](%{{.*}}, %[[KC]], %[[KO]] : tensor<?xf32>, tensor<?xf16>, tensor<?xf32>) receives {{.*}} kinds [0, 2, 3]
-// CHECK-DAG: comm.copy @g.w0 to_shards cols from receive to shard ins(%[[B]]#1 : tensor<?xf16>) writes(%[[CS]] : !comm.shards<@g, f16>)
-// CHECK-DAG: comm.copy @g.w0 to_shards one from receive to shard ins(%[[B]]#2 : tensor<?xf32>) writes(%[[OS]] : !comm.shards<@g, f32>)
+// CHECK-DAG: %[[CSEND:.*]] = comm.copy ins(%[[CS]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>)
+// CHECK-DAG: %[[OSEND:.*]] = comm.copy ins(%[[OS]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
+// CHECK: %[[R:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[CSEND]], %[[OSEND]] : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>, tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
+// CHECK-DAG: comm.copy ins(%[[R]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
+// CHECK-DAG: comm.copy ins(%[[R]]#2 : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
+// CHECK-DAG: optim.block_reduce mean %{{.*}} outs(%{{.*}} : tensor<?x1x6xf32, #comm.place<@g.w0, cols, blocks>>) : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> -> tensor<?x1x6xf32, #comm.place<@g.w0, cols, blocks>>
+// CHECK-DAG: optim.block_reduce max %{{.*}} outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>, tensor<?x4x1xf32, #comm.place<@g.w0, partial>>)
+// CHECK-DAG: %[[KC:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
+// CHECK-DAG: %[[KO:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
+// CHECK: %[[B:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[KC]], %[[KO]] : tensor<?xf32, #comm.place<@g.w0, full, blocks to shards, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, sent>>, tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, sent>>)
+// CHECK-DAG: comm.copy ins(%[[B]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, received>>) writes(%[[CS]] : !comm.shards<@g, f16>)
+// CHECK-DAG: comm.copy ins(%[[B]]#2 : tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, received>>) writes(%[[OS]] : !comm.shards<@g, f32>)
 module @cols_and_one {
 optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 : f64, false>, #optim.state<"o", f32, one, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %c: tensor<1x?xf32>, %o: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

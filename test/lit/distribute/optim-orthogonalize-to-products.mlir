@@ -23,10 +23,10 @@ comm.segment @s group @g all
 
 // A wide block: X over max(norm, eps), then A = X Xᵀ, B = c A A + b A, X = B X + a X; A and B are symmetric.
 // CHECK-LABEL: func.func @wide
-// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xbf16>
-// CHECK: comm.extent @s to_matrix full blocks
-// CHECK: %[[N:.*]]:2 = optim.block_reduce norm @s %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>) {exponent = -24 : i64}
-// CHECK: %[[Y:.*]] = comm.stage @s over blocks to_matrix blocks ins(%[[X]], %[[N]]#0 : tensor<?x4x6xbf16>, tensor<?x1x1xf32>)
+// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
+// CHECK: comm.extent <@s, full, blocks>
+// CHECK: %[[N:.*]]:2 = optim.block_reduce norm %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>, tensor<?x4x1xf32, #comm.place<@s, partial>>) {exponent = -24 : i64}
+// CHECK: %[[Y:.*]] = comm.stage @s over blocks ins(%[[X]], %[[N]]#0 : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>, tensor<?x1x1xf32, #comm.place<@s, one, blocks>>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: bf16, %[[NE:.*]]: f32):
 // CHECK-NEXT: %[[EPS:.*]] = arith.constant 5.96046455E-15 : f32
 // CHECK-NEXT: %[[MAX:.*]] = arith.maximumf %[[NE]], %[[EPS]] : f32
@@ -35,10 +35,10 @@ comm.segment @s group @g all
 // CHECK-NEXT: %[[SCALE:.*]] = arith.constant 5.96046448E-8 : f32
 // CHECK-NEXT: %[[T:.*]] = arith.mulf %[[Q]], %[[SCALE]] : f32
 // CHECK-NEXT: arith.truncf %[[T]] : f32 to bf16
-// CHECK: %[[A:.*]]:2 = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>, tensor<?x1x{{[0-9]+}}xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: %[[B:.*]]:2 = optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
-// CHECK: %[[O:.*]]:2 = optim.product @s %[[B]]#0, %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
-// CHECK: return %[[O]]#0 : tensor<?x4x6xbf16>
+// CHECK: %[[A:.*]]:2 = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, partial>>, tensor<?x1x{{.*}}xf32, #comm.place<@s, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[B:.*]]:2 = optim.product %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
+// CHECK: %[[O:.*]]:2 = optim.product %[[B]]#0, %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
+// CHECK: return %[[O]]#0 : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
 // Every product of every chip has an out of its block; scratch is after it.
 // PLAIN-LABEL: func.func @wide
 // PLAIN-COUNT-3: optim.product
@@ -46,34 +46,34 @@ comm.segment @s group @g all
 // The module's chip is taken when the option names none.
 // MODULE-LABEL: func.func @wide
 // MODULE-COUNT-3: optim.product
-func.func @wide(%x: tensor<?x4x6xbf16>) -> tensor<?x4x6xbf16> {
-  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xbf16>
-  return %o : tensor<?x4x6xbf16>
+func.func @wide(%x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
+  return %o : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
 }
 
 // An f32 source is normalized in f32 and rounded to f16 once.
 // CHECK-LABEL: func.func @half
-// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32>
-// CHECK: optim.block_reduce norm @s %[[X]]
-// CHECK: comm.stage @s over blocks to_matrix blocks ins(%[[X]], %{{.*}} : tensor<?x4x6xf32>, tensor<?x1x1xf32>) outs(%{{.*}} : tensor<?x4x6xf16>)
+// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+// CHECK: optim.block_reduce norm %[[X]]
+// CHECK: comm.stage @s over blocks ins(%[[X]], %{{.*}} : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%{{.*}} : tensor<?x4x6xf16, #comm.place<@s, full, blocks>>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %{{.*}}: f32):
 // CHECK: arith.divf %[[E]], %{{.*}} : f32
 // CHECK: arith.truncf %{{.*}} : f32 to f16
-// CHECK: optim.product @s %{{.*}} outs(%{{.*}} : tensor<?x4x4xf16>
-func.func @half(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf16> {
-  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32> to tensor<?x4x6xf16>
-  return %o : tensor<?x4x6xf16>
+// CHECK: optim.product %{{.*}} outs(%{{.*}} : tensor<?x4x4xf16, #comm.place<@s, partial>>
+func.func @half(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf16, #comm.place<@s, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x4x6xf32, #comm.place<@s, full, blocks>> to tensor<?x4x6xf16, #comm.place<@s, full, blocks>>
+  return %o : tensor<?x4x6xf16, #comm.place<@s, full, blocks>>
 }
 
 // Of a tall block the small products are Xᵀ X, and X B: no transposed copy is made.
 // CHECK-LABEL: func.func @tall
 // CHECK: %[[Y:.*]] = comm.stage
-// CHECK: %[[A:.*]]:2 = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>, {{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
-// CHECK: %[[B:.*]]:2 = optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0
-// CHECK: optim.product @s %[[Y]], %[[B]]#0 plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16>
-func.func @tall(%x: tensor<?x6x4xbf16>) -> tensor<?x6x4xbf16> {
-  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x6x4xbf16>
-  return %o : tensor<?x6x4xbf16>
+// CHECK: %[[A:.*]]:2 = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, partial>>, tensor<?x1x{{.*}}xf32, #comm.place<@s, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
+// CHECK: %[[B:.*]]:2 = optim.product %[[A]]#0, %[[A]]#0 plus %[[A]]#0
+// CHECK: optim.product %[[Y]], %[[B]]#0 plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
+func.func @tall(%x: tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x6x4xbf16, #comm.place<@s, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
+  return %o : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
 }
 
 // When c is 0 there is no product A A, and b is the factor of X Xᵀ; in f32 nothing is rounded between.
@@ -81,11 +81,11 @@ func.func @tall(%x: tensor<?x6x4xbf16>) -> tensor<?x6x4xbf16> {
 // CHECK: arith.divf
 // CHECK-NOT: arith.truncf
 // CHECK: %[[B:.*]]:2 = optim.product {{.*}} {alpha = -5.000000e-01 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: optim.product @s %[[B]]#0, {{.*}} {alpha = 1.000000e+00 : f64, beta = 1.500000e+00 : f64}
+// CHECK: optim.product %[[B]]#0, {{.*}} {alpha = 1.000000e+00 : f64, beta = 1.500000e+00 : f64}
 // CHECK-NOT: optim.product
-func.func @cubic(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
-  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32>
-  return %o : tensor<?x4x6xf32>
+func.func @cubic(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+  return %o : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
 }
 
 // Each step starts from the last one's X; the norm is taken once.
@@ -94,10 +94,10 @@ func.func @cubic(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
 // CHECK: optim.product
 // CHECK: %[[X1:.*]]:2 = optim.product {{.*}} beta = 1.500000e+00
 // CHECK-NOT: optim.block_reduce
-// CHECK: optim.product @s %[[X1]]#0, %[[X1]]#0
+// CHECK: optim.product %[[X1]]#0, %[[X1]]#0
 // CHECK: optim.product {{.*}} plus %[[X1]]#0 {{.*}} beta = 2.500000e+00
-func.func @steps(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
-  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [2.5, -0.5, 0.0]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32>
-  return %o : tensor<?x4x6xf32>
+func.func @steps(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [2.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+  return %o : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
 }
 }

@@ -47,7 +47,7 @@ module {
   func.func @step() attributes {comm.arena_bytes = 0 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     // expected-error @+1 {{expected elementwise operations only, found memref.alloc}}
-    comm.stage @s over shards to_matrix none ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32):
       // expected-note @+1 {{this operation}}
       %m = memref.alloc() : memref<f32>
@@ -70,9 +70,9 @@ module {
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
   optim.group @g rule @R parameters [@w] strategy elementwise
   comm.segment @s group @g all
-  // expected-error @+1 {{expected a buffer of the workspace or shards, found 'memref<1x0xf32>'}}
-  func.func @step(%t: memref<1x0xf32>) attributes {comm.arena_bytes = 0 : i64} {
-    comm.scalars @g outs(%t : memref<1x0xf32>) {
+  // expected-error @+1 {{expected a buffer of the workspace or shards, found 'memref<1x0xf32, #comm.place<@g, scalars>>'}}
+  func.func @step(%t: memref<1x0xf32, #comm.place<@g, scalars>>) attributes {comm.arena_bytes = 0 : i64} {
+    comm.scalars outs(%t : memref<1x0xf32, #comm.place<@g, scalars>>) {
     ^bb0(%step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield
     }

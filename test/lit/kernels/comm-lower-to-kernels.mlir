@@ -21,29 +21,29 @@ module @sgd {
 
   // CHECK-NOT: func.func
   func.func @step() attributes {comm.arena_bytes = 128 : i64} {
-    %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32>
-    %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32>
+    %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32, #comm.place<@g0, scalars>>
+    %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32, #comm.place<@g1, scalars>>
     %p0 = comm.shards parameter @g0 : !comm.shards<@g0, f32>
     %q0 = comm.shards gradient @g0 : !comm.shards<@g0, f32>
     %p1 = comm.shards parameter @g1 : !comm.shards<@g1, f32>
     %q1 = comm.shards gradient @g1 : !comm.shards<@g1, f32>
-    comm.scalars @g0 outs(%t0 : memref<2x1xf32>) {
+    comm.scalars outs(%t0 : memref<2x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
-    comm.stage @s0 over shards to_matrix none ins(%p0, %q0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
-        writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32>) {
+    comm.stage @s0 over shards ins(%p0, %q0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+        writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%p: f32, %q: f32, %lr: f32):
       %d = arith.mulf %lr, %q : f32
       %n = arith.subf %p, %d : f32
       comm.yield %n : f32
     }
-    comm.scalars @g1 outs(%t1 : memref<1x1xf32>) {
+    comm.scalars outs(%t1 : memref<1x1xf32, #comm.place<@g1, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
-    comm.stage @s1 over shards to_matrix none ins(%p1, %q1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>)
-        writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32>) {
+    comm.stage @s1 over shards ins(%p1, %q1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>)
+        writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32, #comm.place<@g1, scalars>>) {
     ^bb0(%p: f32, %q: f32, %lr: f32):
       %d = arith.mulf %lr, %q : f32
       %n = arith.subf %p, %d : f32
@@ -114,7 +114,7 @@ module @sgd {
 // CHECK-SAME: comm.arena_bytes = 128 : i64
 // CHECK-SAME: stepc.exchanges = []
 // CHECK-SAME: stepc.launches = [{index = 0 : i64, kind = "group"}, {index = 0 : i64, kind = "chunks"}, {index = 1 : i64, kind = "group"}, {index = 1 : i64, kind = "chunks"}]
-// CHECK-SAME: stepc.tables = [{kind = "shard_chunks", segment = @s0}, {kind = "shard_chunks", segment = @s1}]
+// CHECK-SAME: stepc.tables = [{from = #comm.place<@s0, full, shards>, kind = "shard_chunks"}, {from = #comm.place<@s1, full, shards>, kind = "shard_chunks"}]
 // CHECK: llvm.cond_br %{{.*}}, ^[[BODY:.*]], ^[[DONE:[a-z0-9]+]]
 // CHECK: ^[[BODY]]:
 // CHECK: llvm.call %{{.*}}(%[[CONTEXT]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
@@ -143,19 +143,19 @@ module @staged {
 
   func.func @step() attributes {comm.arena_bytes = 192 : i64} {
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
-    %n = comm.extent @s to_matrix full send
-    %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16>
-    %r = comm.buffer offset 64 bytes 64 (%n) : memref<?xbf16>
-    %x = comm.buffer offset 128 bytes 64 (%n) : memref<?x4x8xbf16>
-    comm.stage @s over shards to_matrix send ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16>) {
+    %n = comm.extent <@s, full, shards to blocks, sent>
+    %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
+    %r = comm.buffer offset 64 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>
+    %x = comm.buffer offset 128 bytes 64 (%n) : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>
+    comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16
       comm.yield %a, %t : f32, bf16
     }
     %w = comm.world
-    %token = comm.start %w to_matrix order 0 sends [@s] (%b : memref<?xbf16>) receives [@s] (%r : memref<?xbf16>) kinds [0]
+    %token = comm.start exchange %w order 0 sends(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>)
     comm.wait %token
-    comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xbf16>) outs(%x : memref<?x4x8xbf16>)
+    comm.copy ins(%r : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%x : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>)
     return
   }
 }
@@ -186,5 +186,5 @@ module @staged {
 // CHECK: llvm.call @stepc_rt_copy
 // CHECK: @stepc_program_numbers(dense<[4, 0, 3, 0, 0, 0, 1, 5, 0, 1, 1, 0, 64, 2, 1, 0, 3, 3, 64, 128, 2]>
 // CHECK: llvm.func @stepc_program_step
-// CHECK-SAME: stepc.exchanges = [array<i64: 1>]
-// CHECK-SAME: stepc.tables = [{from = "send", kind = "shard_chunks", segment = @s}, {element_bytes = 2 : i64, kind = "message", receive_segment = @s, segment = @s}, {element_bytes = 2 : i64, from = "receive", kind = "copy", segment = @s, to = "blocks"}]
+// CHECK-SAME: stepc.exchanges = [{kind = "exchange", tables = array<i64: 1>}]
+// CHECK-SAME: stepc.tables = [{from = #comm.place<@s, full, shards>, kind = "shard_chunks", to = #comm.place<@s, full, shards to blocks, sent>}, {element_bytes = 2 : i64, from = #comm.place<@s, full, shards to blocks, sent>, kind = "message", to = #comm.place<@s, full, shards to blocks, received>}, {element_bytes = 2 : i64, from = #comm.place<@s, full, shards to blocks, received>, kind = "copy", to = #comm.place<@s, full, blocks>}]

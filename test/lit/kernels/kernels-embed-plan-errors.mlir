@@ -18,9 +18,9 @@ module {
 
 // A table of a segment that is not there.
 module {
-  // expected-error @+1 {{expected a symbol for segment, none is named s in the program's tables, exchanges and launches}}
+  // expected-error @+1 {{expected a place named from of a segment in the program's tables, exchanges and launches}}
   llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.exchanges = [], stepc.launches = [],
-      stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+      stepc.tables = [{from = #comm.place<@s, full, shards>, kind = "shard_chunks"}]} {
     llvm.return
   }
 }
@@ -50,8 +50,8 @@ module {
   optim.group @g rule @R parameters [@a] strategy elementwise
   comm.segment @s group @g all
   // expected-error @+1 {{expected consistent tables, exchanges and launches, found that exchange 0}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 0 : i64, stepc.exchanges = [array<i64: 0>],
-      stepc.launches = [], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 0 : i64, stepc.exchanges = [{kind = "exchange", tables = array<i64: 0>}],
+      stepc.launches = [], stepc.tables = [{from = #comm.place<@s, full, shards>, kind = "shard_chunks"}]} {
     llvm.return
   }
 }

@@ -556,7 +556,7 @@ func.func @f(%x: tensor<?x?xf32>) {
 // Products are of batches of matrices.
 func.func @f(%x: tensor<8x8xf32>) {
   // expected-error @below {{expected operands of rank 3, found 'tensor<8x8xf32>'}}
-  %0 = optim.product @s %x, %x outs(%x : tensor<8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  %0 = optim.product %x, %x outs(%x : tensor<8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   return
 }
 
@@ -565,7 +565,7 @@ func.func @f(%x: tensor<8x8xf32>) {
 // A product has one out and one scratch.
 func.func @f(%x: tensor<?x8x8xf32>) {
   // expected-error @below {{expected one out and at most one scratch, found 3}}
-  %0:3 = optim.product @s %x, %x outs(%x, %x, %x : tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64}
+  %0:3 = optim.product %x, %x outs(%x, %x, %x : tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64}
     : tensor<?x8x8xf32>, tensor<?x8x8xf32> -> tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>
   return
 }
@@ -575,7 +575,7 @@ func.func @f(%x: tensor<?x8x8xf32>) {
 // The inner extents of a product agree.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x6xf32>) {
   // expected-error @below {{expected equal inner extents, found 6 and 8}}
-  %0 = optim.product @s %x, %x outs(%o : tensor<?x8x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x8x6xf32>
+  %0 = optim.product %x, %x outs(%o : tensor<?x8x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x8x6xf32>
   return
 }
 
@@ -584,7 +584,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x6xf32>) {
 // The out of a product has its extents.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
   // expected-error @below {{expected addend and out of 8 x 8}}
-  %0 = optim.product @s %x, %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x6x6xf32>
+  %0 = optim.product %x, %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x6x6xf32>
   return
 }
 
@@ -593,7 +593,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
 // So has its addend.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
   // expected-error @below {{expected addend and out of 6 x 6}}
-  %0 = optim.product @s %x, %x plus %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 1.0 : f64, transpose_lhs}
+  %0 = optim.product %x, %x plus %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 1.0 : f64, transpose_lhs}
     : tensor<?x8x6xf32>, tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x6x6xf32>
   return
 }
@@ -603,7 +603,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
 // Only a square result is symmetric.
 func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>) {
   // expected-error @below {{expected a square result for symmetric, found 8 x 4}}
-  %0 = optim.product @s %x, %y outs(%o : tensor<?x8x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric} : tensor<?x8x6xf32>, tensor<?x6x4xf32> -> tensor<?x8x4xf32>
+  %0 = optim.product %x, %y outs(%o : tensor<?x8x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric} : tensor<?x8x6xf32>, tensor<?x6x4xf32> -> tensor<?x8x4xf32>
   return
 }
 
@@ -612,7 +612,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>
 // A block reduction has an out.
 func.func @f(%x: tensor<?x8x6xf32>) {
   // expected-error @below {{expected one out and at most one scratch, found 0}}
-  "optim.block_reduce"(%x) <{kind = 0 : i64, segment = @s}> : (tensor<?x8x6xf32>) -> ()
+  "optim.block_reduce"(%x) <{kind = 0 : i64}> : (tensor<?x8x6xf32>) -> ()
   return
 }
 
@@ -621,7 +621,7 @@ func.func @f(%x: tensor<?x8x6xf32>) {
 // A block reduction is of a batch.
 func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
   // expected-error @below {{expected a source of rank 3, found 'tensor<8x6xf32>'}}
-  %0 = optim.block_reduce sum @s %x outs(%o : tensor<8x1xf32>) : tensor<8x6xf32> -> tensor<8x1xf32>
+  %0 = optim.block_reduce sum %x outs(%o : tensor<8x1xf32>) : tensor<8x6xf32> -> tensor<8x1xf32>
   return
 }
 
@@ -630,7 +630,7 @@ func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
 // The out of a block reduction keeps the axes or has 1.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
   // expected-error @below {{expected axes that are equal or 1 in the result, found 'tensor<?x8x6xf32>' and 'tensor<?x8x3xf32>'}}
-  %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
   return
 }
 
@@ -639,7 +639,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
 // Reductions are in f32.
 func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
   // expected-error @below {{expected an out of f32, found 'tensor<?x8x1xbf16>'}}
-  %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
   return
 }
 
@@ -648,7 +648,7 @@ func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
 // Only what has a root is scaled.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -24}}
-  %0 = optim.block_reduce sum @s %x outs(%o : tensor<?x8x1xf32>) {exponent = -24 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xf32>) {exponent = -24 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
   return
 }
 
@@ -657,7 +657,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
 // And not so far that small norms are lost.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -31}}
-  %0 = optim.block_reduce norm @s %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  %0 = optim.block_reduce norm %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
   return
 }
 

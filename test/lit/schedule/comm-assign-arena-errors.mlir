@@ -14,9 +14,9 @@ optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 comm.segment @s group @g all
 // expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule needs 128}}
 func.func @limit() {
-  %n = comm.extent @s to_matrix full blocks
-  %a = memref.alloc(%n) : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %n = comm.extent <@s, full, blocks>
+  %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -39,8 +39,8 @@ optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 comm.segment @s group @g all
 func.func @size(%n: index) {
   // expected-error @below {{expected sizes from comm.extent, found another value}}
-  %a = memref.alloc(%n) : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -61,9 +61,9 @@ optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 func.func @missing() {
   // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %n = comm.extent @t to_matrix full blocks
-  %a = memref.alloc(%n) : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %n = comm.extent <@t, full, blocks>
+  %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }

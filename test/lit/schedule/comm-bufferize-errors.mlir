@@ -13,17 +13,17 @@ optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 comm.segment @s group @g all
 func.func @step() {
   %m = comm.shards state @g "m" : !comm.shards<@g, f32>
-  %n = comm.extent @s to_matrix full send
-  %e = tensor.empty(%n) : tensor<?xf32>
-  %x = comm.stage @s over shards to_matrix send ins(%m : !comm.shards<@g, f32>) outs(%e : tensor<?xf32>) {
+  %n = comm.extent <@s, full, shards to blocks, sent>
+  %e = tensor.empty(%n) : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  %x = comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) outs(%e : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
-  } -> tensor<?xf32>
+  } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   %i = arith.constant 0 : index
   %c = arith.constant 0.0 : f32
   // expected-error @below {{expected a program without copies, found that bufferization needs one here}}
-  %y = tensor.insert %c into %x[%i] : tensor<?xf32>
-  comm.stage @s over shards to_matrix send ins(%x, %y : tensor<?xf32>, tensor<?xf32>) writes(%m : !comm.shards<@g, f32>) {
+  %y = tensor.insert %c into %x[%i] : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  comm.stage @s over shards ins(%x, %y : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) writes(%m : !comm.shards<@g, f32>) {
   ^bb0(%a: f32, %b: f32):
     %d = arith.addf %a, %b : f32
     comm.yield %d : f32

@@ -14,53 +14,53 @@ comm.segment @s group @g all
 // Destinations become allocations, and every operation of a chain writes to its own: no copy is made. A stage
 // whose destination is also read gets one of its own.
 // CHECK-LABEL: func.func @step
-// CHECK: %[[T:.*]] = memref.alloc() {{.*}} : memref<2x1xf32>
-// CHECK: comm.scalars @g outs(%[[T]] : memref<2x1xf32>) {
+// CHECK: %[[T:.*]] = memref.alloc() {{.*}} : memref<2x1xf32, #comm.place<{{.*}}>>
+// CHECK: comm.scalars outs(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>) {
 // CHECK: comm.yield
 // CHECK-NEXT: }
 // CHECK-NOT: ->
-// CHECK: %[[S:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16>
-// CHECK: comm.stage @s over shards to_matrix send ins(%{{.*}} : !comm.shards<@g, f32>) writes(%{{.*}}) outs(%[[S]] : memref<?xbf16>) scalars(%[[T]] : memref<2x1xf32>)
-// CHECK: %[[R:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16>
-// CHECK: comm.exchange %{{.*}} to_matrix sends [@s](%[[S]] : memref<?xbf16>) receives [@s](%[[R]] : memref<?xbf16>) kinds [0]{{$}}
-// CHECK: %[[X:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x6xbf16>
-// CHECK: comm.copy @s to_matrix full from receive to blocks ins(%[[R]] : memref<?xbf16>) outs(%[[X]] : memref<?x4x6xbf16>){{$}}
-// CHECK: %[[N:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x1xf32>
-// CHECK: optim.block_reduce norm @s %[[X]] outs(%[[N]] : memref<?x4x1xf32>) : memref<?x4x6xbf16>{{$}}
-// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16>
-// CHECK: optim.product @s %[[X]], %[[X]] outs(%[[A]] : memref<?x4x4xbf16>) {{.*}} : memref<?x4x6xbf16>, memref<?x4x6xbf16>{{$}}
-// CHECK: %[[Y:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16>
-// CHECK: comm.stage @s over blocks to_matrix blocks ins(%[[A]], %[[N]] : memref<?x4x4xbf16>, memref<?x4x1xf32>) outs(%[[Y]] : memref<?x4x4xbf16>)
+// CHECK: %[[S:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16, #comm.place<{{.*}}>>
+// CHECK: comm.stage @s over shards ins(%{{.*}} : !comm.shards<@g, f32>) writes({{.*}}) outs(%[[S]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) scalars(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>)
+// CHECK: %[[R:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16, #comm.place<{{.*}}>>
+// CHECK: comm.exchange %{{.*}} sends(%[[S]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) receives(%[[R]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>){{$}}
+// CHECK: %[[X:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x6xbf16, #comm.place<{{.*}}>>
+// CHECK: comm.copy ins(%[[R]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%[[X]] : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>){{$}}
+// CHECK: %[[N:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x1xf32, #comm.place<{{.*}}>>
+// CHECK: optim.block_reduce norm %[[X]] outs(%[[N]] : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>{{$}}
+// CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16, #comm.place<{{.*}}>>
+// CHECK: optim.product %[[X]], %[[X]] outs(%[[A]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>) {{.*}} : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>, memref<?x4x6xbf16, #comm.place<@s, full, blocks>>{{$}}
+// CHECK: %[[Y:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16, #comm.place<{{.*}}>>
+// CHECK: comm.stage @s over blocks ins(%[[A]], %[[N]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>, memref<?x4x1xf32, #comm.place<@s, rows, blocks>>) outs(%[[Y]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>)
 // CHECK: return
 func.func @step() {
   %w = comm.world
-  %te = tensor.empty() : tensor<2x1xf32>
-  %t = comm.scalars @g outs(%te : tensor<2x1xf32>) {
+  %te = tensor.empty() : tensor<2x1xf32, #comm.place<@g, scalars>>
+  %t = comm.scalars outs(%te : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
-  } -> tensor<2x1xf32>
+  } -> tensor<2x1xf32, #comm.place<@g, scalars>>
   %m = comm.shards state @g "m" : !comm.shards<@g, f32>
-  %ns = comm.extent @s to_matrix full send
-  %se = tensor.empty(%ns) : tensor<?xbf16>
-  %s = comm.stage @s over shards to_matrix send ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>)
-      outs(%se : tensor<?xbf16>) scalars(%t : tensor<2x1xf32>) {
+  %ns = comm.extent <@s, full, shards to blocks, sent>
+  %se = tensor.empty(%ns) : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
+  %s = comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>)
+      outs(%se : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) scalars(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%a: f32, %lr: f32):
     %h = arith.truncf %a : f32 to bf16
     comm.yield %a, %h : f32, bf16
-  } -> tensor<?xbf16>
-  %nr = comm.extent @s to_matrix full receive
-  %re = tensor.empty(%nr) : tensor<?xbf16>
-  %r = comm.exchange %w to_matrix sends [@s] (%s : tensor<?xbf16>) receives [@s] (%re : tensor<?xbf16>) kinds [0] -> tensor<?xbf16>
-  %nb = comm.extent @s to_matrix full blocks
-  %xe = tensor.empty(%nb) : tensor<?x4x6xbf16>
-  %x = comm.copy @s to_matrix full from receive to blocks ins(%r : tensor<?xbf16>) outs(%xe : tensor<?x4x6xbf16>) -> tensor<?x4x6xbf16>
-  %ne = tensor.empty(%nb) : tensor<?x4x1xf32>
-  %n = optim.block_reduce norm @s %x outs(%ne : tensor<?x4x1xf32>) : tensor<?x4x6xbf16> -> tensor<?x4x1xf32>
-  %ae = tensor.empty(%nb) : tensor<?x4x4xbf16>
-  %p = optim.product @s %x, %x outs(%ae : tensor<?x4x4xbf16>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x4x6xbf16>, tensor<?x4x6xbf16> -> tensor<?x4x4xbf16>
-  %y = comm.stage @s over blocks to_matrix blocks ins(%p, %n : tensor<?x4x4xbf16>, tensor<?x4x1xf32>) outs(%p : tensor<?x4x4xbf16>) {
+  } -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
+  %nr = comm.extent <@s, full, shards to blocks, received>
+  %re = tensor.empty(%nr) : tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>
+  %r = comm.exchange %w sends(%s : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) receives(%re : tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>) -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>
+  %nb = comm.extent <@s, full, blocks>
+  %xe = tensor.empty(%nb) : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
+  %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%xe : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
+  %ne = tensor.empty(%nb) : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  %n = optim.block_reduce norm %x outs(%ne : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>) : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  %ae = tensor.empty(%nb) : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
+  %p = optim.product %x, %x outs(%ae : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>, tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> -> tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
+  %y = comm.stage @s over blocks ins(%p, %n : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>, tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>) outs(%p : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>) {
   ^bb0(%a: bf16, %b: f32):
     comm.yield %a : bf16
-  } -> tensor<?x4x4xbf16>
+  } -> tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
   return
 }

@@ -12,9 +12,9 @@ optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 // expected-error @below {{expected comm.arena_bytes, which comm-assign-arena sets, found none}}
 func.func @step() {
-  %n = comm.extent @s to_matrix full blocks
-  %a = memref.alloc(%n) : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %n = comm.extent <@s, full, blocks>
+  %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -34,10 +34,10 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
-  %n = comm.extent @s to_matrix full blocks
+  %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected comm.offset, which comm-assign-arena sets, found none}}
-  %a = memref.alloc(%n) {comm.bytes = 96 : i64} : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %a = memref.alloc(%n) {comm.bytes = 96 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -57,10 +57,10 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
-  %n = comm.extent @s to_matrix full blocks
+  %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected comm.bytes, which comm-assign-arena sets, found none}}
-  %a = memref.alloc(%n) {comm.offset = 0 : i64} : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %a = memref.alloc(%n) {comm.offset = 0 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -81,10 +81,10 @@ optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
-  %n = comm.extent @s to_matrix full blocks
+  %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 96 bytes from byte 64}}
-  %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 64 : i64} : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 64 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
@@ -105,10 +105,10 @@ optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
-  %n = comm.extent @s to_matrix full blocks
+  %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 0 bytes from byte 192}}
-  %a = memref.alloc(%n) {comm.bytes = 0 : i64, comm.offset = 192 : i64} : memref<?x4x6xf32>
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  %a = memref.alloc(%n) {comm.bytes = 0 : i64, comm.offset = 192 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }

@@ -3,12 +3,12 @@
 // Each allocation becomes the place that was decided, whatever it is, and the program is scheduled then.
 // CHECK: stepc.level = "scheduled"
 // CHECK-LABEL: func.func @places() attributes {comm.arena_bytes = 4096 : i64}
-// CHECK: %[[N:.*]] = comm.extent @s to_matrix full blocks
-// CHECK-NEXT: %[[A:.*]] = comm.buffer offset 1024 bytes 96(%[[N]]) : memref<?x4x6xf32>
-// CHECK-NEXT: %[[T:.*]] = comm.buffer offset 4032 bytes 64 : memref<1x1xf32>
+// CHECK: %[[N:.*]] = comm.extent <@s, full, blocks>
+// CHECK-NEXT: %[[A:.*]] = comm.buffer offset 1024 bytes 96(%[[N]]) : memref<?x4x6xf32, #comm.place<{{.*}}>>
+// CHECK-NEXT: %[[T:.*]] = comm.buffer offset 4032 bytes 64 : memref<1x1xf32, #comm.place<{{.*}}>>
 // CHECK-NOT: comm.offset
-// CHECK: comm.scalars @g outs(%[[T]] : memref<1x1xf32>)
-// CHECK: comm.stage {{.*}} outs(%[[A]] : memref<?x4x6xf32>)
+// CHECK: comm.scalars outs(%[[T]] : memref<1x1xf32, #comm.place<@g, scalars>>)
+// CHECK: comm.stage {{.*}} outs(%[[A]] : memref<?x4x6xf32, #comm.place<@s, full, blocks>>)
 // CHECK-NOT: memref.alloc
 module {
 optim.rule @R hyperparameters ["lr"] states [] {
@@ -21,14 +21,14 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy owner owners [0]
 comm.segment @s group @g all
 func.func @places() attributes {comm.arena_bytes = 4096 : i64} {
-  %n = comm.extent @s to_matrix full blocks
-  %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 1024 : i64} : memref<?x4x6xf32>
-  %t = memref.alloc() {comm.bytes = 64 : i64, comm.offset = 4032 : i64} : memref<1x1xf32>
-  comm.scalars @g outs(%t : memref<1x1xf32>) {
+  %n = comm.extent <@s, full, blocks>
+  %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 1024 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  %t = memref.alloc() {comm.bytes = 64 : i64, comm.offset = 4032 : i64} : memref<1x1xf32, #comm.place<@g, scalars>>
+  comm.scalars outs(%t : memref<1x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   }
-  comm.stage @s over blocks to_matrix blocks outs(%a : memref<?x4x6xf32>) {
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }

@@ -20,12 +20,12 @@
 // A stage is missing in one wave, in all of them, or comes twice; two stages write one state.
 // RUN: sed -e '/\/\/ new m 0/,/end of new m 0/d' %{from} | %{check} MISSING
 // MISSING: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 0 times
-// RUN: sed -e '/over shards to_matrix none/,/^    }/d' %{from} | %{check} NEVER
+// RUN: sed -e '/over shards ins(.m, .d/,/^    }/d' %{from} | %{check} NEVER
 // NEVER: error: 'optim.group' op expected state "m" of every block to be written once, found parameter 'a' written 0 times
 // RUN: sed -e '/\/\/ new m 0/,/end of new m 0/H' -e '/end of new m 0/G' %{from} | %{check} TWICE
 // TWICE: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 2 times
 // TWICE: note: segment @s0 has it here
-// RUN: sed -e '/to_shards blocks/s/writes(.p : !comm.shards<@g, f32>)/writes(%%p, %%m : !comm.shards<@g, f32>, !comm.shards<@g, f32>)/' -e 's/yield %f : f32/yield %%f, %%e : f32, f32/' %{from} | %{check} BOTH
+// RUN: sed -e '/ins(.p, .x/s/writes(.p : !comm.shards<@g, f32>)/writes(%%p, %%m : !comm.shards<@g, f32>, !comm.shards<@g, f32>)/' -e 's/yield %f : f32/yield %%f, %%e : f32, f32/' %{from} | %{check} BOTH
 // BOTH: error: 'optim.group' op expected state "m" of every block to be written once, found parameter 'a' written 2 times
 
 // A state gets the value of another one; gradients are not written.
@@ -66,14 +66,14 @@
 
 // A product that is mirrored, but not symmetric; mirroring is a matter of speed where it is.
 // RUN: sed -e 's/beta = 0.0, transpose_rhs, symmetric/beta = 0.0, transpose_rhs/' %S/comm-verify-plan.mlir | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
-// RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 576 bytes 96 (%%nb) : memref<?x3x4xf32>\n    comm.stage @s over blocks to_matrix blocks ins(%%x : memref<?x3x4xf32>) outs(%%r2 : memref<?x3x4xf32>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 544/bytes = 704/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
+// RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 576 bytes 96 (%%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>\n    comm.stage @s over blocks ins(%%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) outs(%%r2 : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 544/bytes = 704/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
 // MIRRORED: error: 'optim.product' op expected a product that equals its transpose, because half of it is mirrored, found one of other matrices
 
 // Stages over blocks: an out that many elements would write, an operand of other extents.
-// RUN: sed -e '/over blocks/s/ins(.x0, .n0 : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(.x0 : memref<?x3x4xf32>)/ins(%%n0, %%x0 : memref<?x1x1xf32>, memref<?x3x4xf32>) outs(%%n0 : memref<?x1x1xf32>)/' %{from} | %{check} NARROW
-// NARROW: error: 'comm.stage' op expected outs of 3 x 4, because that is what the stage runs over, found 'memref<?x1x1xf32>'
-// RUN: sed -e 's/^    .z = comm.buffer.*/&\n    comm.stage @s over blocks to_matrix blocks ins(%%y : memref<?x3x3xf32>) outs(%%z : memref<?x3x4xf32>) {\n    ^bb0(%%a: f32):\n      comm.yield %%a : f32\n    }/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix EXTENTS
-// EXTENTS: error: 'comm.stage' op expected operands of 3 x 4 or 1, because that is what the stage runs over, found 'memref<?x3x3xf32>'
+// RUN: sed -e '/over blocks/s/ins(.x0, .n0 : \(.*\), \(memref<?x1x1.*\)) outs(.x0 : .*) {/ins(%%n0, %%x0 : \2, \1) outs(%%n0 : \2) {/' %{from} | %{check} NARROW
+// NARROW: error: 'comm.stage' op expected outs of 3 along axis 1, because that is what the stage runs over, found 'memref<?x1x1xf32, #comm.place<@s0, one, blocks>>'
+// RUN: sed -e 's/^    .z = comm.buffer.*/&\n    comm.stage @s over blocks ins(%%y : memref<?x3x3xf32, #comm.place<@s, partial>>) outs(%%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      comm.yield %%a : f32\n    }/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix EXTENTS
+// EXTENTS: error: 'comm.stage' op expected values of segment @s that blocks lead to, found one in #comm.place<@s, partial>
 
 // Segments that share a block, also where no operation names one.
 // RUN: sed -e 's/^  comm.segment @s1 .*/&\n  comm.segment @s2 group @g all/' %{from} | %{check} SHARED

@@ -41,16 +41,16 @@ module @local attributes {stepc.level = "scheduled"} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %v = comm.shards state @g "v" : !comm.shards<@g, f32>
-    %n = comm.extent @s to_matrix full blocks
-    %x = comm.buffer offset 0 bytes 72 (%n) : memref<?x3x2xf32>
-    %r = comm.buffer offset 128 bytes 36 (%n) : memref<?x3x1xf32>
-    comm.stage @s over shards to_matrix blocks ins(%d : !comm.shards<@g, f32>) outs(%x : memref<?x3x2xf32>) {
+    %n = comm.extent <@s, full, blocks>
+    %x = comm.buffer offset 0 bytes 72 (%n) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
+    %r = comm.buffer offset 128 bytes 36 (%n) : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>
+    comm.stage @s over shards ins(%d : !comm.shards<@g, f32>) outs(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
-    optim.block_reduce norm @s %x outs(%r : memref<?x3x1xf32>) : memref<?x3x2xf32>
-    comm.copy @s to_shards rows from blocks to shard ins(%r : memref<?x3x1xf32>) writes(%v : !comm.shards<@g, f32>)
-    comm.stage @s over shards to_shards blocks ins(%x : memref<?x3x2xf32>) writes(%p : !comm.shards<@g, f32>) {
+    optim.block_reduce norm %x outs(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
+    comm.copy ins(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) writes(%v : !comm.shards<@g, f32>)
+    comm.stage @s over shards ins(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
@@ -82,22 +82,22 @@ module @gather attributes {stepc.level = "scheduled"} {
     %p = comm.shards parameter @g : !comm.shards<@g, bf16>
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %w = comm.shards state @g "w" : !comm.shards<@g, f32>
-    %n = comm.extent @s to_matrix full send
-    %s = comm.buffer offset 0 bytes 48 (%n) : memref<?xf32>
-    comm.stage @s over shards to_matrix send ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32>) {
+    %n = comm.extent <@s, full, shards to blocks, sent>
+    %s = comm.buffer offset 0 bytes 48 (%n) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+    comm.stage @s over shards ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
-    %nr = comm.extent @s to_matrix full receive
-    %r = comm.buffer offset 64 bytes 96 (%nr) : memref<?xf32>
-    %t = comm.start %world to_matrix order 0 sends [@s] (%s : memref<?xf32>) receives [@s] (%r : memref<?xf32>) kinds [0]
+    %nr = comm.extent <@s, full, shards to blocks, received>
+    %r = comm.buffer offset 64 bytes 96 (%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
+    %t = comm.start all_gather %world order 0 sends(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>)
     comm.wait %t
-    %nb = comm.extent @s to_matrix full blocks
-    %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32>
-    comm.copy @s to_matrix full from receive to blocks ins(%r : memref<?xf32>) outs(%x : memref<?x3x4xf32>)
-    %e = comm.buffer offset 64 bytes 8 (%nb) : memref<?x1x1xf32>
-    optim.block_reduce norm @s %x outs(%e : memref<?x1x1xf32>) {exponent = -24 : i64} : memref<?x3x4xf32>
-    comm.stage @s over blocks to_matrix blocks ins(%x, %e : memref<?x3x4xf32>, memref<?x1x1xf32>) outs(%x : memref<?x3x4xf32>) {
+    %nb = comm.extent <@s, full, blocks>
+    %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    comm.copy ins(%r : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>)
+    %e = comm.buffer offset 64 bytes 8 (%nb) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
+    optim.block_reduce norm %x outs(%e : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) {exponent = -24 : i64} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    comm.stage @s over blocks ins(%x, %e : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %floor = arith.constant 0x27D6BF95 : f32
       %m = arith.maximumf %b, %floor : f32
@@ -106,12 +106,12 @@ module @gather attributes {stepc.level = "scheduled"} {
       %0 = arith.mulf %q, %scale : f32
       comm.yield %0 : f32
     }
-    %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32>
-    %q = comm.buffer offset 64 bytes 64 (%nb) : memref<?x2x4xf32>
-    optim.product @s %x, %x outs(%y, %q : memref<?x3x3xf32>, memref<?x2x4xf32>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32>, memref<?x3x4xf32>
-    %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32>
-    optim.product @s %y, %x plus %x outs(%z : memref<?x3x4xf32>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32>, memref<?x3x4xf32>, memref<?x3x4xf32>
-    comm.stage @s over shards to_shards blocks ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
+    %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32, #comm.place<@s, partial>>
+    %q = comm.buffer offset 64 bytes 64 (%nb) : memref<?x2x4xf32, #comm.place<@s, partial>>
+    optim.product %x, %x outs(%y, %q : memref<?x3x3xf32, #comm.place<@s, partial>>, memref<?x2x4xf32, #comm.place<@s, partial>>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    optim.product %y, %x plus %x outs(%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32, #comm.place<@s, partial>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    comm.stage @s over shards ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
     ^bb0(%a: f32, %o: f32):
       %0 = arith.subf %a, %o : f32
       %1 = arith.truncf %0 : f32 to bf16

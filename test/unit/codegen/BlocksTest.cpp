@@ -47,37 +47,37 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
   func.func @step() attributes {comm.arena_bytes = 262144 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     %g = comm.shards gradient @g : !comm.shards<@g, f32>
-    %n = comm.extent @s to_matrix full blocks
-    %x = comm.buffer offset 0 bytes 32768 (%n) : memref<?xR0xC0xbf16>
-    comm.stage @s over shards to_matrix blocks ins(%g : !comm.shards<@g, f32>) outs(%x : memref<?xR0xC0xbf16>) {
+    %n = comm.extent <@s, full, blocks>
+    %x = comm.buffer offset 0 bytes 32768 (%n) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
+    comm.stage @s over shards ins(%g : !comm.shards<@g, f32>) outs(%x : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16
       comm.yield %t : bf16
     }
-    %rows = comm.buffer offset 32768 bytes 32768 (%n) : memref<?xR0x1xf32>
-    %cols = comm.buffer offset 65536 bytes 32768 (%n) : memref<?x1xC0xf32>
-    %one = comm.buffer offset 98304 bytes 32768 (%n) : memref<?x1x1xf32>
-    optim.block_reduce max @s %x outs(%rows : memref<?xR0x1xf32>) : memref<?xR0xC0xbf16>
-    optim.block_reduce max @s %x outs(%cols : memref<?x1xC0xf32>) : memref<?xR0xC0xbf16>
-    optim.block_reduce max @s %rows outs(%one : memref<?x1x1xf32>) : memref<?xR0x1xf32>
+    %rows = comm.buffer offset 32768 bytes 32768 (%n) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
+    %cols = comm.buffer offset 65536 bytes 32768 (%n) : memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>
+    %one = comm.buffer offset 98304 bytes 32768 (%n) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
+    optim.block_reduce max %x outs(%rows : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
+    optim.block_reduce max %x outs(%cols : memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
+    optim.block_reduce max %rows outs(%one : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
     // Over rows, with one value per block.
-    %rows2 = comm.buffer offset 131072 bytes 32768 (%n) : memref<?xR0x1xf32>
-    comm.stage @s over blocks to_matrix blocks ins(%rows, %one : memref<?xR0x1xf32>, memref<?x1x1xf32>) outs(%rows2 : memref<?xR0x1xf32>) {
+    %rows2 = comm.buffer offset 131072 bytes 32768 (%n) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
+    comm.stage @s over blocks ins(%rows, %one : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%rows2 : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>) {
     ^bb0(%r: f32, %o: f32):
       %t = arith.subf %r, %o : f32
       comm.yield %t : f32
     }
     // Over one value, in place.
-    comm.stage @s over blocks to_matrix blocks ins(%one : memref<?x1x1xf32>) outs(%one : memref<?x1x1xf32>) {
+    comm.stage @s over blocks ins(%one : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%one : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) {
     ^bb0(%o: f32):
       %t = arith.mulf %o, %o : f32
       comm.yield %t : f32
     }
     // Everything broadcast.
-    %y = comm.buffer offset 163840 bytes 65536 (%n) : memref<?xR0xC0xf32>
-    comm.stage @s over blocks to_matrix blocks
-        ins(%x, %rows2, %cols, %one : memref<?xR0xC0xbf16>, memref<?xR0x1xf32>, memref<?x1xC0xf32>, memref<?x1x1xf32>)
-        outs(%y : memref<?xR0xC0xf32>) {
+    %y = comm.buffer offset 163840 bytes 65536 (%n) : memref<?xR0xC0xf32, #comm.place<@s, full, blocks>>
+    comm.stage @s over blocks
+        ins(%x, %rows2, %cols, %one : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>, memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>, memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>)
+        outs(%y : memref<?xR0xC0xf32, #comm.place<@s, full, blocks>>) {
     ^bb0(%b: bf16, %r: f32, %c: f32, %o: f32):
       %e = arith.extf %b : bf16 to f32
       %m = arith.mulf %e, %r : f32
@@ -85,7 +85,7 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
       %t = arith.subf %s, %o : f32
       comm.yield %t : f32
     }
-    comm.stage @s over shards to_shards blocks ins(%y : memref<?xR0xC0xf32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s over shards ins(%y : memref<?xR0xC0xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%v: f32):
       comm.yield %v : f32
     }

@@ -67,7 +67,7 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, PARAMETER>
     %g = comm.shards gradient @g : !comm.shards<@g, GRADIENT>
-    comm.stage @s over shards to_matrix none ins(%p, %g : !comm.shards<@g, PARAMETER>, !comm.shards<@g, GRADIENT>)
+    comm.stage @s over shards ins(%p, %g : !comm.shards<@g, PARAMETER>, !comm.shards<@g, GRADIENT>)
         writes(%p : !comm.shards<@g, PARAMETER>) {
     ^bb0(%x: PARAMETER, %y: GRADIENT):
       BODY

@@ -93,32 +93,34 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
   ValueTables t;
   t.segment = segment;
   t.kind = kind;
-  auto add = [&](TableKind table, Direction direction, Layout from, Layout to) {
-    plan.tables.push_back({table, segment, direction, kind, from, to, -1, 4});
+  auto add = [&](TableKind table, const Place &from, const Place &to) {
+    plan.tables.push_back({table, from, to, 4});
     return static_cast<int64_t>(plan.tables.size()) - 1;
   };
   using enum TableKind;
-  using enum Layout;
-  Direction in = Direction::ToMatrix, out = Direction::ToShards;
+  using enum Distribution;
+  Place shards = t.shards(), blocks = t.blocks();
+  Place sent = t.packed(Shards, End::Sent), received = t.packed(Shards, End::Received);
+  Place backSent = t.packed(Blocks, End::Sent), backReceived = t.packed(Blocks, End::Received);
   Strategy strategy =
       plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)].strategy;
-  t.untouched = add(ShardChunks, in, None, None);
-  t.compute = add(BlockChunks, in, Blocks, None);
+  t.untouched = add(ShardChunks, shards, shards);
+  t.compute = add(BlockChunks, blocks, blocks);
   if (strategy == Strategy::Owner || strategy == Strategy::Gather) {
-    t.pack = add(ShardChunks, in, Send, None);
-    t.packCopy = add(Copy, in, Shard, Send);
-    t.gather = add(TableKind::Message, in, None, None);
-    t.place = add(Copy, in, Receive, Blocks);
-    t.unplace = add(Copy, out, Blocks, Send);
-    t.scatter = add(TableKind::Message, out, None, None);
-    t.unpack = add(ShardChunks, out, Receive, None);
-    t.unpackCopy = add(Copy, out, Receive, Shard);
+    t.pack = add(ShardChunks, shards, sent);
+    t.packCopy = add(Copy, shards, sent);
+    t.gather = add(TableKind::Message, sent, received);
+    t.place = add(Copy, received, blocks);
+    t.unplace = add(Copy, blocks, backSent);
+    t.scatter = add(TableKind::Message, backSent, backReceived);
+    t.unpack = add(ShardChunks, shards, backReceived);
+    t.unpackCopy = add(Copy, backReceived, shards);
   }
   if (strategy == Strategy::Local || strategy == Strategy::Gather) {
-    t.in = add(ShardChunks, in, Blocks, None);
-    t.inCopy = add(Copy, in, Shard, Blocks);
-    t.out = add(ShardChunks, out, Blocks, None);
-    t.outCopy = add(Copy, out, Blocks, Shard);
+    t.in = add(ShardChunks, shards, blocks);
+    t.inCopy = add(Copy, shards, blocks);
+    t.out = add(ShardChunks, shards, blocks);
+    t.outCopy = add(Copy, blocks, shards);
   }
   return t;
 }

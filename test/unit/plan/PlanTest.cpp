@@ -70,10 +70,14 @@ Plan rich() {
   plan.groups[0].parameterType = DType::BF16;
   plan.groups[0].gradientType = DType::F16;
   plan.segments.push_back({"first", 0, {2, 0}, false});
-  plan.tables.push_back({TableKind::Message, 1, Direction::ToShards, ValueKind::Rows, Layout::None,
-                         Layout::None, 0, 2});
+  using enum Distribution;
+  plan.tables.push_back({TableKind::Message,
+                         {1, ValueKind::Rows, Blocks, Shards, End::Sent},
+                         {0, ValueKind::Rows, Blocks, Shards, End::Received},
+                         2});
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
-  plan.exchanges = {{{last, last}}, {{}}};
+  plan.exchanges = {{CollectiveKind::Exchange, {}, {last, last}},
+                    {CollectiveKind::AllGather, {0, {{1, 1, 2}}}, {}}};
   plan.launches = {{LaunchKind::Group, 0, 1}, {LaunchKind::Blocks, 1, 7}};
   return plan;
 }
@@ -95,7 +99,9 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(copy->groups[0].placements, plan.groups[0].placements);
   EXPECT_EQ(copy->groups[0].owners, plan.groups[0].owners);
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
-  EXPECT_EQ(copy->tables.back().receiveSegment, 0);
+  EXPECT_EQ(copy->tables.back(), plan.tables.back());
+  EXPECT_EQ(copy->exchanges[1].kind, CollectiveKind::AllGather);
+  EXPECT_EQ(copy->exchanges[1].communicator.factors[0].size, 2);
   EXPECT_EQ(copy->launches[1].itemsPerBlock, 7);
 }
 
@@ -121,8 +127,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(rich());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 2, found 1");
-  bytes[8] = 2;
+  EXPECT_EQ(error, "expected plan version 3, found 1");
+  bytes[8] = 3;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
@@ -234,11 +240,19 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "segment 1: a block stands in it twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
             "segment 1: expected blocks below 3");
-  EXPECT_THAT(message([](Plan &p) { p.tables[0].segment = 9; }), HasSubstr("does not exist"));
-  EXPECT_EQ(message([](Plan &p) { p.tables[0].from = Layout::Receive; }),
-            "table 0: its staged layout does not hold this rank's shards");
+  EXPECT_THAT(message([](Plan &p) { p.tables[0].from.segment = 9; }), HasSubstr("does not exist"));
+  EXPECT_EQ(message([](Plan &p) { p.tables[0].to = p.tables.back().from; }),
+            "table 0: its staged operands do not stand where this rank's shards lead");
+  EXPECT_THAT(message([](Plan &p) { p.tables.back().to.to = Distribution::Blocks; }),
+              HasSubstr("expected two distributions of a move, and one of what is at rest"));
+  EXPECT_THAT(message([](Plan &p) { p.tables.back().to.value = ValueKind::Cols; }),
+              HasSubstr("its places are not the ends of one move"));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
-              HasSubstr("no value moves between its layouts in its direction"));
+              HasSubstr("no value is copied between its places"));
+  EXPECT_EQ(message([](Plan &p) { p.exchanges[1].communicator.factors[0].size = 3; }),
+            "exchange 1: expected factors that divide an axis of the mesh");
+  EXPECT_EQ(message([](Plan &p) { p.exchanges[1].communicator.mesh = -1; }),
+            "exchange 1: expected no factors of the world");
   EXPECT_EQ(message([](Plan &p) { p.exchanges[0].tables = {0}; }),
             "exchange 0: table 0 is not a message table");
   EXPECT_EQ(message([](Plan &p) { p.launches[1].index = 0; }),

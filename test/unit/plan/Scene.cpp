@@ -56,7 +56,7 @@ void Scene::fillShards() {
       shards[static_cast<size_t>(rank)].push_back(Buffer::of(ids));
       wanted[static_cast<size_t>(rank)].push_back(want);
     }
-    if (total != elements(rank, Direction::ToMatrix, Layout::Shard))
+    if (total != query.elements(t.shards(), rank))
       fail("the shard layout has another size", rank);
   }
 }
@@ -68,7 +68,7 @@ void Scene::owners() {
     computed.push_back(at < 0 ? Ids() : computedBlocks(group, mesh, at, blocks));
     done.insert(computed.back().begin(), computed.back().end());
     if (static_cast<int64_t>(computed.back().size()) * size.rows * size.cols !=
-        elements(rank, Direction::ToMatrix, Layout::Blocks))
+        query.elements(t.blocks(), rank))
       fail("the blocks layout has another size", rank);
   }
   if (group.strategy != Strategy::Elementwise && done.size() != blocks.size())

@@ -30,13 +30,10 @@ protected:
   int64_t identity(int64_t block, int64_t row, int64_t col) const {
     return (block * size.rows + row) * size.cols + col;
   }
-  int64_t elements(int64_t rank, plan::Direction direction, plan::Layout layout) {
-    return query.layoutElements(t.segment, direction, t.kind, layout, rank);
-  }
-  std::vector<Buffer> buffers(plan::Direction direction, plan::Layout layout) {
+  std::vector<Buffer> buffers(const plan::Place &place) {
     std::vector<Buffer> result;
     for (int64_t rank = 0; rank < worldSize(); ++rank)
-      result.emplace_back(elements(rank, direction, layout));
+      result.emplace_back(query.elements(place, rank));
     return result;
   }
 

@@ -14,12 +14,12 @@ public:
 
   std::string run() {
     if (t.pack >= 0) {
-      auto sends = pack(t.pack, false), receives = exchange(t.gather, sends, Direction::ToMatrix);
+      auto sends = pack(t.pack, false), receives = exchange(t.gather, sends, Distribution::Shards);
       if (pack(t.packCopy, true) != sends)
         fail("copying into the send buffer differs from the stage");
       auto matrices = place(receives);
       checkBlocks(matrices);
-      auto back = unplace(matrices), results = exchange(t.scatter, back, Direction::ToShards);
+      auto back = unplace(matrices), results = exchange(t.scatter, back, Distribution::Blocks);
       unpack(t.unpack, results, false);
       unpack(t.unpackCopy, results, true);
     }
@@ -48,7 +48,7 @@ private:
   }
 
   std::vector<Ids> pack(int64_t index, bool copy) {
-    auto sends = buffers(Direction::ToMatrix, Layout::Send);
+    auto sends = buffers(t.packed(Distribution::Shards, End::Sent));
     for (int64_t rank = 0; rank < worldSize(); ++rank) {
       Buffer &send = sends[static_cast<size_t>(rank)];
       auto put = [&](int64_t id, int64_t offset) {
@@ -71,8 +71,8 @@ private:
     return contents(sends);
   }
 
-  std::vector<Ids> exchange(int64_t index, const std::vector<Ids> &sends, Direction direction) {
-    auto receives = buffers(direction, Layout::Receive);
+  std::vector<Ids> exchange(int64_t index, const std::vector<Ids> &sends, Distribution from) {
+    auto receives = buffers(t.packed(from, End::Received));
     std::vector<Buffer> sources;
     for (const Ids &ids : sends)
       sources.push_back(Buffer::of(ids));
@@ -85,11 +85,11 @@ private:
           return contents(receives);
         }
         before = m.peer;
-        int64_t sent = 0, from = 0;
+        int64_t sent = 0, first = 0;
         for (const Message &other : table(m.peer, index).messages)
           if (other.peer == rank) {
             sent = other.sendCount;
-            from = other.sendOffset;
+            first = other.sendOffset;
           }
         Buffer &source = sources[static_cast<size_t>(m.peer)];
         if (sent != m.receiveCount) {
@@ -98,7 +98,7 @@ private:
         }
         for (int64_t i = 0; i < sent; ++i)
           if (!receives[static_cast<size_t>(rank)].write(m.receiveOffset + i,
-                                                         source.read(from + i)))
+                                                         source.read(first + i)))
             fail("an element of a receive buffer is written twice or lies "
                  "outside",
                  rank);
@@ -113,16 +113,15 @@ private:
         fail("a receive buffer is not filled", rank);
     }
     // Replicas get equal elements, so that contents alone would not tell.
-    if (group.strategy == Strategy::Owner || direction == Direction::ToShards)
+    if (group.strategy == Strategy::Owner || from == Distribution::Blocks)
       for (const Buffer &source : sources)
         if (!source.readOnce())
           fail("an element is not sent once");
     return contents(receives);
   }
 
-  std::vector<Ids> move(int64_t index, const std::vector<Ids> &from, Direction direction,
-                        Layout layout) {
-    auto targets = buffers(direction, layout);
+  std::vector<Ids> move(int64_t index, const std::vector<Ids> &from, const Place &to) {
+    auto targets = buffers(to);
     for (int64_t rank = 0; rank < worldSize(); ++rank) {
       Buffer source = Buffer::of(from[static_cast<size_t>(rank)]);
       eachCopy(rank, index, [&](int64_t s, int64_t target, int64_t) {
@@ -131,7 +130,7 @@ private:
           fail("a copy reads outside, or writes twice or outside", rank);
       });
       // A result goes to all replicas: there the source is read more than once.
-      if (direction == Direction::ToMatrix && !source.readOnce())
+      if (!to.isPacked() && !source.readOnce())
         fail("an element that was received is not used once", rank);
       if (!targets[static_cast<size_t>(rank)].full())
         fail("a buffer is not filled", rank);
@@ -139,10 +138,10 @@ private:
     return contents(targets);
   }
   std::vector<Ids> place(const std::vector<Ids> &receives) {
-    return move(t.place, receives, Direction::ToMatrix, Layout::Blocks);
+    return move(t.place, receives, t.blocks());
   }
   std::vector<Ids> unplace(const std::vector<Ids> &matrices) {
-    return move(t.unplace, matrices, Direction::ToShards, Layout::Send);
+    return move(t.unplace, matrices, t.packed(Distribution::Blocks, End::Sent));
   }
 
   Ids expectedBlocks(int64_t rank) {
@@ -197,7 +196,7 @@ private:
 
   /// Local shards into blocks.
   std::vector<Ids> direct(int64_t index, bool copy) {
-    auto targets = buffers(Direction::ToMatrix, Layout::Blocks);
+    auto targets = buffers(t.blocks());
     for (int64_t rank = 0; rank < worldSize(); ++rank) {
       Buffer &target = targets[static_cast<size_t>(rank)];
       if (copy)
@@ -217,7 +216,7 @@ private:
 
   void computeChunks() {
     for (int64_t rank = 0; t.compute >= 0 && rank < worldSize(); ++rank) {
-      Buffer target(elements(rank, Direction::ToMatrix, Layout::Blocks));
+      Buffer target(query.elements(t.blocks(), rank));
       const Ids &mine = computed[static_cast<size_t>(rank)];
       if (table(rank, t.compute).blocks != static_cast<int64_t>(mine.size()))
         fail("the count of computed blocks differs", rank);

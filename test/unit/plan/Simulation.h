@@ -44,6 +44,19 @@ struct ValueTables {
   int64_t unplace = -1, scatter = -1, unpack = -1,
           unpackCopy = -1;                              // to shards, through buffers
   int64_t in = -1, inCopy = -1, out = -1, outCopy = -1; // without buffers
+
+  plan::Place shards() const {
+    return plan::Place::resting(segment, kind, plan::Distribution::Shards);
+  }
+  plan::Place blocks() const {
+    return plan::Place::resting(segment, kind, plan::Distribution::Blocks);
+  }
+  /// At an end of the move from one of the two to the other.
+  plan::Place packed(plan::Distribution from, plan::End end) const {
+    auto to = from == plan::Distribution::Shards ? plan::Distribution::Blocks
+                                                 : plan::Distribution::Shards;
+    return {segment, kind, from, to, end};
+  }
 };
 ValueTables addTables(plan::Plan &plan, int64_t segment, plan::ValueKind kind);
 

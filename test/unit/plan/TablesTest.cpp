@@ -105,16 +105,11 @@ TEST(Tables, LocalBlocksNeedNoMessages) {
   EXPECT_EQ(rows(e.table(e.full().in, 0).chunks), (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}}));
   EXPECT_EQ(rows(e.table(e.full().in, 1).chunks), (Rows{{0, 2, 0, 0, 1, 4, 0, 4, 0, 4}}));
   Table message{TableKind::Message,
-                0,
-                Direction::ToMatrix,
-                ValueKind::Full,
-                Layout::None,
-                Layout::None,
-                -1,
+                {0, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Sent},
+                {0, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Received},
                 4};
   EXPECT_TRUE(expandTable(e.drawn.plan, message, 0).messages.empty());
-  EXPECT_EQ(layoutElements(e.drawn.plan, 0, Direction::ToMatrix, ValueKind::Full, Layout::Send, 0),
-            0);
+  EXPECT_EQ(elements(e.drawn.plan, message.from, 0), 0);
 }
 
 TEST(Tables, PeersAreWorldRanksNotPositions) {
@@ -134,12 +129,8 @@ TEST(Tables, MessagesMayReceiveAnotherSegment) {
   drawn.plan.segments.push_back({"first", 0, {0}, false});
   drawn.plan.segments.push_back({"rest", 0, {2, 1}, false});
   Table table{TableKind::Message,
-              1,
-              Direction::ToMatrix,
-              ValueKind::Full,
-              Layout::None,
-              Layout::None,
-              2,
+              {1, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Sent},
+              {2, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Received},
               4};
   EXPECT_EQ(rows(expandTable(drawn.plan, table, 0).messages),
             (Rows{{0, 0, 3, 0, 3}, {1, 0, 0, 3, 3}}));
@@ -191,8 +182,7 @@ TEST(Tables, ARankOutsideTheWorldHasEmptyTables) {
   for (int64_t rank : {-1, 2}) {
     for (const RankTable &table : expand(plan, rank).tables)
       EXPECT_TRUE(table.chunks.empty() && table.copies.empty() && table.messages.empty());
-    EXPECT_EQ(layoutElements(plan, 0, Direction::ToMatrix, ValueKind::Full, Layout::Blocks, rank),
-              0);
+    EXPECT_EQ(elements(plan, Place::resting(0, ValueKind::Full, Distribution::Blocks), rank), 0);
   }
 }
 
@@ -217,16 +207,18 @@ double secondsToExpand(std::vector<int64_t> sizes, std::vector<Placement> placem
     }
     plan.groups.push_back(group);
     plan.segments.push_back({"s", g, {}, true});
-    auto add = [&](TableKind kind, Direction direction, Layout from, Layout to) {
-      plan.tables.push_back({kind, g, direction, ValueKind::Full, from, to, -1, 2});
+    using enum Distribution;
+    auto add = [&](TableKind kind, const Place &from, const Place &to) {
+      plan.tables.push_back({kind, from, to, 2});
     };
-    add(TableKind::ShardChunks, Direction::ToMatrix, Layout::Send, Layout::None);
-    add(TableKind::Message, Direction::ToMatrix, Layout::None, Layout::None);
-    add(TableKind::Copy, Direction::ToMatrix, Layout::Receive, Layout::Blocks);
-    add(TableKind::BlockChunks, Direction::ToMatrix, Layout::Blocks, Layout::None);
-    add(TableKind::Copy, Direction::ToShards, Layout::Blocks, Layout::Send);
-    add(TableKind::Message, Direction::ToShards, Layout::None, Layout::None);
-    add(TableKind::ShardChunks, Direction::ToShards, Layout::Receive, Layout::None);
+    ValueTables t{.segment = g, .kind = ValueKind::Full};
+    add(TableKind::ShardChunks, t.shards(), t.packed(Shards, End::Sent));
+    add(TableKind::Message, t.packed(Shards, End::Sent), t.packed(Shards, End::Received));
+    add(TableKind::Copy, t.packed(Shards, End::Received), t.blocks());
+    add(TableKind::BlockChunks, t.blocks(), t.blocks());
+    add(TableKind::Copy, t.blocks(), t.packed(Blocks, End::Sent));
+    add(TableKind::Message, t.packed(Blocks, End::Sent), t.packed(Blocks, End::Received));
+    add(TableKind::ShardChunks, t.shards(), t.packed(Blocks, End::Received));
   }
   EXPECT_EQ(validate(plan), "");
   std::clock_t start = std::clock(); // of this process: other work must not fail the test

@@ -32,7 +32,7 @@ struct Code {
 };
 
 /// `operation` stands in a function whose arguments %0, %1, … have the given types; it ends with
-/// the operation alone, e.g. "optim.product @g %0, %1 outs(…) …". With `assembly` the text goes to
+/// the operation alone, e.g. "optim.product %0, %1 outs(…) …". With `assembly` the text goes to
 /// stdout.
 Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
              const TargetShape &target, bool assembly = false);

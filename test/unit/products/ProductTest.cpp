@@ -39,7 +39,7 @@ Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
   std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
-  return compile("optim.product @g %0, %1 " + std::string(p.hasAddend ? "plus %4 " : "") +
+  return compile("optim.product %0, %1 " + std::string(p.hasAddend ? "plus %4 " : "") +
                      "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
                      types[0] + ", " + types[1] + (p.hasAddend ? ", " + types[4] : ""),
                  types, target);
@@ -171,7 +171,7 @@ TEST(Product, ManyItems) {
 TEST(Product, ScratchIsChecked) {
   TargetShape target{256, true};
   std::string type = "memref<?x8x8xf32>";
-  Code code = compile("optim.product @g %0, %0 outs(%0, %0 : " + type + ", " + type +
+  Code code = compile("optim.product %0, %0 outs(%0, %0 : " + type + ", " + type +
                           ") {alpha = 1.0 : f64, beta = 0.0 : f64} : " + type + ", " + type,
                       {type}, target);
   EXPECT_NE(code.error, "");

@@ -50,11 +50,10 @@ void check(const Case &c, Engine &engine) {
     SCOPED_TRACE(describe(c) + " for " + chipName(target));
     std::string from = memref(c.source, c.rows, c.cols), to = memref(Storage::F32, rows, cols);
     std::string partials = memref(Storage::F32, c.rows, 1);
-    Code code =
-        compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " @g %0 outs(%1" +
-                    (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) +
-                    ") {exponent = " + std::to_string(c.exponent) + " : i64} : " + from,
-                {from, to, partials}, target);
+    Code code = compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " %0 outs(%1" +
+                            (c.scratch ? ", %2 : " + to + ", " + partials : " : " + to) +
+                            ") {exponent = " + std::to_string(c.exponent) + " : i64} : " + from,
+                        {from, to, partials}, target);
     ASSERT_EQ(code.error, "");
     Buffer actual(Storage::F32, expected.elements), scratch(Storage::F32, c.slots * c.rows);
     runInPieces(code, {source.data(), actual.data(), scratch.data()}, c.slots, engine);

@@ -41,10 +41,10 @@ struct Offsets {
   int64_t send, receive, blocks, backSend, backReceive, bytes;
 } offsets;
 
-int64_t largest(const Plan &plan, int64_t segment, Direction direction, Layout layout) {
+int64_t largest(const Plan &plan, const Place &place) {
   int64_t most = 0;
   for (int64_t rank = 0; rank < worldSize; ++rank)
-    most = std::max(most, layoutElements(plan, segment, direction, ValueKind::Full, layout, rank));
+    most = std::max(most, elements(plan, place, rank));
   return (most * 4 + 63) / 64 * 64;
 }
 
@@ -101,21 +101,27 @@ Plan makePlan() {
     owned.owners.push_back((block + 1) % worldSize);
 
   for (int64_t g = 0; g < kDecayGroups; ++g) {
-    plan.tables.push_back({TableKind::ShardChunks, g});
+    Place shards = Place::resting(g, ValueKind::Full, Distribution::Shards);
+    plan.tables.push_back({TableKind::ShardChunks, shards, shards});
     plan.launches.push_back({LaunchKind::Chunks, g});
   }
   int64_t first = kDecayGroups - 1, s = kDoubleGroup;
-  auto add = [&](TableKind kind, Direction direction, Layout from, Layout to) {
-    plan.tables.push_back({kind, s, direction, ValueKind::Full, from, to, -1, 4});
+  using enum Distribution;
+  auto at = [&](Distribution from, Distribution to, End end) {
+    return Place{s, ValueKind::Full, from, to, end};
   };
-  add(TableKind::ShardChunks, Direction::ToMatrix, Layout::Send, Layout::None);
-  add(TableKind::Message, Direction::ToMatrix, Layout::Send, Layout::Receive);
-  add(TableKind::Copy, Direction::ToMatrix, Layout::Receive, Layout::Blocks);
-  add(TableKind::BlockChunks, Direction::ToMatrix, Layout::None, Layout::None);
-  add(TableKind::Copy, Direction::ToShards, Layout::Blocks, Layout::Send);
-  add(TableKind::Message, Direction::ToShards, Layout::Send, Layout::Receive);
-  add(TableKind::ShardChunks, Direction::ToShards, Layout::Receive, Layout::None);
-  plan.exchanges = {{{first + kGather}}, {{first + kScatter}}};
+  Place shards = at(Shards, Shards, End::Rest), blocks = at(Blocks, Blocks, End::Rest);
+  Place sent = at(Shards, Blocks, End::Sent), received = at(Shards, Blocks, End::Received);
+  Place backSent = at(Blocks, Shards, End::Sent), backReceived = at(Blocks, Shards, End::Received);
+  plan.tables.push_back({TableKind::ShardChunks, shards, sent, 4});
+  plan.tables.push_back({TableKind::Message, sent, received, 4});
+  plan.tables.push_back({TableKind::Copy, received, blocks, 4});
+  plan.tables.push_back({TableKind::BlockChunks, blocks, blocks, 4});
+  plan.tables.push_back({TableKind::Copy, blocks, backSent, 4});
+  plan.tables.push_back({TableKind::Message, backSent, backReceived, 4});
+  plan.tables.push_back({TableKind::ShardChunks, shards, backReceived, 4});
+  plan.exchanges = {{CollectiveKind::Exchange, {}, {first + kGather}},
+                    {CollectiveKind::Exchange, {}, {first + kScatter}}};
   plan.launches.push_back({LaunchKind::Chunks, first + kPack});
   plan.launches.push_back({LaunchKind::Copy, first + kPlace});
   plan.launches.push_back({LaunchKind::Blocks, first + kBlocks, 4});
@@ -129,19 +135,19 @@ Plan makePlan() {
   if (fault == "launch-other")
     plan.launches[plan.launches.size() - 4].itemsPerBlock = 5;
 
-  int64_t at = 256; // scalars of the group come first
-  auto place = [&](Direction direction, Layout layout) {
-    int64_t begin = at;
-    at += largest(plan, s, direction, layout);
+  int64_t end = 256; // scalars of the group come first
+  auto place = [&](const Place &what) {
+    int64_t begin = end;
+    end += largest(plan, what);
     return begin;
   };
-  offsets.send = place(Direction::ToMatrix, Layout::Send);
-  offsets.receive = place(Direction::ToMatrix, Layout::Receive);
-  offsets.blocks = place(Direction::ToMatrix, Layout::Blocks);
-  offsets.backSend = place(Direction::ToShards, Layout::Send);
-  offsets.backReceive = place(Direction::ToShards, Layout::Receive);
-  offsets.bytes = at;
-  plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : at;
+  offsets.send = place(sent);
+  offsets.receive = place(received);
+  offsets.blocks = place(blocks);
+  offsets.backSend = place(backSent);
+  offsets.backReceive = place(backReceived);
+  offsets.bytes = end;
+  plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : end;
   return plan;
 }
 

@@ -1,8 +1,8 @@
 //===- MutatedProgramTest.cpp - Faults planted in programs ----------------===//
 //
 // Takes programs that are accepted and plants one fault: an operation is dropped or doubled,
-// stands on the wrong side of one that it shares memory with, names another value, segment,
-// direction, layout, kind, number, size or place. Only changes that cannot be harmless are drawn,
+// stands on the wrong side of one that it shares memory with, names another value, segment, end or
+// direction of a move, kind, number, size or place. Only changes that cannot be harmless are drawn,
 // so that each must be refused.
 //
 //===----------------------------------------------------------------------===//
@@ -89,8 +89,8 @@ TEST_F(MutatedPrograms, OfRandomRulesAreRefused) {
     ASSERT_NO_FATAL_FAILURE(plant(*module, 15));
   }
   report({"dropped", "doubled", "moved past a conflict", "another value", "another segment",
-          "another direction or layout", "another direction or kind", "another extent",
-          "another place"});
+          "another end", "another direction", "another kind", "another kind of collective",
+          "another extent", "another place"});
 }
 
 /// What the passes make of Muon: products, scratch, scalars, buffers that share places.

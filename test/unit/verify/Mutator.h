@@ -55,7 +55,7 @@ public:
     if (effects.empty())
       return {};
     Operation *op = pick(effects);
-    switch (draw(random, 0, buffers.empty() ? 6 : 9)) {
+    switch (draw(random, 0, buffers.empty() ? 7 : 10)) {
     case 0:
       return drop(op);
     case 1:
@@ -71,8 +71,10 @@ public:
     case 6:
       return otherNumber();
     case 7:
-      return otherExtent();
+      return otherCollective();
     case 8:
+      return otherExtent();
+    case 9:
       return otherPlace();
     default:
       return fewerBytes();
@@ -86,7 +88,11 @@ private:
   }
 
   FlatSymbolRefAttr segmentOf(Operation *op) {
-    return op->getAttrOfType<FlatSymbolRefAttr>("segment");
+    if (auto stage = dyn_cast<comm::StageOp>(op))
+      return stage.getSegmentAttr();
+    if (auto copy = dyn_cast<comm::CopyOp>(op))
+      return copy.getSegmentAttr();
+    return comm::segmentOfBatch(op);
   }
   /// Nothing happens on an empty segment, so nothing is wrong there.
   bool isEmpty(Operation *op) {
@@ -98,8 +104,9 @@ private:
     if (isEmpty(op))
       return {};
     if (auto start = dyn_cast<comm::StartOp>(op)) {
-      auto names = start.getSendSegments().getAsRange<FlatSymbolRefAttr>();
-      if (llvm::none_of(names, [&](auto name) { return llvm::is_contained(segments, name); }))
+      if (llvm::none_of(start.getSends(), [&](Value value) {
+            return llvm::is_contained(segments, comm::placeOf(value).getSymbol());
+          }))
         return {};
       (*start.getToken().user_begin())->erase();
     }
@@ -165,6 +172,12 @@ private:
     return {};
   }
 
+  /// A type that says nothing of places.
+  static Type unplaced(Type type) {
+    auto memref = dyn_cast<MemRefType>(type);
+    return memref ? MemRefType::get(memref.getShape(), memref.getElementType()) : type;
+  }
+
   std::string otherValue(Operation *op) {
     if (isEmpty(op) || isa<comm::WaitOp>(op))
       return {};
@@ -177,7 +190,7 @@ private:
     SmallVector<Value> others;
     for (Operation &each : step().getBody().front())
       if (isa<comm::BufferOp, comm::ShardsOp>(each) && each.getResult(0) != operand.get() &&
-          each.getResult(0).getType() == operand.get().getType())
+          unplaced(each.getResult(0).getType()) == unplaced(operand.get().getType()))
         others.push_back(each.getResult(0));
     if (others.empty())
       return {};
@@ -189,56 +202,96 @@ private:
     if (segments.size() < 2)
       return {};
     FlatSymbolRefAttr segment = pick(segments);
-    if (auto start = dyn_cast<comm::StartOp>(op)) {
-      const char *name = draw(random, 0, 1) ? "send_segments" : "receive_segments";
-      SmallVector<Attribute> list(start->getAttrOfType<ArrayAttr>(name).getValue());
-      size_t at = size_t(draw(random, 0, int64_t(list.size()) - 1));
-      if (list[at] == segment)
+    // Of a stage its own, else that of one buffer that the operation uses.
+    auto stage = dyn_cast<comm::StageOp>(op);
+    if (stage && draw(random, 0, 1)) {
+      if (isEmpty(op) || stage.getSegmentAttr() == segment)
         return {};
-      list[at] = segment;
-      start->setAttr(name, ArrayAttr::get(start.getContext(), list));
+      stage.setSegmentAttr(segment);
       return "another segment";
     }
-    if (isEmpty(op) || !segmentOf(op) || segmentOf(op) == segment)
-      return {};
-    op->setAttr("segment", segment);
-    return "another segment";
+    return changePlace(op, "another segment", [&](comm::PlaceAttr place) {
+      return place.isScalars()
+                 ? place
+                 : comm::PlaceAttr::get(place.getContext(), segment, place.getHolds(),
+                                        place.getFrom(), place.getTo(), place.getEnd());
+    });
   }
 
-  /// Another direction, layout or kind, where it says something.
-  std::string otherWord(Operation *op) {
-    if (isEmpty(op))
+  /// Changes the place of a buffer that an operation uses, and with it that of its extent: so that
+  /// only what is said of the buffer's use is wrong.
+  std::string changePlace(Operation *op, const char *what,
+                          llvm::function_ref<comm::PlaceAttr(comm::PlaceAttr)> change) {
+    SmallVector<comm::BufferOp> used;
+    for (Value value : op->getOperands())
+      if (auto buffer = value.getDefiningOp<comm::BufferOp>())
+        used.push_back(buffer);
+    if (used.empty() || isEmpty(op))
       return {};
-    if (auto stage = dyn_cast<comm::StageOp>(op)) {
-      bool packed =
-          stage.getLayout() == comm::Layout::Send || stage.getLayout() == comm::Layout::Receive;
-      if (stage.getIteration() == comm::Iteration::Blocks || !packed)
-        return {};
-      if (draw(random, 0, 1))
-        stage.setDirection(comm::Direction(1 - int64_t(stage.getDirection())));
-      else
-        stage.setLayout(comm::Layout(3 - int64_t(stage.getLayout())));
-      return "another direction or layout";
+    comm::BufferOp buffer = pick(used);
+    auto type = cast<MemRefType>(buffer.getType());
+    comm::PlaceAttr place = comm::placeOf(type), other = change(place);
+    if (place == other || place.isPartial() || place.isScalars())
+      return {};
+    if (!llvm::is_contained(segments, place.getSymbol()))
+      return {};
+    buffer.getResult().setType(
+        MemRefType::get(type.getShape(), type.getElementType(), type.getLayout(), other));
+    for (Value size : buffer.getExtents())
+      if (auto extent = size.getDefiningOp<comm::ExtentOp>(); extent && size.hasOneUse())
+        extent.setPlaceAttr(other);
+    return what;
+  }
+
+  /// An exchange told as a gather. The other way round it is another library, but no fault.
+  std::string otherCollective() {
+    SmallVector<comm::StartOp> starts;
+    for (auto start : step().getOps<comm::StartOp>())
+      if (start.getKind() == comm::CollectiveKind::Exchange && hasOwners(start))
+        starts.push_back(start);
+    if (starts.empty())
+      return {};
+    pick(starts).setKind(comm::CollectiveKind::AllGather);
+    return "another kind of collective";
+  }
+
+  /// Another end or direction of a move, or kind of a value.
+  std::string otherWord(Operation *op) {
+    int64_t by = draw(random, 1, 3);
+    switch (draw(random, 0, 2)) {
+    case 0:
+      return changePlace(op, "another end", [](comm::PlaceAttr place) {
+        if (!place.isPacked())
+          return place;
+        return comm::PlaceAttr::packed(
+            place.getSymbol(), place.getValue(), place.getFrom(), place.getTo(),
+            place.getEnd() == comm::End::Sent ? comm::End::Received : comm::End::Sent);
+      });
+    case 1:
+      return changePlace(op, "another direction", [](comm::PlaceAttr place) {
+        return comm::PlaceAttr::packed(place.getSymbol(), place.getValue(), place.getTo(),
+                                       place.getFrom(), place.getEnd());
+      });
+    default:
+      return changePlace(op, "another kind", [&](comm::PlaceAttr place) {
+        return comm::PlaceAttr::get(place.getContext(), place.getSymbol(),
+                                    comm::Holds((int64_t(place.getHolds()) + by) % 4),
+                                    place.getFrom(), place.getTo(), place.getEnd());
+      });
     }
-    if (auto copy = dyn_cast<comm::CopyOp>(op)) {
-      if (draw(random, 0, 1))
-        copy.setDirection(comm::Direction(1 - int64_t(copy.getDirection())));
-      else
-        copy.setValue(comm::ValueKind((int64_t(copy.getValue()) + draw(random, 1, 3)) % 4));
-      return "another direction or kind";
-    }
-    if (auto start = dyn_cast<comm::StartOp>(op)) {
-      if (draw(random, 0, 1)) {
-        start.setDirection(comm::Direction(1 - int64_t(start.getDirection())));
-      } else {
-        SmallVector<int64_t> kinds(start.getKinds());
-        int64_t &kind = kinds[size_t(draw(random, 0, int64_t(kinds.size()) - 1))];
-        kind = (kind + draw(random, 1, 3)) % 4;
-        start.setKinds(kinds);
-      }
-      return "another direction or kind";
-    }
-    return {};
+  }
+
+  /// Some value of an owner group on several ranks: an all-gather of it is none.
+  bool hasOwners(comm::StartOp start) {
+    return llvm::any_of(start.getReceives(), [&](Value value) {
+      auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(
+          start, comm::placeOf(value).getSymbol());
+      auto group =
+          SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(start, segment.getGroupAttr());
+      auto mesh = optim::lookupMesh(group, group.getExemplar().getMeshAttr());
+      return group.getStrategy() == optim::Strategy::Owner && mesh.getRanks().size() > 1 &&
+             llvm::is_contained(segments, FlatSymbolRefAttr::get(segment.getSymNameAttr()));
+    });
   }
 
   /// A literal of a stage or of the scalars, a factor of a product, or the scale of a norm.
@@ -277,23 +330,33 @@ private:
 
   std::string otherExtent() {
     comm::ExtentOp extent = pick(SmallVector<comm::ExtentOp>(step().getOps<comm::ExtentOp>()));
-    bool blocks = extent.getLayout() == comm::Layout::Blocks;
-    switch (draw(random, 0, blocks ? 1 : 3)) {
+    comm::PlaceAttr place = extent.getPlace(), other = place;
+    bool batch = place.isBatch();
+    switch (draw(random, 0, batch ? 0 : 3)) {
     case 0:
-      if (FlatSymbolRefAttr segment = pick(segments); segment != extent.getSegmentAttr())
-        extent.setSegmentAttr(segment);
-      else
-        return {};
+      other = comm::PlaceAttr::get(place.getContext(), pick(segments), place.getHolds(),
+                                   place.getFrom(), place.getTo(), place.getEnd());
       break;
     case 1:
-      extent.setLayout(comm::Layout((int64_t(extent.getLayout()) + draw(random, 1, 4)) % 5));
+      other = draw(random, 0, 1)
+                  ? comm::PlaceAttr::blocks(place.getSymbol(), place.getValue())
+                  : comm::PlaceAttr::packed(
+                        place.getSymbol(), place.getValue(), place.getFrom(), place.getTo(),
+                        place.getEnd() == comm::End::Sent ? comm::End::Received : comm::End::Sent);
       break;
     case 2:
-      extent.setDirection(comm::Direction(1 - int64_t(extent.getDirection())));
+      other = comm::PlaceAttr::packed(place.getSymbol(), place.getValue(), place.getTo(),
+                                      place.getFrom(), place.getEnd());
       break;
     default:
-      extent.setValue(comm::ValueKind((int64_t(extent.getValue()) + draw(random, 1, 3)) % 4));
+      other =
+          comm::PlaceAttr::get(place.getContext(), place.getSymbol(),
+                               comm::Holds((int64_t(place.getHolds()) + draw(random, 1, 3)) % 4),
+                               place.getFrom(), place.getTo(), place.getEnd());
     }
+    if (other == place)
+      return {};
+    extent.setPlaceAttr(other);
     return "another extent";
   }
 

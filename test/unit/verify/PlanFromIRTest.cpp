@@ -48,10 +48,11 @@ TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
   EXPECT_TRUE(plan.launches.empty());
   // Stage in, messages and the same again; elementwise; copy and blocks; copy back, messages, …
   EXPECT_EQ(plan.tables[0].kind, plan::TableKind::ShardChunks);
-  EXPECT_EQ(plan.tables[0].from, plan::Layout::Send);
+  EXPECT_EQ(plan.tables[0].to.end, plan::End::Sent);
   EXPECT_EQ(plan.tables[1].kind, plan::TableKind::Message);
   EXPECT_EQ(plan.tables[1].elementBytes, 2);
-  EXPECT_EQ(plan.tables[1].receiveSegment, 0);
+  EXPECT_EQ(plan.tables[1].to.segment, 0);
+  EXPECT_EQ(plan.exchanges[0].kind, plan::CollectiveKind::Exchange);
   // The reduction and the stage over blocks share one table.
   Operation *reduce = nullptr, *stage = nullptr;
   module->walk([&](Operation *op) {

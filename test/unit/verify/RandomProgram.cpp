@@ -209,37 +209,50 @@ private:
 
   std::string name(const char *what) { return "%" + std::string(what) + std::to_string(next++); }
 
-  /// A buffer with room for a whole group on one rank, in a place of its own.
-  std::string buffer(size_t i, int64_t wave, const std::string &use,
-                     const std::string &type = "memref<?xf32>") {
+  using Values = std::map<std::string, std::string>; // by kind
+
+  std::string place(size_t i, int64_t wave, const std::string &what) {
+    return "<" + segment(i, wave) + ", " + what + ">";
+  }
+  std::string typeOf(const std::string &value) { return types.at(value); }
+
+  /// A buffer with room for a whole group on one rank, in memory of its own.
+  std::string buffer(size_t i, int64_t wave, const std::string &kind, const std::string &stands) {
     const plan::Group &group = groups[i].group;
     int64_t elements = group.blockCount() * std::max<int64_t>(1, group.rows()) *
                        std::max<int64_t>(1, group.cols());
     // To the shards, an owner sends an element to every replica.
     int64_t bytes = elements * 4 * int64_t(meshes[groups[i].meshIndex].ranks.size());
     std::string extent = name("n"), value = name("b");
-    body << "    " << extent << " = comm.extent " << segment(i, wave) << " " << use << "\n    "
-         << value << " = comm.buffer offset " << arena << " bytes " << bytes << " (" << extent
-         << ") : " << type << "\n";
+    std::string at = place(i, wave, kind + ", " + stands);
+    std::string shape = stands == "blocks" ? batch(i, kind) : "?xf32";
+    types[value] = "memref<" + shape + ", #comm.place" + at + ">";
+    body << "    " << extent << " = comm.extent " << at << "\n    " << value
+         << " = comm.buffer offset " << arena << " bytes " << bytes << " (" << extent
+         << ") : " << typeOf(value) << "\n";
     arena += (bytes + 63) / 64 * 64;
     return value;
   }
 
-  /// Values that travel together.
+  /// Values that travel together, by the kind of their collective.
   struct Pairs {
-    std::vector<std::string> sends, receives, segments;
-    std::vector<int64_t> kinds;
+    std::vector<std::string> sends, receives;
   };
-  void exchange(const Pairs &pairs, const char *direction) {
-    if (pairs.sends.empty())
-      return;
-    std::string token = name("t");
-    std::string types =
-        " : " + join(std::vector<std::string>(pairs.sends.size(), "memref<?xf32>")) + ")";
-    body << "    " << token << " = comm.start %world " << direction << " order " << order++
-         << " sends [" << join(pairs.segments) << "] (" << join(pairs.sends) << types
-         << " receives [" << join(pairs.segments) << "] (" << join(pairs.receives) << types
-         << " kinds [" << join(pairs.kinds) << "]\n    comm.wait " << token << "\n";
+  using Collectives = std::map<std::string, Pairs>;
+
+  void exchange(const Collectives &collectives) {
+    for (auto &[kind, pairs] : collectives) {
+      std::string token = name("t");
+      auto list = [&](const std::vector<std::string> &values) {
+        std::vector<std::string> all;
+        for (const std::string &value : values)
+          all.push_back(typeOf(value));
+        return "(" + join(values) + " : " + join(all) + ")";
+      };
+      body << "    " << token << " = comm.start " << kind << " %world order " << order++ << " sends"
+           << list(pairs.sends) << " receives" << list(pairs.receives) << "\n    comm.wait "
+           << token << "\n";
+    }
   }
 
   int64_t kindOf(const std::string &kind) {
@@ -247,7 +260,7 @@ private:
   }
   std::string batch(size_t i, const std::string &kind) {
     geometry::View view = geometry::view(groups[i].group, plan::ValueKind(kindOf(kind)));
-    return "memref<?x" + std::to_string(view.rows) + "x" + std::to_string(view.cols) + "xf32>";
+    return "?x" + std::to_string(view.rows) + "x" + std::to_string(view.cols) + "xf32";
   }
 
   void writeStep() {
@@ -266,7 +279,7 @@ private:
   }
 
   void writeWave(int64_t wave) {
-    Pairs there, back;
+    Collectives there, back;
     std::vector<size_t> here;
     for (size_t i = 0; i < groups.size(); ++i)
       if (wave < groups[i].waves)
@@ -274,22 +287,19 @@ private:
     std::map<size_t, std::map<std::string, std::string>> arrived, batches;
     for (size_t i : here)
       leave(i, wave, there, arrived[i], batches[i]);
-    exchange(there, "to_matrix");
+    exchange(there);
     for (size_t i : here)
       compute(i, wave, back, arrived[i], batches[i]);
-    exchange(back, "to_shards");
+    exchange(back);
     for (size_t i : here)
       finish(i, wave, arrived[i], batches[i]);
   }
 
-  using Values = std::map<std::string, std::string>; // by kind
-
-  void pair(Pairs &pairs, size_t i, int64_t wave, const std::string &send,
-            const std::string &receive, const std::string &kind) {
+  void pair(Collectives &collectives, size_t i, const std::string &send,
+            const std::string &receive) {
+    Pairs &pairs = collectives[groups[i].strategy == "gather" ? "all_gather" : "exchange"];
     pairs.sends.push_back(send);
     pairs.receives.push_back(receive);
-    pairs.segments.push_back(segment(i, wave));
-    pairs.kinds.push_back(kindOf(kind));
   }
   std::string segment(size_t i, int64_t wave) {
     return "@g" + std::to_string(i) + "_w" + std::to_string(wave);
@@ -297,93 +307,80 @@ private:
   std::string shards(size_t i) { return "!comm.shards<@g" + std::to_string(i) + ", f32>"; }
 
   /// Stages in: %m is written and sent.
-  void leave(size_t i, int64_t wave, Pairs &pairs, Values &arrived, Values &batches) {
+  void leave(size_t i, int64_t wave, Collectives &there, Values &arrived, Values &batches) {
     const DrawnGroup &g = groups[i];
     std::string s = segment(i, wave), type = shards(i), id = std::to_string(i);
     if (g.strategy == "elementwise") {
-      body << "    comm.stage " << s << " over shards to_matrix none ins(%p" << id << ", %d" << id
-           << " : " << type << ", " << type << ") writes(%p" << id << " : " << type
+      body << "    comm.stage " << s << " over shards ins(%p" << id << ", %d" << id << " : " << type
+           << ", " << type << ") writes(%p" << id << " : " << type
            << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
            << "      comm.yield %c : f32\n    }\n";
       return;
     }
     bool local = g.strategy == "local";
-    std::string outType = local ? batch(i, "full") : "memref<?xf32>";
-    std::string out =
-        buffer(i, wave, local ? "to_matrix full blocks" : "to_matrix full send", outType);
-    body << "    comm.stage " << s << " over shards to_matrix " << (local ? "blocks" : "send")
-         << " ins(%d" << id << ", %m" << id << " : " << type << ", " << type << ") writes(%m" << id
-         << " : " << type << ") outs(" << out << " : " << outType
-         << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
+    const char *stands = local ? "blocks" : "shards to blocks, sent";
+    auto send = [&](const std::string &kind, const std::string &value) {
+      if (local)
+        batches[kind] = value;
+      else
+        pair(there, i, value, arrived[kind] = buffer(i, wave, kind, "shards to blocks, received"));
+    };
+    std::string out = buffer(i, wave, "full", stands);
+    body << "    comm.stage " << s << " over shards ins(%d" << id << ", %m" << id << " : " << type
+         << ", " << type << ") writes(%m" << id << " : " << type << ") outs(" << out << " : "
+         << typeOf(out) << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
          << "      comm.yield %c, %c : f32, f32\n    }\n";
-    if (local)
-      batches["full"] = out;
-    else
-      pair(pairs, i, wave, out, arrived["full"] = buffer(i, wave, "to_matrix full receive"),
-           "full");
+    send("full", out);
     if (g.stateKind.empty())
       return;
-    std::string stateType = local ? batch(i, g.stateKind) : "memref<?xf32>";
-    std::string state = buffer(
-        i, wave, local ? "to_matrix full blocks" : "to_matrix " + g.stateKind + " send", stateType);
-    body << "    comm.copy " << s << " to_matrix " << g.stateKind << " from shard to "
-         << (local ? "blocks" : "send") << " ins(%v" << id << " : " << type << ") outs(" << state
-         << " : " << stateType << ")\n";
-    if (local)
-      batches[g.stateKind] = state;
-    else
-      pair(pairs, i, wave, state,
-           arrived[g.stateKind] = buffer(i, wave, "to_matrix " + g.stateKind + " receive"),
-           g.stateKind);
+    std::string state = buffer(i, wave, g.stateKind, stands);
+    body << "    comm.copy ins(%v" << id << " : " << type << ") outs(" << state << " : "
+         << typeOf(state) << ")\n";
+    send(g.stateKind, state);
+  }
+
+  void copy(const std::string &from, const std::string &to) {
+    body << "    comm.copy ins(" << from << " : " << typeOf(from) << ") outs(" << to << " : "
+         << typeOf(to) << ")\n";
   }
 
   /// Matrix space: a batch of each kind is changed in place, then goes back.
-  void compute(size_t i, int64_t wave, Pairs &pairs, Values &arrived, Values &batches) {
-    std::string s = segment(i, wave);
-    for (auto &[kind, value] : arrived) {
-      batches[kind] = buffer(i, wave, "to_matrix full blocks", batch(i, kind));
-      body << "    comm.copy " << s << " to_matrix " << kind << " from receive to blocks ins("
-           << value << " : memref<?xf32>) outs(" << batches[kind] << " : " << batch(i, kind)
-           << ")\n";
-    }
+  void compute(size_t i, int64_t wave, Collectives &back, Values &arrived, Values &batches) {
+    for (auto &[kind, value] : arrived)
+      copy(value, batches[kind] = buffer(i, wave, kind, "blocks"));
     for (auto &[kind, value] : batches)
-      body << "    comm.stage " << s << " over blocks to_matrix blocks ins(" << value << " : "
-           << batch(i, kind) << ") outs(" << value << " : " << batch(i, kind)
+      body << "    comm.stage " << segment(i, wave) << " over blocks ins(" << value << " : "
+           << typeOf(value) << ") outs(" << value << " : " << typeOf(value)
            << ") {\n    ^bb0(%a: f32):\n      %c = arith.negf %a : f32\n      comm.yield %c : f32\n"
            << "    }\n";
     arrived.clear();
     if (groups[i].strategy != "owner")
       return;
     for (auto &[kind, value] : batches) {
-      std::string send = buffer(i, wave, "to_shards " + kind + " send");
-      body << "    comm.copy " << s << " to_shards " << kind << " from blocks to send ins(" << value
-           << " : " << batch(i, kind) << ") outs(" << send << " : memref<?xf32>)\n";
-      pair(pairs, i, wave, send, arrived[kind] = buffer(i, wave, "to_shards " + kind + " receive"),
-           kind);
+      std::string send = buffer(i, wave, kind, "blocks to shards, sent");
+      copy(value, send);
+      pair(back, i, send, arrived[kind] = buffer(i, wave, kind, "blocks to shards, received"));
     }
   }
 
   /// Stages out, from what arrived or from the blocks themselves.
   void finish(size_t i, int64_t wave, Values &arrived, Values &batches) {
-    std::string s = segment(i, wave), type = shards(i), id = std::to_string(i);
+    std::string type = shards(i), id = std::to_string(i);
     for (auto &[kind, inBlocks] : batches) {
-      bool owner = groups[i].strategy == "owner";
-      std::string value = owner ? arrived[kind] : inBlocks;
-      std::string from = owner ? "receive" : "blocks";
-      std::string valueType = owner ? "memref<?xf32>" : batch(i, kind);
+      std::string value = groups[i].strategy == "owner" ? arrived[kind] : inBlocks;
       if (kind != "full")
-        body << "    comm.copy " << s << " to_shards " << kind << " from " << from
-             << " to shard ins(" << value << " : " << valueType << ") writes(%v" << id << " : "
-             << type << ")\n";
+        body << "    comm.copy ins(" << value << " : " << typeOf(value) << ") writes(%v" << id
+             << " : " << type << ")\n";
       else
-        body << "    comm.stage " << s << " over shards to_shards " << from << " ins(%p" << id
-             << ", %m" << id << ", " << value << " : " << type << ", " << type << ", " << valueType
+        body << "    comm.stage " << segment(i, wave) << " over shards ins(%p" << id << ", %m" << id
+             << ", " << value << " : " << type << ", " << type << ", " << typeOf(value)
              << ") writes(%p" << id << " : " << type
              << ") {\n    ^bb0(%a: f32, %m: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
              << "      %d = arith.mulf %c, %m : f32\n      comm.yield %d : f32\n    }\n";
     }
   }
 
+  std::map<std::string, std::string> types; // of buffers
   test::Random &random;
   std::map<std::string, int> &histogram;
   std::vector<plan::Mesh> meshes;

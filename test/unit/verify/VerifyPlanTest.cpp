@@ -94,11 +94,11 @@ protected:
       fields.push_back({"local", &c.local});
     else
       fields.push_back({"slot", &c.slot});
-    if (table.from != plan::Layout::None || !overShards)
+    if (table.to != table.from || !overShards)
       fields.push_back({"staged", &c.staged});
     if (overShards && c.rows > 1)
       fields.push_back({"local stride", &c.localStride});
-    if (c.rows > 1 && c.staged >= 0 && (table.from != plan::Layout::None || !overShards))
+    if (c.rows > 1 && c.staged >= 0 && (table.to != table.from || !overShards))
       fields.push_back({"staged stride", &c.stagedStride});
     return shift(m, fields);
   }

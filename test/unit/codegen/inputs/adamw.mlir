@@ -44,8 +44,8 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.group @g0 rule @AdamW parameters [@"a.bias", @"b.bias"] strategy elementwise
   comm.segment @g0_all group @g0 all
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
-    %t = comm.buffer offset 0 bytes 56 : memref<2x7xf32>
-    comm.scalars @g0 outs(%t : memref<2x7xf32>) {
+    %t = comm.buffer offset 0 bytes 56 : memref<2x7xf32, #comm.place<@g0, scalars>>
+    comm.scalars outs(%t : memref<2x7xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %beta1: f64, %beta2: f64, %eps: f64, %wd: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       %one = arith.constant 1.0 : f64
       %c1 = arith.subf %one, %beta1 : f64
@@ -62,10 +62,10 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %g = comm.shards gradient @g0 : !comm.shards<@g0, f32>
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     %v = comm.shards state @g0 "v" : !comm.shards<@g0, f32>
-    comm.stage @g0_all over shards to_matrix none
+    comm.stage @g0_all over shards
         ins(%p, %g, %m, %v : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%p, %m, %v : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
-        scalars(%t : memref<2x7xf32>) {
+        scalars(%t : memref<2x7xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%a: f32, %ga: f32, %ma: f32, %va: f32, %c1: f32, %c2: f32, %d1: f32, %d2: f32, %eps: f32, %k: f32, %lr: f32):
       %dm = arith.subf %ga, %ma : f32
       %wm = arith.mulf %c1, %dm : f32

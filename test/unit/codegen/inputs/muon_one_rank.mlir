@@ -27,8 +27,8 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
   optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy local waves [0, 0, 0] reason "each block is whole on its rank"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 130688 : i64} {
-    %0 = comm.buffer offset 130624 bytes 36 : memref<3x3xf32>
-    comm.scalars @group.0 outs(%0 : memref<3x3xf32>) {
+    %0 = comm.buffer offset 130624 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
+    comm.scalars outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
       %cst = arith.constant 1.000000e+00 : f64
       %22 = arith.mulf %arg0, %arg2 : f64
@@ -37,9 +37,9 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     }
     %1 = comm.shards state @group.0 "m" : <@group.0, f32>
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
-    %3 = comm.extent @group.0.w0 to_matrix full blocks
-    %4 = comm.buffer offset 0 bytes 16800(%3) : memref<?x70x40xbf16>
-    comm.stage @group.0.w0 over shards to_matrix blocks ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?x70x40xbf16>) scalars(%0 : memref<3x3xf32>) {
+    %3 = comm.extent <@group.0.w0, full, blocks>
+    %4 = comm.buffer offset 0 bytes 16800(%3) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    comm.stage @group.0.w0 over shards ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %22 = arith.mulf %arg2, %arg0 : f32
       %23 = arith.addf %22, %arg1 : f32
@@ -48,12 +48,12 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       %26 = arith.truncf %25 : f32 to bf16
       comm.yield %23, %26 : f32, bf16
     }
-    %5 = comm.extent @group.0.w0 to_matrix full blocks
-    %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32>
-    %7 = comm.buffer offset 16832 bytes 840(%5) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %4 outs(%6, %7 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
-    %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16>
-    comm.stage @group.0.w0 over blocks to_matrix blocks ins(%4, %6 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%8 : memref<?x70x40xbf16>) {
+    %5 = comm.extent <@group.0.w0, full, blocks>
+    %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
+    %7 = comm.buffer offset 16832 bytes 840(%5) : memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>
+    optim.block_reduce norm %4 outs(%6, %7 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>, memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    comm.stage @group.0.w0 over blocks ins(%4, %6 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%8 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):
       %cst = arith.constant 0x27D6BF95 : f32
       %22 = arith.maximumf %arg1, %cst : f32
@@ -64,26 +64,26 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       %25 = arith.truncf %scaled : f32 to bf16
       comm.yield %25 : bf16
     }
-    %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16>
-    %10 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %8, %8 outs(%9, %10 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
-    %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16>
-    %12 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %9, %9 plus %9 outs(%11, %12 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
-    %13 = comm.buffer offset 104192 bytes 16800(%5) : memref<?x70x40xbf16>
-    %14 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %8, %11 plus %8 outs(%13, %14 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
-    %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16>
-    %16 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %13, %13 outs(%15, %16 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
-    %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16>
-    %18 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
-    %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16>
-    %20 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %13, %17 plus %13 outs(%19, %20 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %10 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %8, %8 outs(%9, %10 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %12 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %9, %9 plus %9 outs(%11, %12 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %13 = comm.buffer offset 104192 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %14 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %8, %11 plus %8 outs(%13, %14 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %16 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %13, %13 outs(%15, %16 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %18 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %20 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %13, %17 plus %13 outs(%19, %20 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %21 = comm.shards parameter @group.0 : <@group.0, f32>
-    comm.stage @group.0.w0 over shards to_shards blocks ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32>) {
+    comm.stage @group.0.w0 over shards ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
       %22 = arith.mulf %arg3, %arg0 : f32
       %23 = arith.extf %arg1 : bf16 to f32

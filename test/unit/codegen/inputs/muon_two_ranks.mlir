@@ -27,8 +27,8 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
   optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy owner owners [0, 1, 0] waves [0, 0, 0] reason "blocks span ranks: exact routes to a balanced owner"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 87104 : i64} {
-    %0 = comm.buffer offset 87040 bytes 36 : memref<3x3xf32>
-    comm.scalars @group.0 outs(%0 : memref<3x3xf32>) {
+    %0 = comm.buffer offset 87040 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
+    comm.scalars outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
       %cst = arith.constant 1.000000e+00 : f64
       %33 = arith.mulf %arg0, %arg2 : f64
@@ -37,9 +37,9 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     }
     %1 = comm.shards state @group.0 "m" : <@group.0, f32>
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
-    %3 = comm.extent @group.0.w0 to_matrix full send
-    %4 = comm.buffer offset 11200 bytes 8400(%3) : memref<?xbf16>
-    comm.stage @group.0.w0 over shards to_matrix send ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16>) scalars(%0 : memref<3x3xf32>) {
+    %3 = comm.extent <@group.0.w0, full, shards to blocks, sent>
+    %4 = comm.buffer offset 11200 bytes 8400(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
+    comm.stage @group.0.w0 over shards ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg2, %arg0 : f32
       %34 = arith.addf %33, %arg1 : f32
@@ -49,19 +49,19 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       comm.yield %34, %37 : f32, bf16
     }
     %5 = comm.world
-    %6 = comm.extent @group.0.w0 to_matrix full receive
-    %7 = comm.buffer offset 0 bytes 11200(%6) : memref<?xbf16>
-    %8 = comm.start %5 to_matrix order 0 sends [@group.0.w0](%4 : memref<?xbf16>) receives [@group.0.w0](%7 : memref<?xbf16>) kinds [0]
+    %6 = comm.extent <@group.0.w0, full, shards to blocks, received>
+    %7 = comm.buffer offset 0 bytes 11200(%6) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>
+    %8 = comm.start exchange %5 order 0 sends(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) receives(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>)
     comm.wait %8
-    %9 = comm.extent @group.0.w0 to_matrix full blocks
-    %10 = comm.buffer offset 11200 bytes 11200(%9) : memref<?x70x40xbf16>
-    comm.copy @group.0.w0 to_matrix full from receive to blocks ins(%7 : memref<?xbf16>) outs(%10 : memref<?x70x40xbf16>)
-    %11 = comm.extent @group.0.w0 to_matrix full blocks
-    %12 = comm.buffer offset 576 bytes 8(%11) : memref<?x1x1xf32>
-    %13 = comm.buffer offset 0 bytes 560(%11) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %10 outs(%12, %13 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
-    %14 = comm.buffer offset 58240 bytes 11200(%11) : memref<?x70x40xbf16>
-    comm.stage @group.0.w0 over blocks to_matrix blocks ins(%10, %12 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%14 : memref<?x70x40xbf16>) {
+    %9 = comm.extent <@group.0.w0, full, blocks>
+    %10 = comm.buffer offset 11200 bytes 11200(%9) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    comm.copy ins(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>) outs(%10 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>)
+    %11 = comm.extent <@group.0.w0, full, blocks>
+    %12 = comm.buffer offset 576 bytes 8(%11) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
+    %13 = comm.buffer offset 0 bytes 560(%11) : memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>
+    optim.block_reduce norm %10 outs(%12, %13 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>, memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %14 = comm.buffer offset 58240 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    comm.stage @group.0.w0 over blocks ins(%10, %12 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%14 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):
       %cst = arith.constant 0x27D6BF95 : f32
       %33 = arith.maximumf %arg1, %cst : f32
@@ -72,33 +72,33 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       %36 = arith.truncf %scaled : f32 to bf16
       comm.yield %36 : bf16
     }
-    %15 = comm.buffer offset 69440 bytes 6400(%11) : memref<?x40x40xbf16>
-    %16 = comm.buffer offset 0 bytes 58240(%11) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %14, %14 outs(%15, %16 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
-    %17 = comm.buffer offset 46080 bytes 6400(%11) : memref<?x40x40xbf16>
-    %18 = comm.buffer offset 0 bytes 33280(%11) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
-    %19 = comm.buffer offset 69440 bytes 11200(%11) : memref<?x70x40xbf16>
-    %20 = comm.buffer offset 0 bytes 46080(%11) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %14, %17 plus %14 outs(%19, %20 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
-    %21 = comm.buffer offset 58240 bytes 6400(%11) : memref<?x40x40xbf16>
-    %22 = comm.buffer offset 0 bytes 58240(%11) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %19, %19 outs(%21, %22 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
-    %23 = comm.buffer offset 80640 bytes 6400(%11) : memref<?x40x40xbf16>
-    %24 = comm.buffer offset 0 bytes 33280(%11) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %21, %21 plus %21 outs(%23, %24 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
-    %25 = comm.buffer offset 46080 bytes 11200(%11) : memref<?x70x40xbf16>
-    %26 = comm.buffer offset 0 bytes 46080(%11) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %19, %23 plus %19 outs(%25, %26 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
-    %27 = comm.extent @group.0.w0 to_shards full send
-    %28 = comm.buffer offset 0 bytes 11200(%27) : memref<?xbf16>
-    comm.copy @group.0.w0 to_shards full from blocks to send ins(%25 : memref<?x70x40xbf16>) outs(%28 : memref<?xbf16>)
-    %29 = comm.extent @group.0.w0 to_shards full receive
-    %30 = comm.buffer offset 11200 bytes 8400(%29) : memref<?xbf16>
-    %31 = comm.start %5 to_shards order 1 sends [@group.0.w0](%28 : memref<?xbf16>) receives [@group.0.w0](%30 : memref<?xbf16>) kinds [0]
+    %15 = comm.buffer offset 69440 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %16 = comm.buffer offset 0 bytes 58240(%11) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %14, %14 outs(%15, %16 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %17 = comm.buffer offset 46080 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %18 = comm.buffer offset 0 bytes 33280(%11) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %19 = comm.buffer offset 69440 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %20 = comm.buffer offset 0 bytes 46080(%11) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %14, %17 plus %14 outs(%19, %20 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %21 = comm.buffer offset 58240 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %22 = comm.buffer offset 0 bytes 58240(%11) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %19, %19 outs(%21, %22 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %23 = comm.buffer offset 80640 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %24 = comm.buffer offset 0 bytes 33280(%11) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %21, %21 plus %21 outs(%23, %24 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %25 = comm.buffer offset 46080 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %26 = comm.buffer offset 0 bytes 46080(%11) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
+    optim.product %19, %23 plus %19 outs(%25, %26 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %27 = comm.extent <@group.0.w0, full, blocks to shards, sent>
+    %28 = comm.buffer offset 0 bytes 11200(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
+    comm.copy ins(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) outs(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>)
+    %29 = comm.extent <@group.0.w0, full, blocks to shards, received>
+    %30 = comm.buffer offset 11200 bytes 8400(%29) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>
+    %31 = comm.start exchange %5 order 1 sends(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>) receives(%30 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>)
     comm.wait %31
     %32 = comm.shards parameter @group.0 : <@group.0, f32>
-    comm.stage @group.0.w0 over shards to_shards receive ins(%32, %30 : !comm.shards<@group.0, f32>, memref<?xbf16>) writes(%32 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32>) {
+    comm.stage @group.0.w0 over shards ins(%32, %30 : !comm.shards<@group.0, f32>, memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>) writes(%32 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg3, %arg0 : f32
       %34 = arith.extf %arg1 : bf16 to f32

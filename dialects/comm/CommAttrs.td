@@ -1,0 +1,77 @@
+//===- CommAttrs.td - Where a value stands ---------------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_COMM_COMMATTRS_TD
+#define STEPC_DIALECTS_COMM_COMMATTRS_TD
+
+include "dialects/comm/CommBase.td"
+
+// The numbers are those of runtime/plan/Plan.h; static_asserts hold them equal.
+def Comm_Distribution : Comm_Enum<"Distribution", "how blocks are spread over ranks", [
+  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">]>;
+
+def Comm_End : Comm_Enum<"End", "at rest, or at which end of a move", [
+  I64EnumAttrCase<"Rest", 0, "rest">, I64EnumAttrCase<"Sent", 1, "sent">,
+  I64EnumAttrCase<"Received", 2, "received">]>;
+
+def Comm_CollectiveKind : Comm_Enum<"CollectiveKind", "how ranks meet", [
+  I64EnumAttrCase<"Exchange", 0, "exchange">, I64EnumAttrCase<"AllGather", 1, "all_gather">]>;
+
+// The first four are optim's kinds of values.
+def Comm_Holds : Comm_Enum<"Holds", "what a place holds of its blocks", [
+  I64EnumAttrCase<"Full", 0, "full">, I64EnumAttrCase<"Rows", 1, "rows">,
+  I64EnumAttrCase<"Cols", 2, "cols">, I64EnumAttrCase<"One", 3, "one">,
+  I64EnumAttrCase<"Partial", 4, "partial">, I64EnumAttrCase<"Scalars", 5, "scalars">]>;
+
+def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "where the elements of a staged value stand";
+  let description = [{
+    The encoding of every staged tensor, and from bufferization on the memory space of its buffer. Level 5 strips it.
+
+    ```mlir
+    #comm.place<@g0.w0, full, blocks>                     // each computed block, whole: [?, R, C]
+    #comm.place<@g0.w0, rows, blocks>                     // a value per row of each: [?, R, 1]
+    #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
+    #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
+    #comm.place<@g0.w0, partial>                          // of each computed block, but none of its values: [?, m, n]
+    #comm.place<@g0, scalars>                             // of each parameter of a group, on every rank: [n, columns]
+    ```
+    A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
+    with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
+    but it is no type's: they are `!comm.shards`.
+    Constraints: what is at rest has one distribution, a move two; only values of blocks move. (What is between a type's
+    rank, or a symbol, and the place is checked by the operations that use the type.)
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,
+                        "::stepc::comm::Distribution":$from, "::stepc::comm::Distribution":$to,
+                        "::stepc::comm::End":$end);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Computed blocks, each whole.
+    static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind);
+    /// Of each computed block something that is none of its values: scratch, a Gram matrix.
+    static PlaceAttr partial(::mlir::FlatSymbolRefAttr segment);
+    /// The scalars of a group's parameters.
+    static PlaceAttr scalars(::mlir::FlatSymbolRefAttr group);
+    /// An end of a move.
+    static PlaceAttr packed(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind, Distribution from,
+                            Distribution to, End end);
+
+    /// Of the plan's form, with the name of its segment.
+    static PlaceAttr get(::mlir::FlatSymbolRefAttr segment, const plan::Place &place);
+
+    bool isScalars() const { return getHolds() == Holds::Scalars; }
+    bool isPartial() const { return getHolds() == Holds::Partial; }
+    bool isPacked() const { return getEnd() != End::Rest; }
+    /// One item per computed block: batches at rest.
+    bool isBatch() const { return !isScalars() && !isPacked(); }
+    /// The shape of a value relative to its block. Not of scalars and partial values.
+    optim::ValueKind getValue() const { return optim::ValueKind(getHolds()); }
+    /// The number of axes that a buffer has there.
+    int64_t getBufferRank() const { return isScalars() ? 2 : isPacked() ? 1 : 3; }
+    /// The same with the segment as an index; a partial value counts as a full one.
+    plan::Place toPlan(int64_t segment) const;
+  }];
+}
+
+#endif
