@@ -204,10 +204,11 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   if (!wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
-  if (!instance.arena.allocate(lib.plan.arenaBytes))
+  int64_t workspaceBytes = lib.plan.workspaceBytes();
+  if (!instance.arena.allocate(workspaceBytes))
     return fault(
         error, STEPC_ERROR_MEMORY,
-        format("a workspace of %lld bytes could not be allocated", (long long)lib.plan.arenaBytes));
+        format("a workspace of %lld bytes could not be allocated", (long long)workspaceBytes));
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
