@@ -122,7 +122,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(rich());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 2, found 1");
+  EXPECT_EQ(error, "expected plan version 3, found 1");
   bytes[8] = 2;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
