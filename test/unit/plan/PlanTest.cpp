@@ -123,7 +123,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "expected plan version 3, found 1");
-  bytes[8] = 2;
+  bytes[8] = 3;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
