@@ -63,6 +63,9 @@ const ShardRects &Routes::shard(int64_t group, ValueKind valueKind, int64_t posi
   shard.rects = geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, valueKind);
   shard.first.assign(blocks + 1, 0);
   shard.elements.assign(blocks, 0);
+  // Of a parameter without blocks, a value of kind One still has one.
+  if (blocks == 0)
+    shard.rects.clear();
   for (const Rect &rect : shard.rects) {
     if (shard.held.empty() || shard.held.back() != rect.block)
       shard.held.push_back(rect.block);
