@@ -67,28 +67,29 @@ namespace {
 struct Rung {
   Level to;
   StringRef doing;
-  void (*build)(mlir::OpPassManager &, const CompileOptions &);
+  void (*build)(mlir::OpPassManager &, const CompileOptions &, Level entered);
 };
 
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
-     [](mlir::OpPassManager &manager, const CompileOptions &options) {
+     [](mlir::OpPassManager &manager, const CompileOptions &options, Level) {
        decide::buildDecidePipeline(manager, {options.strategies, options.waves});
      }},
     {Level::Comm, "distributing",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        distribute::buildDistributePipeline(manager);
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        schedule::buildSchedulePipeline(manager);
      }},
     {Level::Kernels, "making kernels",
-     [](mlir::OpPassManager &manager, const CompileOptions &options) {
-       kernels::buildKernelsPipeline(manager, {options.target});
+     [](mlir::OpPassManager &manager, const CompileOptions &options, Level entered) {
+       // Scheduling ends with the proof; a text that comes here without it has none yet.
+       kernels::buildKernelsPipeline(manager, {options.target, entered < Level::Scheduled});
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        kernels::buildLlvmPipeline(manager);
      }},
 };
@@ -176,7 +177,7 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     }
     if (options.timing)
       manager.enableTiming();
-    rung.build(manager, options);
+    rung.build(manager, options, *level);
     if (mlir::failed(manager.run(module)))
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
