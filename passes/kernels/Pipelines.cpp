@@ -21,7 +21,8 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 
 void buildKernelsPipeline(OpPassManager &manager, const KernelOptions &options) {
   // Nothing is lowered that is not proven, also when the program comes as text.
-  manager.addPass(verify::createVerifyPlan());
+  if (!options.isProven)
+    manager.addPass(verify::createVerifyPlan());
   LowerToKernelsOptions lower;
   lower.target = options.target;
   // The one pass that leaves the program of operations for calls.
@@ -65,7 +66,7 @@ void registerKernelPasses() {
   PassPipelineRegistration<KernelsPipelineOptions>(
       "stepc-kernels", "Level 4 (scheduled) to level 5 (kernels)",
       [](OpPassManager &manager, const KernelsPipelineOptions &options) {
-        buildKernelsPipeline(manager, {options.target});
+        buildKernelsPipeline(manager, {options.target, /*isProven=*/false});
       });
   PassPipelineRegistration<>("stepc-llvm", "Level 5 (kernels) to level 6 (llvm)",
                              [](OpPassManager &manager) { buildLlvmPipeline(manager); });

@@ -3,8 +3,8 @@
 #include "passes/schedule/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/plan/PlanFromIR.h"
 #include "passes/plan/Saturate.h"
+#include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"
 
@@ -27,19 +27,22 @@ namespace {
 class Extents {
 public:
   explicit Extents(const ProgramPlan &program)
-      : program(program), expander(program.plan), ranks(program.plan.world().size()) {}
+      : mostBlocks(program), program(program), expander(program.plan),
+        ranks(program.plan.world().size()) {}
 
   int64_t largest(ExtentOp op) {
     PlaceAttr place = op.getPlace();
     int64_t segment = program.segments.lookup(place.getSymbol().getAttr());
-    auto [it, isNew] = known.try_emplace(place, 0);
     // Of batches, blocks are counted: their elements would not tell how many there are.
+    if (place.isBatch())
+      return mostBlocks(segment);
+    auto [it, isNew] = known.try_emplace(place, 0);
     for (int64_t rank = 0; isNew && rank < ranks; ++rank)
-      it->second =
-          std::max(it->second, place.isBatch() ? expander.computedBlocks(segment, rank)
-                                               : expander.elements(place.toPlan(segment), rank));
+      it->second = std::max(it->second, expander.elements(place.toPlan(segment), rank));
     return it->second;
   }
+
+  MostBlocks mostBlocks;
 
 private:
   const ProgramPlan &program;
@@ -55,11 +58,11 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return signalPassFailure();
     Extents extents(*program);
     for (auto step : getOperation().getOps<func::FuncOp>())
-      if (failed(assign(step, extents)))
+      if (failed(assign(step, *program, extents)))
         return signalPassFailure();
   }
 
-  LogicalResult assign(func::FuncOp step, Extents &extents) {
+  LogicalResult assign(func::FuncOp step, const ProgramPlan &program, Extents &extents) {
     llvm::DenseMap<Operation *, int64_t> position;
     for (auto [index, op] : llvm::enumerate(step.getBody().front()))
       position[&op] = index;
@@ -74,12 +77,14 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       buffers.push_back(lifetime(alloc, *bytes, position));
     }
     int64_t arena = schedule::packArena(buffers);
+    int64_t scratch = scratchBound(program, step, std::ref(extents.mostBlocks));
+    int64_t workspace = saturatingAdd(arena, scratch);
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(kLimitAttr);
-    if (limit && arena > limit.getInt())
+    if (limit && workspace > limit.getInt())
       return blameInput(step.emitError("expected a workspace within the limit of ")
                         << limit.getInt() << " bytes per rank, found that this schedule needs "
-                        << arena);
-    if (arena > plan::kMostArenaBytes)
+                        << arena << ", and up to " << scratch << " of scratch");
+    if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));
     Builder builder(&getContext());
@@ -90,7 +95,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     step->setAttr(kArenaAttr, builder.getI64IntegerAttr(arena));
     remark::passed(step.getLoc(),
                    remark::RemarkOpts::name("workspace-assigned").category("comm-assign-arena"))
-        << remark::metric("buffers", buffers.size()) << remark::metric("workspace-bytes", arena)
+        << remark::metric("buffers", buffers.size()) << remark::metric("arena-bytes", arena)
+        << remark::metric("scratch-bytes-at-most", scratch)
         << remark::metric("buffer-bytes", together);
     return success();
   }

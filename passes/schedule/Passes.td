@@ -24,7 +24,7 @@ def BufferizeProgram : Pass<"comm-bufferize", "::mlir::ModuleOp"> {
 def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
   let summary = "Merge the exchanges of a wave and overlap waves";
   let description = [{
-    The exchanges of one wave and direction become one `comm.start` and its `comm.wait`. The order is: stages in of wave k+1 and the
+    The collectives of one wave and direction that are of one kind and communicator become one `comm.start` and its `comm.wait`. The order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
     starts. The pass decides nothing: each segment's `wave`, set when blocks were divided, and the order of the chains fix
@@ -35,13 +35,13 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
 
     ```mlir
     comm.stage @g0_w0 …
-    comm.exchange %w to_matrix sends [@g0_w0] …
+    comm.exchange %w sends(%s0 : …) receives(%r0 : …)
     comm.stage @g1_w0 …
-    comm.exchange %w to_matrix sends [@g1_w0] …
+    comm.exchange %w sends(%s1 : …) receives(%r1 : …)
     // becomes
     comm.stage @g0_w0 …
     comm.stage @g1_w0 …
-    %t = comm.start %w to_matrix order 0 sends [@g0_w0, @g1_w0] …
+    %t = comm.start exchange %w order 0 sends(%s0, %s1 : …) receives(%r0, %r1 : …)
     comm.wait %t
     ```
   }];
@@ -51,11 +51,12 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
   let summary = "Decide every buffer's place in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
-    Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The workspace
-    must obey the module's `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the
-    workspace's bytes one of the step.
+    Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The arena
+    and the scratch that a target may use behind it (passes/cost/ScratchBound.h) must obey the module's
+    `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the arena's bytes one of the
+    step.
 
-    Remark (passed) `workspace-assigned`: the workspace's bytes, and those of all buffers side by side.
+    Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the bytes of all buffers side by side.
 
     ```mlir
     func.func @step() {

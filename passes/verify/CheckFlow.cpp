@@ -278,16 +278,16 @@ private:
       ins.push_back(op.getAddend());
     // The addend is read where the result goes, but for the half that is mirrored.
     ValueRange kept = op.getSymmetric() ? ValueRange(ins) : ValueRange(ins).take_front(2);
-    return batchOperation(op, ins, op.getOuts()) && checkApart(op, op.getOuts().front(), kept);
+    return batchOperation(op, ins, op.getInit()) && checkApart(op, op.getInit(), kept);
   }
 
   bool reduce(optim::BlockReduceOp op) {
-    return batchOperation(op, op.getSource(), op.getOuts()) &&
-           checkApart(op, op.getOuts().front(), op.getSource());
+    return batchOperation(op, op.getSource(), op.getInit()) &&
+           checkApart(op, op.getInit(), op.getSource());
   }
 
   /// All operands are of one segment: that of the first, of which the table is.
-  bool batchOperation(Operation *op, ValueRange ins, ValueRange outs) {
+  bool batchOperation(Operation *op, ValueRange ins, Value out) {
     useTable(op);
     for (Value value : op->getOperands())
       if (comm::PlaceAttr place = comm::placeOf(value);
@@ -299,11 +299,7 @@ private:
     for (Value value : ins)
       if (!buffers.read(op, value) || !needBlocks(op, value))
         return false;
-    for (auto [i, value] : llvm::enumerate(outs))
-      if ((i > 0 && !checkApart(op, value, ins)) || !buffers.write(op, value) ||
-          !needBlocks(op, value))
-        return false;
-    return true;
+    return buffers.write(op, out) && needBlocks(op, out);
   }
 
   const ProgramPlan &program;

@@ -1,6 +1,6 @@
 //===- Bind.cpp - What the trainer lends ------------------------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <cmath>
 
@@ -52,6 +52,15 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
                                                       what, (long long)index, (long long)count));
 }
 
+/// Refuses memory that is not the host's, and is for this device.
+int32_t checkMemory(stepc_instance &instance, const char *what, int32_t memory) {
+  if (memory == STEPC_MEMORY_HOST)
+    return STEPC_OK;
+  return instance.refuse(
+      STEPC_ERROR_ARGUMENT,
+      format("%s: a library for the CPU expects host memory (0), found memory %d", what, memory));
+}
+
 Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }
 
 std::string quoted(const std::string &name) { return "'" + name + "'"; }
@@ -73,6 +82,7 @@ int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64
               plan::byteSize(lib.plan.groups[group].parameterType)};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
+  self->shardsChecked = false;
   self->parameters[parameter] = data;
   self->parameterBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -96,6 +106,7 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
               local.bytes, states[state].elementBytes};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
+  self->shardsChecked = false;
   self->states[states[state].index][parameter] = data;
   self->stateBound[states[state].index][parameter] = boundAs(data);
   return STEPC_OK;
@@ -118,6 +129,7 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
     if (int32_t status = check(*self, place, data, bytes))
       return status;
   }
+  self->gradientsChecked = false;
   self->boundGradients[parameter] = data;
   self->gradientBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -138,6 +150,7 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
       return self->refuse(STEPC_ERROR_ARGUMENT, "gradient of parameter " +
                                                     quoted(lib.parameter(p).name) +
                                                     ": the pointer is not aligned to its type");
+  self->gradientsChecked = false;
   for (int64_t p = 0; p < count; ++p) {
     self->boundGradients[p] = data[p];
     self->gradientBound[p] = boundAs(data[p]);
@@ -145,24 +158,27 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   return STEPC_OK;
 }
 
-int32_t bindSteps(stepc_instance *self, int64_t *steps) {
+int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!steps)
     return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
+  if (int32_t status = checkMemory(*self, "step counts", memory))
+    return status;
   self->steps = steps;
   return STEPC_OK;
 }
 
 int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t groupCount,
-                            int64_t stride, const int32_t *groups) {
+                            int64_t stride, const int32_t *groups, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!values) {
-    self->values = nullptr;
-    self->valueGroups.clear();
+    placeHyperparameters(*self, nullptr, 0, {});
     return STEPC_OK;
   }
+  if (int32_t status = checkMemory(*self, "hyperparameters", memory))
+    return status;
   if (!groups || groupCount < 1)
     return self->refuse(STEPC_ERROR_ARGUMENT, "hyperparameters are given without groups");
   const Library &lib = self->library;
@@ -181,9 +197,7 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
                                  name.c_str(), lib.route(p).name.c_str(), (long long)needed,
                                  (long long)stride));
   }
-  self->values = values;
-  self->valueStride = stride;
-  self->valueGroups.assign(groups, groups + count);
+  placeHyperparameters(*self, values, stride, {groups, groups + count});
   return STEPC_OK;
 }
 

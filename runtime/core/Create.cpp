@@ -2,9 +2,8 @@
 #include "runtime/core/Chip.h"
 #include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
 #include "runtime/geometry/Geometry.h"
-#include "runtime/transports/InProcess.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,14 +32,23 @@ int32_t checkOptions(const Library &lib, const stepc_options *options, std::stri
     return fault(error, STEPC_ERROR_ARGUMENT, "options are null");
   if (options->abi_version != STEPC_ABI_VERSION)
     return fault(error, STEPC_ERROR_ABI,
-                 format("options have ABI version %d, the library has %d", options->abi_version,
-                        STEPC_ABI_VERSION));
+                 format("expected options of ABI version %d, found version %d", STEPC_ABI_VERSION,
+                        options->abi_version));
+  if (options->struct_size < int32_t(sizeof(stepc_options)))
+    return fault(error, STEPC_ERROR_ABI,
+                 format("expected options of %zu bytes, found struct_size %d",
+                        sizeof(stepc_options), options->struct_size));
   const stepc_transport *transport = options->transport;
   if (transport) {
+    // Its version first: another one may lay out the rest otherwise.
     if (transport->version != STEPC_TRANSPORT_VERSION)
       return fault(error, STEPC_ERROR_ABI,
-                   format("the transport has version %d, the library expects %d",
-                          transport->version, STEPC_TRANSPORT_VERSION));
+                   format("expected a transport of version %d, found version %d",
+                          STEPC_TRANSPORT_VERSION, transport->version));
+    if (transport->struct_size < int32_t(sizeof(stepc_transport)))
+      return fault(error, STEPC_ERROR_ABI,
+                   format("expected a transport of %zu bytes, found struct_size %d",
+                          sizeof(stepc_transport), transport->struct_size));
     if (!transport->start || !transport->test || !transport->abort)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    "the transport lacks one of the functions start, test and abort");
@@ -67,10 +75,26 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
     return fault(error, STEPC_ERROR_CHIP,
                  format("library '%s' is for chip '%s', this CPU lacks '%s'", lib.plan.name.c_str(),
                         lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(), missing.c_str()));
+  for (auto [kind, name] : {std::pair(STEPC_SEND, "send"), std::pair(STEPC_RECEIVE, "receive")})
+    if (given > 1 && !(options->transport->kinds >> kind & 1))
+      return fault(error, STEPC_ERROR_TRANSPORT,
+                   format("library '%s' needs a transport with %s, found the kinds 0x%llx",
+                          lib.plan.name.c_str(), name,
+                          (unsigned long long)options->transport->kinds));
   if (!(options->timeout_seconds >= 0))
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
+  if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
+    return fault(error, STEPC_ERROR_ARGUMENT,
+                 format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "
+                        "found device %d, number %d and %s stream",
+                        lib.plan.name.c_str(), options->device, options->device_ordinal,
+                        options->stream ? "a" : "no"));
+  if (!options->allocate != !options->deallocate)
+    return fault(error, STEPC_ERROR_ARGUMENT,
+                 format("expected allocate and deallocate or neither, found %s alone",
+                        options->allocate ? "allocate" : "deallocate"));
   return STEPC_OK;
 }
 
@@ -134,6 +158,7 @@ void prepareBindings(stepc_instance &instance) {
     double numel = group.batchAxes > 0 ? rows * cols : double(product(group.shape));
     instance.records[p] = {rows, cols, numel, 0, nullptr, 1, {0, 0}};
   }
+  placeHyperparameters(instance, nullptr, 0, {});
 }
 
 /// What a rank says of itself; compared by each.
@@ -149,12 +174,12 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
   own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank]};
-  std::vector<stepc_message> messages;
+  std::vector<stepc_operation> messages;
   for (int32_t peer = 0; peer < size; ++peer) {
     if (peer == instance.rank)
       continue;
-    messages.push_back({peer, 0, &hellos[peer], sizeof(Hello), kHelloTag});
-    messages.push_back({peer, 1, &own, sizeof(Hello), kHelloTag});
+    messages.push_back(receiveFrom(peer, &hellos[peer], sizeof(Hello), kHelloTag));
+    messages.push_back(sendTo(peer, &own, sizeof(Hello), kHelloTag));
   }
   void *handle = nullptr;
   std::string what = "comparing libraries when the ranks met";
@@ -204,10 +229,12 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   if (!wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
-  if (!instance.arena.allocate(lib.plan.arenaBytes))
-    return fault(
-        error, STEPC_ERROR_MEMORY,
-        format("a workspace of %lld bytes could not be allocated", (long long)lib.plan.arenaBytes));
+  int64_t workspaceBytes = lib.plan.workspaceBytes();
+  if (!instance.arena.allocate(workspaceBytes, options))
+    return fault(error, STEPC_ERROR_MEMORY,
+                 format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
+                        (long long)workspaceBytes,
+                        options.allocate ? " by the options' allocator" : ""));
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
@@ -258,7 +285,7 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
   if (transport && transport->size > 1 && !allKnow) {
     transport->abort(transport->context, error.c_str());
     // A transport that cannot take messages back may still write here (see ~stepc_instance).
-    if (!isInProcess(*transport) && !hellos->empty())
+    if (!(transport->traits & STEPC_TRANSPORT_TAKES_BACK) && !hellos->empty())
       keepForever(hellos.release());
   }
   error = rankName(lib, rank) + ": " + error;
@@ -297,7 +324,7 @@ stepc_instance::~stepc_instance() {
   if (transport.destroy)
     transport.destroy(transport.context);
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
-  if (leftInFlight && !stepc::runtime::isInProcess(transport)) {
+  if (leftInFlight && !takesBack()) {
     arena.leak();
     stepc::runtime::keepForever(presence.release());
   }

@@ -1,6 +1,6 @@
 //===- Exchange.cpp - What a step sends and receives ------------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <cstring>
 #include <limits>
@@ -42,11 +42,12 @@ PreparedExchange prepare(const stepc_instance &instance, int64_t order) {
         continue;
       }
       if (message.receiveCount) {
-        exchange.messages.push_back({peer, 0, nullptr, message.receiveCount * bytes, tag});
+        exchange.operations.push_back(
+            receiveFrom(peer, nullptr, message.receiveCount * bytes, tag));
         exchange.places.push_back({int64_t(i), message.receiveOffset * bytes});
       }
       if (message.sendCount) {
-        exchange.messages.push_back({peer, 1, nullptr, message.sendCount * bytes, tag});
+        exchange.operations.push_back(sendTo(peer, nullptr, message.sendCount * bytes, tag));
         exchange.places.push_back({int64_t(i), message.sendOffset * bytes});
       }
     }
@@ -116,14 +117,15 @@ std::string exchangeName(const Library &library, int64_t order) {
 
 using namespace stepc::runtime;
 
-int32_t stepc_instance::start(const std::vector<stepc_message> &messages, void **handle,
+int32_t stepc_instance::start(const std::vector<stepc_operation> &operations, void **handle,
                               const std::string &what, std::string &message) {
   *handle = nullptr;
-  if (messages.empty())
+  if (operations.empty())
     return STEPC_OK;
   char text[512] = "";
-  int32_t code = transport.start(transport.context, messages.data(), int64_t(messages.size()),
-                                 handle, text, sizeof(text));
+  stepc_operations group{int32_t(sizeof(group)), int32_t(sizeof(stepc_operation)),
+                         operations.data(), int64_t(operations.size()), nullptr};
+  int32_t code = transport.start(transport.context, &group, handle, text, sizeof(text));
   if (!code)
     return STEPC_OK;
   message = what + ": " + (*text ? text : format("the transport failed with code %d", code));
@@ -187,22 +189,26 @@ void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t coun
   exchange.started = true;
   ++instance.executed.exchanges;
   char *arena = static_cast<char *>(instance.arena.data());
-  for (size_t i = 0; i < exchange.messages.size(); ++i) {
-    stepc_message &message = exchange.messages[i];
-    const int64_t *operands = message.is_send ? sends : receives;
-    message.buffer = arena + operands[exchange.places[i].operand] + exchange.places[i].offset;
+  for (size_t i = 0; i < exchange.operations.size(); ++i) {
+    stepc_operation &operation = exchange.operations[i];
+    const PreparedExchange::Place &place = exchange.places[i];
+    if (operation.kind == STEPC_SEND)
+      operation.send = arena + sends[place.operand] + place.offset;
+    else
+      operation.receive = arena + receives[place.operand] + place.offset;
   }
-  if (!exchange.messages.empty()) {
+  if (!exchange.operations.empty()) {
     // Before the start: one that fails half-way may leave messages behind.
     exchange.inFlight = true;
-    int32_t status = instance.start(exchange.messages, &exchange.handle, std::string(), error);
+    int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
     if (status)
       return instance.fail(status, exchangeName(instance.library, order) + error);
   }
-  for (const stepc_message &message : exchange.messages) {
+  for (const stepc_operation &operation : exchange.operations) {
     stepc_counters &done = instance.executed;
-    (message.is_send ? done.messages_sent : done.messages_received) += 1;
-    (message.is_send ? done.bytes_sent : done.bytes_received) += message.bytes;
+    bool isSend = operation.kind == STEPC_SEND;
+    (isSend ? done.messages_sent : done.messages_received) += 1;
+    (isSend ? done.bytes_sent : done.bytes_received) += operation.bytes;
   }
   // Last, so that it runs while the messages travel.
   for (const PreparedExchange::OwnPart &own : exchange.own) {

@@ -43,7 +43,7 @@ struct PreparedExchange {
   struct OwnPart {
     int64_t operand, from, to, bytes;
   };
-  std::vector<stepc_message> messages;
+  std::vector<stepc_operation> operations;
   std::vector<Place> places;
   std::vector<OwnPart> own;
   void *handle = nullptr;
@@ -52,6 +52,20 @@ struct PreparedExchange {
 
 /// Tags of messages: those outside the exchanges of a step, then kTagsPerExchange per exchange.
 inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kTagsPerExchange = 4096;
+
+/// Operations between two ranks of the world.
+inline stepc_operation sendTo(int32_t peer, const void *buffer, int64_t bytes, int64_t tag) {
+  return {STEPC_SEND, peer, nullptr, buffer, nullptr, bytes, tag, STEPC_ELEMENT_NONE, 0};
+}
+inline stepc_operation receiveFrom(int32_t peer, void *buffer, int64_t bytes, int64_t tag) {
+  return {STEPC_RECEIVE, peer, nullptr, nullptr, buffer, bytes, tag, STEPC_ELEMENT_NONE, 0};
+}
+
+/// Values of hyperparameters that some parameters of one route read, the first of them `parameter`.
+struct HyperparameterRow {
+  const double *values;
+  int64_t parameter;
+};
 
 /// What a pointer that the trainer bound is known to be.
 enum class Bound : uint8_t { Never, Null, Given };
@@ -90,16 +104,16 @@ struct stepc_instance : stepc_context {
   std::vector<std::vector<stepc::runtime::Bound>> stateBound;
   int64_t *steps = nullptr;
   std::vector<std::vector<double>> routeValues;
-  const double *values = nullptr; // bind_hyperparameters
-  int64_t valueStride = 0;
-  std::vector<int32_t> valueGroups;
+  bool areHyperparametersBound = false;
+  std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
+  bool shardsChecked = false, gradientsChecked = false;              // since they were bound
 
   // --- one step ---
   std::vector<stepc_parameter_record> records;
   bool someInactive = false;
   std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;
-  std::vector<stepc_message> presenceMessages;
+  std::vector<stepc_operation> presenceMessages;
   int64_t launchIndex = 0;
   std::vector<uint8_t> launched; // per plan launch
   Status failure = STEPC_OK;     // of the running step
@@ -127,9 +141,11 @@ struct stepc_instance : stepc_context {
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
   /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);
-  /// Starts messages; the handle is null where there are none.
-  Status start(const std::vector<stepc_message> &messages, void **handle, const std::string &what,
-               std::string &message);
+  /// Starts operations; the handle is null where there are none.
+  Status start(const std::vector<stepc_operation> &operations, void **handle,
+               const std::string &what, std::string &message);
+  /// True where no buffer is touched any more once the transport is aborted.
+  bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
   bool isMember(int64_t parameter) const {
     return groups[library.parameter(parameter).group].member;
@@ -146,6 +162,18 @@ inline stepc_instance &instanceOf(stepc_context *context) {
   return *static_cast<stepc_instance *>(context);
 }
 
+/// Fills a struct of the trainer's as far as it has room, and says how far.
+template <typename Struct> int32_t fill(Struct *out, const Struct &found) {
+  if (!out)
+    return STEPC_ERROR_ARGUMENT;
+  int32_t room = out->struct_size;
+  if (room < int32_t(sizeof(Struct)))
+    return STEPC_ERROR_ABI;
+  *out = found;
+  out->struct_size = sizeof(Struct);
+  return STEPC_OK;
+}
+
 // The functions of stepc_library.
 int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
                int64_t errorSize);
@@ -154,14 +182,15 @@ int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t b
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
 int32_t bindGradient(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
 int32_t bindGradients(stepc_instance *, const void *const *data, int64_t count);
-int32_t bindSteps(stepc_instance *, int64_t *steps);
+int32_t bindSteps(stepc_instance *, int64_t *steps, int32_t memory);
 int32_t bindHyperparameters(stepc_instance *, const double *values, int64_t groupCount,
-                            int64_t stride, const int32_t *groups);
+                            int64_t stride, const int32_t *groups, int32_t memory);
 int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, double value);
 int32_t step(stepc_instance *);
+int32_t poll(stepc_instance *, int32_t *done);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
-int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
+int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *runs,
                   int64_t capacity, int64_t *count);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
@@ -170,6 +199,10 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 std::string prepareExchanges(stepc_instance &);
 void countPlanned(stepc_instance &);
 void preparePresence(stepc_instance &);
+/// Tells the records which hyperparameters are theirs: at create, and after a bind.
+/// With null values they are their routes'.
+void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
+                          std::vector<int32_t> groups);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips.

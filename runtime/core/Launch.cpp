@@ -1,7 +1,7 @@
 //===- Launch.cpp - What the program asks for while it steps ----------------===//
 #include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 #include <cstring>

@@ -32,12 +32,12 @@ public:
     bool packed = table.to.isPacked();
     if (packed)
       own = routes.own(table.to, position);
-    forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
+    forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
       Piece piece = shardPiece(block, rect);
-      if (packed && own.offsets[static_cast<size_t>(index)] >= 0)
-        setSecond(piece, own.offsets[static_cast<size_t>(index)] + before, rect.cols);
-      else if (!slots.empty() && slots[static_cast<size_t>(index)] >= 0)
-        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
+      if (packed && own.offsets[k] >= 0)
+        setSecond(piece, own.offsets[k] + before, rect.cols);
+      else if (!slots.empty() && slots[k] >= 0)
+        setSecond(piece, inBlocks(slots[k], rect), view.cols);
       rows.add(piece);
     });
     rows.flush();
@@ -82,8 +82,7 @@ public:
     if (packed.isPacked() && packed.standsIn() == Distribution::Blocks) {
       fromFirst = table.from.isPacked();
       routes.foreign(
-          packed, position,
-          [&](int64_t, int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+          packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
             Piece piece{parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
                         rect.cols,          0,     0,        false};
             setSecond(piece, inBlocks(slot, rect), view.cols);
@@ -92,8 +91,8 @@ public:
     } else if (packed.isPacked()) {
       fromFirst = fromShards;
       OwnParts own = routes.own(packed, position);
-      forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
-        int64_t offset = own.offsets[static_cast<size_t>(index)];
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
+        int64_t offset = own.offsets[k];
         if (offset < 0)
           return;
         Piece piece = shardPiece(block, rect);
@@ -103,11 +102,11 @@ public:
     } else {
       fromFirst = fromShards;
       std::vector<int64_t> slots = slotsIf(true);
-      forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t) {
-        if (slots[static_cast<size_t>(index)] < 0)
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t) {
+        if (slots[k] < 0)
           return;
         Piece piece = shardPiece(block, rect);
-        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
+        setSecond(piece, inBlocks(slots[k], rect), view.cols);
         rows.add(piece);
       });
     }
@@ -135,29 +134,36 @@ private:
     return (slot * view.rows + rect.row) * view.cols + rect.col;
   }
 
-  /// Per index in the segment, the slot of a computed block or -1.
+  const ShardRects &shard() { return routes.shard(groupIndex, table.from.value, position); }
+
+  /// Per held block, its slot if it is computed here or -1.
   std::vector<int64_t> slotsIf(bool wanted) {
     std::vector<int64_t> slots;
     if (!wanted)
       return slots;
-    slots.assign(static_cast<size_t>(routes.blockCount(table.from.segment)), -1);
-    int64_t slot = 0;
-    for (int64_t index : routes.computed(table.from.segment, position))
-      slots[static_cast<size_t>(index)] = slot++;
+    std::vector<int64_t> computed = routes.computed(table.from.segment, position);
+    size_t slot = 0;
+    for (int64_t index : routes.held(table.from.segment, shard())) {
+      while (slot < computed.size() && computed[slot] < index)
+        ++slot;
+      bool found = slot < computed.size() && computed[slot] == index;
+      slots.push_back(found ? static_cast<int64_t>(slot) : -1);
+    }
     return slots;
   }
 
-  /// visit(index in the segment, block in the group, rectangle, elements of the
-  /// block's rectangles before it), in segment order.
+  /// visit(number of the held block, block in the group, rectangle, elements of the block's
+  /// rectangles before it), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
-    int64_t count = routes.blockCount(table.from.segment);
-    for (int64_t index = 0; index < count; ++index) {
+    const ShardRects &own = shard();
+    size_t k = 0;
+    for (int64_t index : routes.held(table.from.segment, own)) {
       int64_t block = routes.block(table.from.segment, index), before = 0;
-      for (const Rect &rect :
-           routes.rects(groupIndex, table.from.value, position, block % perParameter)) {
-        visit(index, block, rect, before);
+      for (const Rect &rect : own.of(block % perParameter)) {
+        visit(k, block, rect, before);
         before += rect.rows * rect.cols;
       }
+      ++k;
     }
   }
 
@@ -176,9 +182,8 @@ int64_t totalOf(const std::vector<PeerPart> &parts) {
 
 /// The parts of a packed place.
 std::vector<PeerPart> parts(Routes &routes, const Place &place, int64_t position) {
-  if (place.standsIn() == Distribution::Shards)
-    return routes.own(place, position).peers;
-  return routes.foreign(place, position, [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
+  return place.standsIn() == Distribution::Shards ? routes.ownPeers(place, position)
+                                                  : routes.foreignPeers(place, position);
 }
 
 std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
@@ -251,21 +256,16 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
     return 0;
   if (place.isPacked())
     return totalOf(parts(*routes, place, position));
-  int64_t group = routes->plan().segments[static_cast<size_t>(place.segment)].group, total = 0;
+  int64_t group = routes->plan().segments[static_cast<size_t>(place.segment)].group;
+  if (place.from == Distribution::Shards)
+    return routes->heldElements(place.segment, routes->shard(group, place.value, position));
   const KindView &view = routes->kind(group, place.value);
-  if (place.from == Distribution::Blocks)
-    return computedBlocks(place.segment, rank) * view.rows * view.cols;
-  int64_t perParameter = routes->groupOf(place.segment).blocksPerParameter();
-  for (int64_t index = 0; index < routes->blockCount(place.segment); ++index)
-    for (const Rect &rect : routes->rects(group, place.value, position,
-                                          routes->block(place.segment, index) % perParameter))
-      total += rect.rows * rect.cols;
-  return total;
+  return routes->computedCount(place.segment, position) * view.rows * view.cols;
 }
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
   int64_t position = routes->position(segment, rank);
-  return position < 0 ? 0 : static_cast<int64_t>(routes->computed(segment, position).size());
+  return position < 0 ? 0 : routes->computedCount(segment, position);
 }
 
 int64_t elements(const Plan &plan, const Place &place, int64_t rank) {

@@ -104,6 +104,7 @@ TEST(Output, ALibraryForAnotherChipIsRefused) {
   ASSERT_TRUE(compiled.library) << compiled.error;
   stepc_options options = {};
   options.abi_version = STEPC_ABI_VERSION;
+  options.struct_size = sizeof(options);
   stepc_instance *instance = nullptr;
   char error[512] = "";
   llvm::Expected<std::string> here = chipOfTarget("cpu");
@@ -123,10 +124,6 @@ TEST(Output, RefusalsSayWhy) {
   EXPECT_NE(
       compiled.error.find("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found 'gpu'"),
       std::string::npos)
-      << compiled.error;
-  compiled = compile({input("muon_two_ranks.mlir"), "cpu:nehalem"});
-  EXPECT_NE(compiled.error.find("expected the chip that the module was made for"),
-            std::string::npos)
       << compiled.error;
 
   std::string path = temporaryFile("libbroken.so");

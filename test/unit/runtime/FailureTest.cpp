@@ -56,8 +56,7 @@ TEST(Failure, ALateRankTimesOut) {
 }
 
 TEST(Failure, ALateRankTimesOutInCreate) {
-  std::vector<stepc_transport> transports(2);
-  ASSERT_EQ(load(2)->in_process_world(2, transports.data()), STEPC_OK);
+  std::vector<stepc_transport> transports = transportsOf(load(2), 2);
   stepc_options options = defaultOptions();
   options.timeout_seconds = 0.2;
   char error[512];
@@ -98,8 +97,10 @@ TEST(Failure, AnUnknownCodeOfATransportIsAnError) {
   aborted = false;
   stepc_transport transport{};
   transport.version = STEPC_TRANSPORT_VERSION;
+  transport.struct_size = sizeof(transport);
   transport.size = 2;
-  transport.start = [](void *, const stepc_message *, int64_t, void **, char *, int64_t) {
+  transport.kinds = 1 << STEPC_SEND | 1 << STEPC_RECEIVE;
+  transport.start = [](void *, const stepc_operations *, void **, char *, int64_t) {
     return int32_t(STEPC_OK);
   };
   transport.test = [](void *, void *, char *, int64_t) { return int32_t(21930); };

@@ -24,7 +24,7 @@ namespace {
 int rank, size;
 
 stepc_transport connect() {
-  stepc_transport transport;
+  auto transport = sized<stepc_transport>();
   char error[256] = "";
   EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_OK)
       << error;
@@ -62,6 +62,39 @@ void stepsLikeOneRank() {
   EXPECT_EQ(done.bytes_sent, planned.bytes_sent);
   EXPECT_EQ(done.messages_received, planned.messages_received);
   library->destroy(instance);
+}
+
+// Of ranks 2, 0 and 3, in this order; rank 1 goes its way.
+void gathersOnACommunicator() {
+  constexpr int64_t kElements = 100; // more bytes than one part of runtime-mpi-parts
+  const std::vector<int32_t> members = {2, 0, 3};
+  stepc_transport transport = connect();
+  char error[256] = "";
+  if (rank != 1) {
+    void *communicator = nullptr, *handle = nullptr;
+    EXPECT_EQ(transport.open_communicator(transport.context, members.data(), 3, &communicator,
+                                          &handle, error, sizeof(error)),
+              STEPC_OK)
+        << error;
+    std::vector<int64_t> mine(kElements, 10 + rank), got(3 * kElements);
+    stepc_operation gather{
+        STEPC_ALL_GATHER, -1, communicator, mine.data(), got.data(), kElements * 8, 7, 0, 0};
+    stepc_operations group{sizeof(group), sizeof(gather), &gather, 1, nullptr};
+    EXPECT_EQ(transport.start(transport.context, &group, &handle, error, sizeof(error)), STEPC_OK)
+        << error;
+    int32_t status;
+    while (!(status = transport.test(transport.context, handle, error, sizeof(error))))
+      ;
+    EXPECT_EQ(status, 1) << error;
+    for (int64_t i = 0; i < 3 * kElements; ++i)
+      EXPECT_EQ(got[i], 10 + members[i / kElements]);
+    gather.kind = STEPC_REDUCE_SCATTER;
+    EXPECT_EQ(transport.start(transport.context, &group, &handle, error, sizeof(error)),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(error, HasSubstr("operation 0 is of kind 3"));
+    transport.close_communicator(transport.context, communicator);
+  }
+  transport.destroy(transport.context);
 }
 
 void refusesAnotherLibrary() {
@@ -126,15 +159,19 @@ void run(const char *name, void (*body)()) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   char error[128];
-  stepc_transport transport;
+  auto transport = sized<stepc_transport>();
   EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)),
             STEPC_ERROR_TRANSPORT);
   EXPECT_STREQ(error, "MPI is not initialized");
+  transport.struct_size = 0;
+  EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_ERROR_ABI);
+  EXPECT_STREQ(error, "expected a transport of 88 bytes, found struct_size 0");
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   run("steps like one rank", stepsLikeOneRank);
+  run("gathers on a communicator", gathersOnACommunicator);
   run("refuses another library", refusesAnotherLibrary);
   run("a late rank times out", aLateRankTimesOut);
   run("an abort reaches the peers", anAbortReachesThePeers);

@@ -20,18 +20,7 @@ from stepc.errors import CompileError, HyperparameterError, PlanError
 from stepc.torch.describe import Declarations
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
-from stepc.torch.options import ROUTE, is_other_key, unknown_hint
-
-
-@dataclass(frozen=True)
-class RouteInfo:
-    """A route, the rule that it applies, and the rule's hyperparameters with defaults."""
-
-    name: str
-    rule: str
-    defaults: dict[str, float | None]
-    #: Known to do the same to every element. A ready library does not say.
-    elementwise: bool = False
+from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
 
 
 @dataclass(frozen=True)
@@ -90,16 +79,10 @@ class Routing:
     def of_library(library: Library) -> Routing:
         """Reads the routing that a library was compiled with."""
         routes = {
-            route.name: RouteInfo(route.name, _rule(route.name), route.defaults)
+            route.name: RouteInfo(route.name, route.rule, route.defaults)
             for route in library.routes
         }
         return Routing(routes, {one.name: one.route for one in library.parameters})
-
-
-def _rule(route: str) -> str:
-    # The second route of a rule is called "Muon.1".
-    head, _, number = route.rpartition(".")
-    return head if head and number.isdigit() else route
 
 
 def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:

@@ -1,4 +1,4 @@
-module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.level = "scheduled", stepc.numerics = "exact"} {
+module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @Muon hyperparameters ["lr", "momentum", "weight_decay"] states [#optim.state<"m", f32, full, 0.000000e+00 : f64, false>] needs_matrix {
   ^bb0(%arg0: tensor<?x?xf32>, %arg1: tensor<?x?xf32>, %arg2: tensor<?x?xf32>, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64, %arg8: f64, %arg9: f64):
@@ -50,8 +50,7 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     }
     %5 = comm.extent <@group.0.w0, full, blocks>
     %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
-    %7 = comm.buffer offset 16832 bytes 840(%5) : memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>
-    optim.block_reduce norm %4 outs(%6, %7 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>, memref<?x70x1xf32, #comm.place<@group.0.w0, partial>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.block_reduce norm %4 outs(%6 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.stage @group.0.w0 over blocks ins(%4, %6 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%8 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):
@@ -65,23 +64,17 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       comm.yield %25 : bf16
     }
     %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %10 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %8, %8 outs(%9, %10 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %8, %8 outs(%9 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %12 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %9, %9 plus %9 outs(%11, %12 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    optim.product %9, %9 plus %9 outs(%11 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     %13 = comm.buffer offset 104192 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %14 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %8, %11 plus %8 outs(%13, %14 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %8, %11 plus %8 outs(%13 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %16 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %13, %13 outs(%15, %16 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x7280xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %13, %13 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %18 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x1x4160xf32, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %20 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>
-    optim.product %13, %17 plus %13 outs(%19, %20 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x5760xf32, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %13, %17 plus %13 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %21 = comm.shards parameter @group.0 : <@group.0, f32>
     comm.stage @group.0.w0 over shards ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
