@@ -123,7 +123,6 @@ void prepareBindings(stepc_instance &instance) {
   instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
   instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
   instance.halfStepped.assign(count, 0);
-  instance.launched.assign(lib.plan.launches.size(), 0);
   for (const plan::Route &route : lib.plan.routes)
     instance.routeValues.push_back(route.defaults);
   instance.records.resize(count);
@@ -200,14 +199,13 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   prepareBindings(instance);
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
-  std::string wrong = prepareExchanges(instance);
-  if (!wrong.empty())
-    return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
-  if (!instance.arena.allocate(lib.plan.arenaBytes))
+  if (!stepc_program_device->allocate(instance.arena, lib.plan.arenaBytes))
     return fault(
         error, STEPC_ERROR_MEMORY,
         format("a workspace of %lld bytes could not be allocated", (long long)lib.plan.arenaBytes));
+  if (std::string wrong = prepareProgram(instance); !wrong.empty())
+    return fault(error, STEPC_ERROR_PLAN, wrong);
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)

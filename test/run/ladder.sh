@@ -6,7 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 STEPC=${STEPC:-$ROOT/build/bin/stepc}
 ARCHIVE=$(cd "$(dirname "$STEPC")/../lib" && pwd)/libstepc_runtime.a
 SPEC=$ROOT/examples/muon.optim
-LEVELS="optim decided comm scheduled kernels llvm"
+LEVELS="optim decided comm scheduled exec llvm"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
@@ -82,7 +82,7 @@ for level in comm scheduled; do
   refused "the smallest norm" $level "over blocks" 5.96046455e-15 5.36441803e-07
   changed "the smallest norm" $level "optim.orthogonalize" 9.9999999999999995e-08 9.0 "every over blocks" 5.96046455e-15 5.36441803e-07
 done
-changed "a constant of a kernel" kernels "@Muon_scalars(%" 0.2 0.3
+changed "a constant of a kernel" exec "@Muon_scalars(%" 0.2 0.3
 changed "a constant of a kernel" llvm "@Muon_scalars(%" 0.2 0.3
 # A decision changes who computes, and never what.
 edit decided "optim.group" "strategy owner owners [0]" "strategy owner owners [1]"

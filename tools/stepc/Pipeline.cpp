@@ -2,7 +2,7 @@
 
 #include "tools/stepc/Pipeline.h"
 
-#include "dialects/comm/Comm.h"
+#include "dialects/exec/Exec.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
@@ -24,7 +24,7 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr llvm::StringLiteral kLevels[] = {"optim",     "decided", "comm",
-                                                  "scheduled", "kernels", "llvm"};
+                                                  "scheduled", "exec", "llvm"};
 
 StringRef driver::name(Level level) { return kLevels[unsigned(level)]; }
 
@@ -36,7 +36,7 @@ std::optional<Level> driver::parseLevel(StringRef name) {
 }
 
 void driver::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<optim::OptimDialect, comm::CommDialect, mlir::arith::ArithDialect,
+  registry.insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect, mlir::arith::ArithDialect,
                   mlir::math::MathDialect, mlir::tensor::TensorDialect, mlir::memref::MemRefDialect,
                   mlir::func::FuncDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect,
                   mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
@@ -83,9 +83,9 @@ const Rung kRungs[] = {
      [](mlir::OpPassManager &manager, const CompileOptions &) {
        schedule::buildSchedulePipeline(manager);
      }},
-    {Level::Kernels, "making kernels",
+    {Level::Exec, "making kernels",
      [](mlir::OpPassManager &manager, const CompileOptions &) {
-       kernels::buildKernelsPipeline(manager, {});
+       kernels::buildExecPipeline(manager, {});
      }},
     {Level::Llvm, "lowering to LLVM",
      [](mlir::OpPassManager &manager, const CompileOptions &) {

@@ -5,7 +5,7 @@
 // RUN: diff %t.first %t.second
 
 // CHECK: module @my.net
-module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
+module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   // CHECK: llvm.func hidden @stepc_rt_library() -> !llvm.ptr
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(2 : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan_bytes({{[0-9]+}} : i64)

@@ -2,7 +2,7 @@
 // kernels use today. Vectors of two axes become arrays of LLVM's, poison and indices its own.
 // RUN: stepc-opt %s --stepc-llvm | FileCheck %s
 
-module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
+module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @R hyperparameters [] states [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

@@ -1,4 +1,4 @@
-// RUN: stepc-opt %s --split-input-file --comm-lower-to-kernels=target=cpu:x86-64-v3 | FileCheck %s
+// RUN: stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:x86-64-v3 | FileCheck %s
 
 // Stages become kernels, one per computation, and what a group does becomes a phase: both groups share theirs.
 // The second finds its rows of the scalar table behind the first group's two parameters of one column each.
