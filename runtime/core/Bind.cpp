@@ -1,6 +1,6 @@
 //===- Bind.cpp - What the trainer lends ------------------------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 //===- Check.cpp - What must hold before a step sends or writes -------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <cmath>
 #include <cstring>
@@ -110,8 +110,8 @@ void preparePresence(stepc_instance &instance) {
       continue;
     uint8_t *theirs = &instance.presence[peer * bytes],
             *own = &instance.presence[instance.rank * bytes];
-    instance.presenceMessages.push_back({peer, 0, theirs, bytes, kPresenceTag});
-    instance.presenceMessages.push_back({peer, 1, own, bytes, kPresenceTag});
+    instance.presenceMessages.push_back(receiveFrom(peer, theirs, bytes, kPresenceTag));
+    instance.presenceMessages.push_back(sendTo(peer, own, bytes, kPresenceTag));
   }
 }
 

@@ -2,9 +2,8 @@
 #include "runtime/core/Chip.h"
 #include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
 #include "runtime/geometry/Geometry.h"
-#include "runtime/transports/InProcess.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,10 +36,15 @@ int32_t checkOptions(const Library &lib, const stepc_options *options, std::stri
                         STEPC_ABI_VERSION));
   const stepc_transport *transport = options->transport;
   if (transport) {
+    // Its version first: another one may lay out the rest otherwise.
     if (transport->version != STEPC_TRANSPORT_VERSION)
       return fault(error, STEPC_ERROR_ABI,
-                   format("the transport has version %d, the library expects %d",
-                          transport->version, STEPC_TRANSPORT_VERSION));
+                   format("expected a transport of version %d, found version %d",
+                          STEPC_TRANSPORT_VERSION, transport->version));
+    if (transport->struct_size < int32_t(sizeof(stepc_transport)))
+      return fault(error, STEPC_ERROR_ABI,
+                   format("expected a transport of %zu bytes, found struct_size %d",
+                          sizeof(stepc_transport), transport->struct_size));
     if (!transport->start || !transport->test || !transport->abort)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    "the transport lacks one of the functions start, test and abort");
@@ -67,6 +71,12 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
     return fault(error, STEPC_ERROR_CHIP,
                  format("library '%s' is for chip '%s', this CPU lacks '%s'", lib.plan.name.c_str(),
                         lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(), missing.c_str()));
+  for (auto [kind, name] : {std::pair(STEPC_SEND, "send"), std::pair(STEPC_RECEIVE, "receive")})
+    if (given > 1 && !(options->transport->kinds >> kind & 1))
+      return fault(error, STEPC_ERROR_TRANSPORT,
+                   format("library '%s' needs a transport with %s, found the kinds 0x%llx",
+                          lib.plan.name.c_str(), name,
+                          (unsigned long long)options->transport->kinds));
   if (!(options->timeout_seconds >= 0))
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
@@ -148,12 +158,12 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
   own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank]};
-  std::vector<stepc_message> messages;
+  std::vector<stepc_operation> messages;
   for (int32_t peer = 0; peer < size; ++peer) {
     if (peer == instance.rank)
       continue;
-    messages.push_back({peer, 0, &hellos[peer], sizeof(Hello), kHelloTag});
-    messages.push_back({peer, 1, &own, sizeof(Hello), kHelloTag});
+    messages.push_back(receiveFrom(peer, &hellos[peer], sizeof(Hello), kHelloTag));
+    messages.push_back(sendTo(peer, &own, sizeof(Hello), kHelloTag));
   }
   void *handle = nullptr;
   std::string what = "comparing libraries when the ranks met";
@@ -256,7 +266,7 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
   if (transport && transport->size > 1 && !allKnow) {
     transport->abort(transport->context, error.c_str());
     // A transport that cannot take messages back may still write here (see ~stepc_instance).
-    if (!isInProcess(*transport) && !hellos->empty())
+    if (!(transport->traits & STEPC_TRANSPORT_TAKES_BACK) && !hellos->empty())
       keepForever(hellos.release());
   }
   error = rankName(lib, rank) + ": " + error;
@@ -295,7 +305,7 @@ stepc_instance::~stepc_instance() {
   if (transport.destroy)
     transport.destroy(transport.context);
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
-  if (leftInFlight && !stepc::runtime::isInProcess(transport)) {
+  if (leftInFlight && !takesBack()) {
     arena.leak();
     stepc::runtime::keepForever(presence.release());
   }

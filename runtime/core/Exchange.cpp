@@ -1,6 +1,6 @@
 //===- Exchange.cpp - What a step sends and receives ------------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <limits>
 #include <thread>
@@ -45,9 +45,9 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
         continue;
       }
       if (message.receiveCount)
-        exchange.messages.push_back({peer, 0, to, message.receiveCount * bytes, tag});
+        exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount * bytes, tag));
       if (message.sendCount)
-        exchange.messages.push_back({peer, 1, from, message.sendCount * bytes, tag});
+        exchange.operations.push_back(sendTo(peer, from, message.sendCount * bytes, tag));
     }
   }
   return exchange;
@@ -73,10 +73,11 @@ std::string prepareExchanges(stepc_instance &instance) {
   return {};
 }
 
-void countMessages(const std::vector<stepc_message> &messages, stepc_counters &counters) {
-  for (const stepc_message &message : messages) {
-    (message.is_send ? counters.messages_sent : counters.messages_received) += 1;
-    (message.is_send ? counters.bytes_sent : counters.bytes_received) += message.bytes;
+void countMessages(const std::vector<stepc_operation> &operations, stepc_counters &counters) {
+  for (const stepc_operation &operation : operations) {
+    bool isSend = operation.kind == STEPC_SEND;
+    (isSend ? counters.messages_sent : counters.messages_received) += 1;
+    (isSend ? counters.bytes_sent : counters.bytes_received) += operation.bytes;
   }
 }
 
@@ -107,14 +108,15 @@ std::string exchangeName(const Library &library, int64_t order) {
 
 using namespace stepc::runtime;
 
-int32_t stepc_instance::start(const std::vector<stepc_message> &messages, void **handle,
+int32_t stepc_instance::start(const std::vector<stepc_operation> &operations, void **handle,
                               const std::string &what, std::string &message) {
   *handle = nullptr;
-  if (messages.empty())
+  if (operations.empty())
     return STEPC_OK;
   char text[512] = "";
-  int32_t code = transport.start(transport.context, messages.data(), int64_t(messages.size()),
-                                 handle, text, sizeof(text));
+  stepc_operations group{int32_t(sizeof(group)), int32_t(sizeof(stepc_operation)),
+                         operations.data(), int64_t(operations.size()), nullptr};
+  int32_t code = transport.start(transport.context, &group, handle, text, sizeof(text));
   if (!code)
     return STEPC_OK;
   message = what + ": " + (*text ? text : format("the transport failed with code %d", code));
@@ -162,15 +164,15 @@ void startExchange(void *argument) {
                                                  " was started twice in one step");
   exchange.started = true;
   ++instance.executed.exchanges;
-  if (exchange.messages.empty())
+  if (exchange.operations.empty())
     return;
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
-  int32_t status = instance.start(exchange.messages, &exchange.handle, std::string(), error);
+  int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
   if (status)
     return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
-  countMessages(exchange.messages, instance.executed);
+  countMessages(exchange.operations, instance.executed);
 }
 
 void awaitExchange(void *argument) {

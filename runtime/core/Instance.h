@@ -37,7 +37,7 @@ struct PreparedExchange {
   };
   stepc_instance *instance = nullptr;
   int64_t order = 0;
-  std::vector<stepc_message> messages;
+  std::vector<stepc_operation> operations;
   std::vector<OwnPart> own;
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
@@ -55,6 +55,14 @@ struct PreparedCommand {
 
 /// Tags of messages: those outside the exchanges of a step, then kTagsPerExchange per exchange.
 inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kTagsPerExchange = 4096;
+
+/// Operations between two ranks of the world.
+inline stepc_operation sendTo(int32_t peer, const void *buffer, int64_t bytes, int64_t tag) {
+  return {STEPC_SEND, peer, nullptr, buffer, nullptr, bytes, tag, STEPC_ELEMENT_NONE, 0};
+}
+inline stepc_operation receiveFrom(int32_t peer, void *buffer, int64_t bytes, int64_t tag) {
+  return {STEPC_RECEIVE, peer, nullptr, nullptr, buffer, bytes, tag, STEPC_ELEMENT_NONE, 0};
+}
 
 /// What a pointer that the trainer bound is known to be.
 enum class Bound : uint8_t { Never, Null, Given };
@@ -102,7 +110,7 @@ struct stepc_instance {
   bool someInactive = false;
   std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;
-  std::vector<stepc_message> presenceMessages;
+  std::vector<stepc_operation> presenceMessages;
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
   stepc::runtime::DeviceContext deviceContext{parallel, executed, records, someInactive};
@@ -130,9 +138,11 @@ struct stepc_instance {
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
   /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);
-  /// Starts messages; the handle is null where there are none.
-  Status start(const std::vector<stepc_message> &messages, void **handle, const std::string &what,
-               std::string &message);
+  /// Starts operations; the handle is null where there are none.
+  Status start(const std::vector<stepc_operation> &operations, void **handle,
+               const std::string &what, std::string &message);
+  /// True where no buffer is touched any more once the transport is aborted.
+  bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
   bool isMember(int64_t parameter) const {
     return groups[library.parameter(parameter).group].member;
@@ -176,7 +186,7 @@ void checkCounts(stepc_instance &);
 /// Start and await a PreparedExchange, when the stream of messages has come to it.
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
-void countMessages(const std::vector<stepc_message> &messages, stepc_counters &counters);
+void countMessages(const std::vector<stepc_operation> &operations, stepc_counters &counters);
 void preparePresence(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);

@@ -1,7 +1,7 @@
 #include "runtime/core/Library.h"
-#include "runtime/core/Text.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Tables.h"
+#include "runtime/text/Text.h"
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>

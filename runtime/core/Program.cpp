@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 namespace stepc::runtime {
 namespace {
@@ -129,7 +129,7 @@ void countPlanned(stepc_instance &instance) {
   }
   planned.exchanges = int64_t(instance.exchanges.size());
   for (const PreparedExchange &exchange : instance.exchanges)
-    countMessages(exchange.messages, planned);
+    countMessages(exchange.operations, planned);
 }
 
 /// Called when the last command's stream has come so far: what is counted is complete.

@@ -1,7 +1,7 @@
 //===- Shards.cpp - Which elements a rank's shard holds ---------------------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 

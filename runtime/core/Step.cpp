@@ -1,7 +1,7 @@
 //===- Step.cpp - One optimizer step, and what follows a failure ------------===//
 #include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 //===- Table.cpp - The table of functions that a library exports -----------===//
 #include "runtime/core/Instance.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 #include "runtime/transports/InProcess.h"
 
 #include <limits>

@@ -1,5 +1,6 @@
 #include "runtime/transports/InProcess.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
+#include "runtime/transports/Messages.h"
 #include "stepc/stepc.h"
 
 #include <algorithm>
@@ -20,11 +21,7 @@ struct Handle;
 enum class PostState { Waiting, Matched, Done };
 
 /// A message of one side.
-struct Post {
-  int32_t peer = 0;
-  bool isSend = false;
-  void *buffer = nullptr;
-  int64_t bytes = 0, tag = 0;
+struct Post : Message {
   PostState state = PostState::Waiting;
   Post *partner = nullptr; // once matched
   Handle *handle = nullptr;
@@ -43,6 +40,7 @@ struct World;
 struct Rank {
   World *world = nullptr;
   int32_t rank = 0;
+  Messages messages;                            // of the group that is started
   std::vector<std::unique_ptr<Handle>> handles; // kept and used again: steps do not allocate
   std::vector<Post *> ready;                    // matched receives, to be copied by this rank
   std::vector<uint8_t> listed;
@@ -124,41 +122,33 @@ Handle &freeHandle(Rank &self) {
   return *self.handles.emplace_back(std::make_unique<Handle>());
 }
 
-int32_t start(void *context, const stepc_message *messages, int64_t count, void **out, char *error,
+int32_t start(void *context, const stepc_operations *group, void **out, char *error,
               int64_t errorSize) try {
   Rank &self = *static_cast<Rank *>(context);
   World &world = *self.world;
+  std::string wrong = self.messages.read(*group, self.rank, int32_t(world.ranks.size()));
+  if (!wrong.empty()) {
+    copyText(error, errorSize, wrong);
+    return STEPC_ERROR_ARGUMENT;
+  }
   std::lock_guard<std::mutex> lock(world.mutex);
   if (world.aborted) {
     copyText(error, errorSize, world.abortText);
     return STEPC_ERROR_TRANSPORT;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const stepc_message &message = messages[i];
-    if (message.peer >= 0 && message.peer < int32_t(world.ranks.size()) &&
-        message.peer != self.rank && message.bytes > 0 && message.buffer)
-      continue;
-    copyText(error, errorSize,
-             format("message %lld is ill-formed: peer %d, %lld bytes", (long long)i, message.peer,
-                    (long long)message.bytes));
-    return STEPC_ERROR_ARGUMENT;
-  }
+  const std::vector<Message> &messages = self.messages.messages();
   Handle &handle = freeHandle(self);
-  handle.posts.assign(count, Post());
-  handle.remaining = count;
+  handle.posts.assign(messages.size(), Post());
+  handle.remaining = int64_t(messages.size());
   handle.error.clear();
   handle.inUse = true;
-  for (int64_t i = 0; i < count; ++i) {
-    const stepc_message &message = messages[i];
+  for (size_t i = 0; i < messages.size(); ++i) {
     Post &post = handle.posts[i];
-    post.peer = message.peer;
-    post.isSend = message.is_send != 0;
-    post.buffer = message.buffer;
-    post.bytes = message.bytes;
-    post.tag = message.tag;
+    static_cast<Message &>(post) = messages[i];
     post.handle = &handle;
     match(self, post);
   }
+  self.messages.copyOwnParts();
   *out = &handle;
   return STEPC_OK;
 } catch (...) {
@@ -291,6 +281,13 @@ void destroy(void *context) try {
   // The lock failed: the world stays.
 }
 
+int32_t open(void *context, const int32_t *members, int32_t count, void **communicator,
+             void **handle, char *error, int64_t errorSize) {
+  Rank &self = *static_cast<Rank *>(context);
+  return openCommunicator(self.rank, int32_t(self.world->ranks.size()), members, count,
+                          communicator, handle, error, errorSize);
+}
+
 } // namespace
 
 void inProcessWorld(int32_t size, stepc_transport *transports) {
@@ -302,11 +299,21 @@ void inProcessWorld(int32_t size, stepc_transport *transports) {
     self.world = world.get();
     self.rank = rank;
     self.listed.resize(size);
-    transports[rank] = {STEPC_TRANSPORT_VERSION, rank, size, &self, start, test, abort, destroy};
+    transports[rank] = {STEPC_TRANSPORT_VERSION,
+                        int32_t(sizeof(stepc_transport)),
+                        rank,
+                        size,
+                        kMessageKinds,
+                        STEPC_TRANSPORT_TAKES_BACK,
+                        &self,
+                        start,
+                        test,
+                        abort,
+                        destroy,
+                        open,
+                        closeCommunicator};
   }
   world.release();
 }
-
-bool isInProcess(const stepc_transport &transport) { return transport.abort == abort; }
 
 } // namespace stepc::runtime

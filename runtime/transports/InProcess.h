@@ -15,9 +15,6 @@ namespace stepc::runtime {
 /// rank back in `destroy`; the world goes with the last. May throw std::bad_alloc.
 void inProcessWorld(int32_t size, stepc_transport *transports);
 
-/// True for these transports: after their `abort` no buffer is touched any more.
-bool isInProcess(const stepc_transport &transport);
-
 } // namespace stepc::runtime
 
 #endif

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 #define OMPI_SKIP_MPICXX 1
 #include "stepc/mpi.h"
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
+#include "runtime/transports/Messages.h"
 #include "stepc/stepc.h"
 
 #include <algorithm>
@@ -25,8 +26,7 @@
 
 namespace {
 
-using stepc::runtime::copyText;
-using stepc::runtime::format;
+using namespace stepc::runtime;
 
 constexpr int kNoticeTag = 1;
 constexpr int kNoticeBytes = 512;
@@ -51,6 +51,7 @@ struct World {
   MPI_Comm data = MPI_COMM_NULL, control = MPI_COMM_NULL;
   int rank = 0, size = 1;
   int64_t largestTag = 32767;                   // what MPI promises
+  Messages messages;                            // of the group that is started
   std::vector<std::unique_ptr<Handle>> handles; // used again: steps do not allocate
   char abortText[kNoticeBytes + 32] = "";       // not empty: given up; needs no memory
   bool notified = false;
@@ -87,36 +88,42 @@ void lookForNotice(World &world) {
                 text);
 }
 
-int begin(World &world, Handle &handle, const stepc_message &message) {
+int begin(World &world, Handle &handle, const Message &message) {
   for (int64_t at = 0; at < message.bytes; at += STEPC_MPI_PART_BYTES) {
     int bytes = int(std::min<int64_t>(STEPC_MPI_PART_BYTES, message.bytes - at));
-    char *buffer = static_cast<char *>(message.buffer) + at;
+    char *buffer = message.buffer + at;
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = message.is_send ? MPI_Isend(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
-                                           world.data, &request)
-                               : MPI_Irecv(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
-                                           world.data, &request);
+    int code = message.isSend ? MPI_Isend(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
+                                          world.data, &request)
+                              : MPI_Irecv(buffer, bytes, MPI_BYTE, message.peer, int(message.tag),
+                                          world.data, &request);
     if (code)
       return code;
     handle.requests.push_back(request);
-    handle.parts.push_back({message.peer, message.is_send != 0, bytes, message.tag});
+    handle.parts.push_back({message.peer, message.isSend, bytes, message.tag});
     ++handle.remaining;
   }
   return MPI_SUCCESS;
 }
 
-int32_t start(void *context, const stepc_message *messages, int64_t count, void **out, char *error,
+int32_t start(void *context, const stepc_operations *group, void **out, char *error,
               int64_t errorSize) try {
   World &world = *static_cast<World *>(context);
+  std::string wrong = world.messages.read(*group, world.rank, world.size);
+  if (!wrong.empty()) {
+    copyText(error, errorSize, wrong);
+    return STEPC_ERROR_ARGUMENT;
+  }
   lookForNotice(world);
   if (*world.abortText) {
     copyText(error, errorSize, world.abortText);
     return STEPC_ERROR_TRANSPORT;
   }
-  for (int64_t i = 0; i < count; ++i)
-    if (messages[i].tag < 0 || messages[i].tag > world.largestTag) {
+  const std::vector<Message> &messages = world.messages.messages();
+  for (const Message &message : messages)
+    if (message.tag < 0 || message.tag > world.largestTag) {
       copyText(error, errorSize,
-               format("tag %lld is beyond the %lld of this MPI", (long long)messages[i].tag,
+               format("tag %lld is beyond the %lld of this MPI", (long long)message.tag,
                       (long long)world.largestTag));
       return STEPC_ERROR_TRANSPORT;
     }
@@ -126,8 +133,8 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
   // All memory before the first message: a request that is not written down could not be taken
   // back.
   size_t parts = 0;
-  for (int64_t i = 0; i < count; ++i)
-    parts += size_t((messages[i].bytes + STEPC_MPI_PART_BYTES - 1) / STEPC_MPI_PART_BYTES);
+  for (const Message &message : messages)
+    parts += size_t((message.bytes + STEPC_MPI_PART_BYTES - 1) / STEPC_MPI_PART_BYTES);
   handle.requests.reserve(parts);
   handle.parts.reserve(parts);
   handle.indices.resize(parts);
@@ -137,14 +144,15 @@ int32_t start(void *context, const stepc_message *messages, int64_t count, void 
   // Receives first: a message that finds its receive needs no copy on the way.
   int code = MPI_SUCCESS;
   for (bool sends : {false, true})
-    for (int64_t i = 0; i < count && !code; ++i)
-      if ((messages[i].is_send != 0) == sends)
+    for (size_t i = 0; i < messages.size() && !code; ++i)
+      if (messages[i].isSend == sends)
         code = begin(world, handle, messages[i]);
   // What was begun stays with the handle, for `abort` to take back.
   if (code) {
     copyText(error, errorSize, mpiError(code));
     return STEPC_ERROR_TRANSPORT;
   }
+  world.messages.copyOwnParts();
   *out = &handle;
   return STEPC_OK;
 } catch (...) {
@@ -278,6 +286,13 @@ void destroy(void *context) try {
   // MPI's own: what it may touch stays.
 }
 
+int32_t open(void *context, const int32_t *members, int32_t count, void **communicator,
+             void **handle, char *error, int64_t errorSize) {
+  World &world = *static_cast<World *>(context);
+  return openCommunicator(world.rank, world.size, members, count, communicator, handle, error,
+                          errorSize);
+}
+
 int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view text) {
   copyText(error, errorSize, text);
   return status;
@@ -317,8 +332,19 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
   if (found)
     world->largestTag = *limit;
   world->notices.reserve(world->size);
-  *out = {
-      STEPC_TRANSPORT_VERSION, world->rank, world->size, world.get(), start, test, abort, destroy};
+  *out = {STEPC_TRANSPORT_VERSION,
+          int32_t(sizeof(stepc_transport)),
+          world->rank,
+          world->size,
+          kMessageKinds,
+          0, // a send cannot be taken back
+          world.get(),
+          start,
+          test,
+          abort,
+          destroy,
+          open,
+          closeCommunicator};
   world.release();
   return STEPC_OK;
 } catch (...) {

@@ -7,35 +7,64 @@ on is an error at load time and never a wrong read.
 from __future__ import annotations
 
 import ctypes as c
+from collections.abc import Iterator
 
 ABI_VERSION = 1
-TRANSPORT_VERSION = 1
+TRANSPORT_VERSION = 2
 
 OK = 0
 ERROR_ARGUMENT = 1
 ERROR_TRANSPORT = 9
 
+# Kinds of operations of a transport.
+SEND, RECEIVE, ALL_GATHER = range(3)
+
 _error_text = (c.POINTER(c.c_char), c.c_int64)
 
 
-class Message(c.Structure):
-    """``stepc_message``: one message of an exchange."""
+class Operation(c.Structure):
+    """``stepc_operation``: what a transport does between the ranks of a communicator."""
 
     _fields_ = [
+        ("kind", c.c_int32),
         ("peer", c.c_int32),
-        ("is_send", c.c_int32),
-        ("buffer", c.c_void_p),
+        ("communicator", c.c_void_p),
+        ("send", c.c_void_p),
+        ("receive", c.c_void_p),
         ("bytes", c.c_int64),
         ("tag", c.c_int64),
+        ("element", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
+class Operations(c.Structure):
+    """``stepc_operations``: those that begin together."""
+
+    _fields_ = [
+        ("struct_size", c.c_int32),
+        ("operation_size", c.c_int32),
+        ("operations", c.c_void_p),
+        ("count", c.c_int64),
+        ("stream", c.c_void_p),
+    ]
+
+    def __iter__(self) -> Iterator[Operation]:
+        for index in range(self.count):
+            yield Operation.from_address(self.operations + index * self.operation_size)
+
+
 StartFunction = c.CFUNCTYPE(
-    c.c_int32, c.c_void_p, c.POINTER(Message), c.c_int64, c.POINTER(c.c_void_p), *_error_text
+    c.c_int32, c.c_void_p, c.POINTER(Operations), c.POINTER(c.c_void_p), *_error_text
 )
 TestFunction = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, *_error_text)
 AbortFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
 DestroyFunction = c.CFUNCTYPE(None, c.c_void_p)
+OpenFunction = c.CFUNCTYPE(
+    c.c_int32, c.c_void_p, c.POINTER(c.c_int32), c.c_int32, c.POINTER(c.c_void_p),
+    c.POINTER(c.c_void_p), *_error_text,
+)  # fmt: skip
+CloseFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
 
 
 class Transport(c.Structure):
@@ -43,13 +72,18 @@ class Transport(c.Structure):
 
     _fields_ = [
         ("version", c.c_int32),
+        ("struct_size", c.c_int32),
         ("rank", c.c_int32),
         ("size", c.c_int32),
+        ("kinds", c.c_int64),
+        ("traits", c.c_int64),
         ("context", c.c_void_p),
         ("start", StartFunction),
         ("test", TestFunction),
         ("abort", AbortFunction),
         ("destroy", DestroyFunction),
+        ("open_communicator", OpenFunction),
+        ("close_communicator", CloseFunction),
     ]
 
 
@@ -185,8 +219,9 @@ class LibraryTable(c.Structure):
 # Sizes under the System V ABI of 64-bit Linux; test/python/test_abi.py compares them with the
 # compiler's own sizeof.
 SIZES = {
-    "stepc_message": (Message, 32),
-    "stepc_transport": (Transport, 56),
+    "stepc_operation": (Operation, 56),
+    "stepc_operations": (Operations, 32),
+    "stepc_transport": (Transport, 88),
     "stepc_options": (Options, 48),
     "stepc_parameter_info": (ParameterInfo, 80),
     "stepc_state_info": (StateInfo, 72),

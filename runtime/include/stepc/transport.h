@@ -1,11 +1,10 @@
 /*===- transport.h - How bytes travel between ranks ----------------*- C -*-===*
  *
- * A transport is a table of functions that moves bytes between the ranks of one
- * library's world. It never reduces, converts or pads. Ranks are world ranks:
- * 0 … size-1, in increasing order of the job's global ranks.
+ * A transport is a table of functions that carries out groups of operations between the ranks of
+ * one library's world. World ranks are 0 … size-1, in increasing order of the job's global ranks.
  *
- * Every wait in the library is a loop over `test` with a deadline, so a transport
- * must not block for long in any function but `create`-like ones of its own.
+ * Every wait in the library is a loop over `test` with a deadline, so no function of a transport
+ * may wait for a peer: what needs the peers begins, and gives a handle.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_TRANSPORT_H
 #define STEPC_TRANSPORT_H
@@ -16,40 +15,98 @@
 extern "C" {
 #endif
 
-#define STEPC_TRANSPORT_VERSION 1
+#define STEPC_TRANSPORT_VERSION 2
 
-/* One message of an exchange, to or from `peer` (never the caller itself). */
-typedef struct stepc_message {
-  int32_t peer;    /* world rank */
-  int32_t is_send; /* 1: buffer is read; 0: buffer is written */
-  void *buffer;
-  int64_t bytes; /* > 0 */
-  int64_t tag;   /* 0 … 2^31-1, equal on both sides. Messages of one tag from one rank to another
-                  * arrive in the order in which they were started: a rank may run a step ahead. */
-} stepc_message;
+/* What an operation does. "Ranks" are those of its communicator, n of them. A library asks for the
+ * last two in fast numerics only: all others move bytes and never change them. */
+typedef enum stepc_operation_kind {
+  STEPC_SEND = 0,       /* `bytes` from `send` to `peer` */
+  STEPC_RECEIVE = 1,    /* `bytes` from `peer` to `receive`; unequal to what it sends: an error */
+  STEPC_ALL_GATHER = 2, /* `bytes` from every rank's `send` to every rank's `receive`, which holds
+                         * n × bytes, in the order of ranks. `send` may be its own part of that. */
+  /* The elements of `send`, which holds n × bytes, are added over the ranks, in an order that is
+   * the transport's; rank r receives part r, of `bytes`. */
+  STEPC_REDUCE_SCATTER = 3,
+  STEPC_ALL_REDUCE = 4 /* the same, where every rank receives all: send and receive hold `bytes` */
+} stepc_operation_kind;
+
+/* What reductions add. */
+typedef enum stepc_element {
+  STEPC_ELEMENT_NONE = 0, /* bytes: of the kinds that move */
+  STEPC_ELEMENT_F32 = 1,
+  STEPC_ELEMENT_BF16 = 2,
+  STEPC_ELEMENT_F16 = 3,
+  STEPC_ELEMENT_F64 = 4
+} stepc_element;
+
+typedef struct stepc_operation {
+  int32_t kind;       /* stepc_operation_kind */
+  int32_t peer;       /* send and receive: a rank of the communicator, never the caller itself */
+  void *communicator; /* from open_communicator; null: the world */
+  const void *send;   /* null where nothing is read */
+  void *receive;      /* null where nothing is written */
+  int64_t bytes;      /* > 0 */
+  /* 0 … 2^31-1, equal on all ranks that take part, and of one communicator only. Messages of one
+   * tag from one rank to another arrive in the order in which they were started: a rank may run a
+   * step ahead. */
+  int64_t tag;
+  int32_t element; /* stepc_element */
+  int32_t reserved;
+} stepc_operation;
+
+/* Operations that begin together: no rank's order among them matters. */
+typedef struct stepc_operations {
+  int32_t struct_size;    /* sizeof(stepc_operations) */
+  int32_t operation_size; /* sizeof(stepc_operation): from one to the next */
+  const stepc_operation *operations;
+  int64_t count;
+  /* The device's stream that the operations are enqueued on, behind the work that is there. Null on
+   * a CPU, where they begin at once. */
+  void *stream;
+} stepc_operations;
+
+/* What a transport promises. */
+enum {
+  /* After `abort` no buffer is touched any more. Without it the library keeps the memory of what
+   * was in flight for good. */
+  STEPC_TRANSPORT_TAKES_BACK = 1
+};
 
 typedef struct stepc_transport {
-  int32_t version; /* STEPC_TRANSPORT_VERSION */
-  int32_t rank;    /* world rank of the caller */
-  int32_t size;    /* world size */
-  void *context;   /* passed to every function */
+  int32_t version;     /* STEPC_TRANSPORT_VERSION */
+  int32_t struct_size; /* sizeof(stepc_transport) */
+  int32_t rank;        /* world rank of the caller */
+  int32_t size;        /* world size */
+  /* The kinds of operations that it has: 1 << stepc_operation_kind, added up. A library of several
+   * ranks needs send and receive, and says at `create` what else its plan needs. */
+  int64_t kinds;
+  int64_t traits; /* STEPC_TRANSPORT_TAKES_BACK … */
+  void *context;  /* passed to every function */
 
-  /* Begins all messages as one group and writes a handle. Buffers stay untouched by the
-   * library until the handle is done. 0, or an error code of stepc.h with a message for `error`:
-   * the library then calls `abort`, and keeps the buffers as that says, for messages that were
-   * begun all the same. No function may throw. */
-  int32_t (*start)(void *context, const stepc_message *messages, int64_t count, void **handle,
-                   char *error, int64_t error_size);
+  /* Begins all operations of a group and writes a handle. The group is valid during the call; the
+   * library leaves buffers alone until the handle is done. 0, or an error code of stepc.h with a
+   * message for `error`: the library then calls `abort`, and keeps the buffers as that says, for
+   * operations that were begun all the same. No function may throw. */
+  int32_t (*start)(void *context, const stepc_operations *group, void **handle, char *error,
+                   int64_t error_size);
   /* 1: done, the handle is gone; 0: not yet, and `error` may name the peers that it waits for
-   * ("rank 3"), for the message of a timeout; < 0: an error code, negated, the handle is gone. */
+   * ("rank 3"), for the message of a timeout; < 0: an error code, negated, the handle is gone.
+   * Operations on a stream are done when the event behind them is. */
   int32_t (*test)(void *context, void *handle, char *error, int64_t error_size);
   /* Gives up everything in flight, here and as far as possible on the peers, whose `test` then
-   * returns an error that names this rank and `reason`. Later starts fail. Handles are gone. A
-   * buffer may still be touched by a transport that cannot take a message back: until `destroy`,
-   * and for good when that had to leave it, the library keeps the memory. */
+   * returns an error that names this rank and `reason`. Later starts fail. Handles are gone. */
   void (*abort)(void *context, const char *reason);
   /* Called once, when the library instance is destroyed. May be null. */
   void (*destroy)(void *context);
+
+  /* Makes a communicator of `count` world ranks, whose ranks in it are their places in `members`.
+   * `create` of the library calls it on the members alone, for all communicators of the plan in one
+   * order. Where members have to meet, it writes a handle for `test`, and else null. An error as in
+   * `start`. Both functions may be null where the plan needs the world alone. */
+  int32_t (*open_communicator)(void *context, const int32_t *members, int32_t count,
+                               void **communicator, void **handle, char *error, int64_t error_size);
+  /* Before `destroy`, on all members, in the order in which they were opened. */
+  void (*close_communicator)(void *context, void *communicator);
 } stepc_transport;
 
 #ifdef __cplusplus

@@ -56,19 +56,21 @@ static double now(void) {
 }
 
 static int32_t exchange(stepc_instance *in) {
-  stepc_message messages[2 * WORLD];
+  stepc_operation operations[2 * WORLD];
   int64_t out[WORLD], in_words[WORLD], count = 0;
   for (int peer = 0; peer < WORLD; ++peer) {
     if (peer == in->rank)
       continue;
     out[peer] = 1000 * in->rank + peer;
-    messages[count++] = (stepc_message){peer, 0, &in_words[peer], 8, 7};
-    messages[count++] = (stepc_message){peer, 1, &out[peer], 8, 7};
+    operations[count++] = (stepc_operation){
+        .kind = STEPC_RECEIVE, .peer = peer, .receive = &in_words[peer], .bytes = 8, .tag = 7};
+    operations[count++] = (stepc_operation){
+        .kind = STEPC_SEND, .peer = peer, .send = &out[peer], .bytes = 8, .tag = 7};
   }
   void *handle = NULL;
   char text[512] = "";
-  int32_t status =
-      in->transport.start(in->transport.context, messages, count, &handle, text, sizeof text);
+  stepc_operations group = {sizeof group, sizeof *operations, operations, count, NULL};
+  int32_t status = in->transport.start(in->transport.context, &group, &handle, text, sizeof text);
   if (status)
     return fail(in, status, text);
   double deadline = now() + in->timeout;

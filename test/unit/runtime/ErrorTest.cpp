@@ -45,15 +45,44 @@ TEST(Create, RefusesIllFormedOptions) {
   options = defaultOptions();
   options.threads = -2;
   EXPECT_THAT(create(load(1), &options).message, HasSubstr("threads is -2"));
-  stepc_transport transport{
-      STEPC_TRANSPORT_VERSION, 0, 1, nullptr, nullptr, nullptr, nullptr, nullptr};
+  stepc_transport transport{};
+  transport.version = STEPC_TRANSPORT_VERSION;
+  transport.struct_size = sizeof(transport);
+  transport.size = 1;
   options = defaultOptions();
   options.transport = &transport;
   EXPECT_THAT(create(load(1), &options).message,
               HasSubstr("lacks one of the functions start, test and abort"));
-  transport.version = 9;
+  transport.struct_size = 40;
   EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_ABI);
-  EXPECT_THAT(create(load(1), &options).message, HasSubstr("transport has version 9"));
+  EXPECT_THAT(create(load(1), &options).message,
+              HasSubstr("expected a transport of 88 bytes, found struct_size 40"));
+  transport.version = 1;
+  EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_ABI);
+  EXPECT_EQ(create(load(1), &options).message,
+            "expected a transport of version 2, found version 1");
+}
+
+// A transport without what the plan needs is found out before anything is sent.
+TEST(Create, RefusesATransportThatLacksAKind) {
+  static std::string reason;
+  stepc_transport transport{};
+  transport.version = STEPC_TRANSPORT_VERSION;
+  transport.struct_size = sizeof(transport);
+  transport.size = 2;
+  transport.kinds = 1 << STEPC_SEND | 1 << STEPC_ALL_GATHER;
+  transport.start = [](void *, const stepc_operations *, void **, char *, int64_t) {
+    return int32_t(STEPC_OK);
+  };
+  transport.test = [](void *, void *, char *, int64_t) { return int32_t(1); };
+  transport.abort = [](void *, const char *why) { reason = why; };
+  stepc_options options = defaultOptions();
+  options.transport = &transport;
+  Created result = create(load(2), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_TRANSPORT);
+  EXPECT_EQ(result.message,
+            "rank 0: library 'hand' needs a transport with receive, found the kinds 0x5");
+  EXPECT_THAT(reason, HasSubstr("needs a transport with receive"));
 }
 
 TEST(Create, RefusesAProgramOfAnotherAbi) {

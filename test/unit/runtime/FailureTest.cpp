@@ -98,8 +98,10 @@ TEST(Failure, AnUnknownCodeOfATransportIsAnError) {
   aborted = false;
   stepc_transport transport{};
   transport.version = STEPC_TRANSPORT_VERSION;
+  transport.struct_size = sizeof(transport);
   transport.size = 2;
-  transport.start = [](void *, const stepc_message *, int64_t, void **, char *, int64_t) {
+  transport.kinds = 1 << STEPC_SEND | 1 << STEPC_RECEIVE;
+  transport.start = [](void *, const stepc_operations *, void **, char *, int64_t) {
     return int32_t(STEPC_OK);
   };
   transport.test = [](void *, void *, char *, int64_t) { return int32_t(21930); };

@@ -6,8 +6,11 @@
 _Static_assert(sizeof(stepc_chunk) == 12 * 8, "stepc_chunk");
 _Static_assert(sizeof(stepc_parameter_record) == 8 * 8, "stepc_parameter_record");
 _Static_assert(offsetof(stepc_parameter_record, hyperparameters) == 32, "hyperparameters");
-_Static_assert(sizeof(stepc_message) == 32, "stepc_message");
-_Static_assert(sizeof(stepc_transport) == 56, "stepc_transport");
+_Static_assert(sizeof(stepc_operation) == 56, "stepc_operation");
+_Static_assert(sizeof(stepc_operations) == 32, "stepc_operations");
+_Static_assert(sizeof(stepc_transport) == 88, "stepc_transport");
+/* Where every version has its own. */
+_Static_assert(offsetof(stepc_transport, version) == 0, "version");
 _Static_assert(sizeof(stepc_options) == 48, "stepc_options");
 _Static_assert(sizeof(stepc_parameter_info) == 80, "stepc_parameter_info");
 _Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");

@@ -64,6 +64,39 @@ void stepsLikeOneRank() {
   library->destroy(instance);
 }
 
+// Of ranks 2, 0 and 3, in this order; rank 1 goes its way.
+void gathersOnACommunicator() {
+  constexpr int64_t kElements = 100; // more bytes than one part of runtime-mpi-parts
+  const std::vector<int32_t> members = {2, 0, 3};
+  stepc_transport transport = connect();
+  char error[256] = "";
+  if (rank != 1) {
+    void *communicator = nullptr, *handle = nullptr;
+    EXPECT_EQ(transport.open_communicator(transport.context, members.data(), 3, &communicator,
+                                          &handle, error, sizeof(error)),
+              STEPC_OK)
+        << error;
+    std::vector<int64_t> mine(kElements, 10 + rank), got(3 * kElements);
+    stepc_operation gather{
+        STEPC_ALL_GATHER, -1, communicator, mine.data(), got.data(), kElements * 8, 7, 0, 0};
+    stepc_operations group{sizeof(group), sizeof(gather), &gather, 1, nullptr};
+    EXPECT_EQ(transport.start(transport.context, &group, &handle, error, sizeof(error)), STEPC_OK)
+        << error;
+    int32_t status;
+    while (!(status = transport.test(transport.context, handle, error, sizeof(error))))
+      ;
+    EXPECT_EQ(status, 1) << error;
+    for (int64_t i = 0; i < 3 * kElements; ++i)
+      EXPECT_EQ(got[i], 10 + members[i / kElements]);
+    gather.kind = STEPC_REDUCE_SCATTER;
+    EXPECT_EQ(transport.start(transport.context, &group, &handle, error, sizeof(error)),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(error, HasSubstr("operation 0 is of kind 3"));
+    transport.close_communicator(transport.context, communicator);
+  }
+  transport.destroy(transport.context);
+}
+
 void refusesAnotherLibrary() {
   const stepc_library *library = load(size, rank == 2 ? "hash" : "");
   stepc_transport transport = connect();
@@ -135,6 +168,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   run("steps like one rank", stepsLikeOneRank);
+  run("gathers on a communicator", gathersOnACommunicator);
   run("refuses another library", refusesAnotherLibrary);
   run("a late rank times out", aLateRankTimesOut);
   run("an abort reaches the peers", anAbortReachesThePeers);

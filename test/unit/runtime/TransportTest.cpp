@@ -1,4 +1,4 @@
-//===- TransportTest.cpp - In-process ranks, and a transport of the trainer's ===//
+//===- TransportTest.cpp - Steps over a transport of the trainer's ===//
 #include "test/unit/runtime/Harness.h"
 
 #include "gmock/gmock.h"
@@ -15,155 +15,45 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Two in-process ranks, driven by hand from one thread.
-class InProcess : public testing::Test {
-protected:
-  void SetUp() override { load(1)->in_process_world(2, ranks); }
-  void TearDown() override {
-    for (stepc_transport &rank : ranks)
-      if (rank.destroy)
-        rank.destroy(rank.context);
-  }
-  void *start(int rank, std::vector<stepc_message> messages) {
-    void *handle = nullptr;
-    status = ranks[rank].start(ranks[rank].context, messages.data(), messages.size(), &handle,
-                               error, sizeof(error));
-    return handle;
-  }
-  int32_t poll(int rank, void *handle) {
-    return ranks[rank].test(ranks[rank].context, handle, error, sizeof(error));
-  }
-  void leave(int rank) {
-    ranks[rank].destroy(ranks[rank].context);
-    ranks[rank].destroy = nullptr;
-  }
-
-  stepc_transport ranks[2];
-  int32_t status = 0;
-  char error[256] = "";
-};
-
-TEST_F(InProcess, MovesBytesAndNamesWhomItWaitsFor) {
-  int value = 42, got = 0;
-  void *send = start(0, {{1, 1, &value, sizeof(value), 7}});
-  EXPECT_EQ(poll(0, send), 0);
-  EXPECT_STREQ(error, "rank 1");
-  void *receive = start(1, {{0, 0, &got, sizeof(got), 7}});
-  EXPECT_EQ(poll(1, receive), 1);
-  EXPECT_EQ(got, 42);
-  EXPECT_EQ(poll(0, send), 1);
-}
-
-// A rank may be a step ahead: messages of one tag keep their order.
-TEST_F(InProcess, KeepsTheOrderOfATag) {
-  int first = 1, second = 2, got[2] = {};
-  void *a = start(0, {{1, 1, &first, 4, 7}});
-  void *b = start(0, {{1, 1, &second, 4, 7}});
-  void *receive = start(1, {{0, 0, &got[0], 4, 7}, {0, 0, &got[1], 4, 7}});
-  EXPECT_EQ(poll(1, receive), 1);
-  EXPECT_EQ(got[0], 1);
-  EXPECT_EQ(got[1], 2);
-  EXPECT_EQ(poll(0, a), 1);
-  EXPECT_EQ(poll(0, b), 1);
-}
-
-TEST_F(InProcess, RefusesOtherByteCounts) {
-  char from[64] = {}, to[64] = {};
-  void *send = start(0, {{1, 1, from, 64, 5}});
-  void *receive = start(1, {{0, 0, to, 32, 5}});
-  EXPECT_EQ(poll(1, receive), -STEPC_ERROR_TRANSPORT);
-  EXPECT_STREQ(error, "rank 0 sends 64 bytes with tag 5 to rank 1, which expects 32");
-  EXPECT_EQ(poll(0, send), -STEPC_ERROR_TRANSPORT);
-  EXPECT_STREQ(error, "rank 0 sends 64 bytes with tag 5 to rank 1, which expects 32");
-}
-
-TEST_F(InProcess, RefusesIllFormedMessages) {
-  char byte = 0;
-  start(0, {{0, 1, &byte, 1, 0}});
-  EXPECT_EQ(status, STEPC_ERROR_ARGUMENT);
-  EXPECT_THAT(error, HasSubstr("message 0 is ill-formed: peer 0"));
-  start(0, {{1, 1, &byte, 0, 0}});
-  EXPECT_EQ(status, STEPC_ERROR_ARGUMENT);
-  start(0, {{2, 1, &byte, 1, 0}});
-  EXPECT_EQ(status, STEPC_ERROR_ARGUMENT);
-}
-
-TEST_F(InProcess, AbortReachesWhatIsInFlightAndWhatComes) {
-  char byte = 0;
-  void *receive = start(1, {{0, 0, &byte, 1, 0}});
-  ranks[0].abort(ranks[0].context, "no more");
-  EXPECT_EQ(poll(1, receive), -STEPC_ERROR_TRANSPORT);
-  EXPECT_STREQ(error, "rank 0 aborted: no more");
-  start(1, {{0, 1, &byte, 1, 0}});
-  EXPECT_EQ(status, STEPC_ERROR_TRANSPORT);
-  EXPECT_STREQ(error, "rank 0 aborted: no more");
-}
-
-TEST_F(InProcess, ALeavingRankFailsItsPeers) {
-  char byte = 0;
-  void *receive = start(1, {{0, 0, &byte, 1, 0}});
-  leave(0);
-  EXPECT_EQ(poll(1, receive), -STEPC_ERROR_TRANSPORT);
-  EXPECT_STREQ(error, "rank 0 has left the world");
-}
-
-TEST_F(InProcess, CutsALongReason) {
-  char byte = 0;
-  void *receive = start(1, {{0, 0, &byte, 1, 0}});
-  ranks[0].abort(ranks[0].context, std::string(5000, 'x').c_str());
-  EXPECT_EQ(poll(1, receive), -STEPC_ERROR_TRANSPORT);
-  EXPECT_THAT(error, HasSubstr("rank 0 aborted: xxx"));
-}
-
-// What was complete before stays complete.
-TEST_F(InProcess, ADoneExchangeSurvivesAnAbort) {
-  int value = 1, got = 0;
-  void *send = start(0, {{1, 1, &value, 4, 0}});
-  void *receive = start(1, {{0, 0, &got, 4, 0}});
-  EXPECT_EQ(poll(1, receive), 1);
-  ranks[1].abort(ranks[1].context, "later");
-  EXPECT_EQ(poll(0, send), 1);
-}
-
 /// A transport as a trainer might write it: mailboxes, messages copied when they are sent.
 struct Mailboxes {
   std::mutex mutex;
   std::map<std::tuple<int, int, int64_t>, std::deque<std::vector<char>>> boxes;
   std::string abortReason;
   int destroyed = 0, aborts = 0;
-  int failStart = -1;                    // rank whose starts fail without a word
-  int64_t failFrom = -1;                 // from its start of this number on; -1: from the step on
-  bool throwStart = false;               // by an exception, that is
-  std::vector<stepc_message> leftBehind; // receives of failed starts
-  std::map<int, int64_t> starts;         // of each rank
+  int failStart = -1;                      // rank whose starts fail without a word
+  int64_t failFrom = -1;                   // from its start of this number on; -1: from the step on
+  bool throwStart = false;                 // by an exception, that is
+  std::vector<stepc_operation> leftBehind; // receives of failed starts
+  std::map<int, int64_t> starts;           // of each rank
 };
 struct Box {
   Mailboxes *shared;
   int rank;
 };
 
-int32_t boxStart(void *context, const stepc_message *messages, int64_t count, void **handle,
-                 char *error, int64_t size) {
+int32_t boxStart(void *context, const stepc_operations *group, void **handle, char *error,
+                 int64_t size) {
+  std::vector<stepc_operation> operations(group->operations, group->operations + group->count);
   Box &box = *static_cast<Box *>(context);
   std::lock_guard<std::mutex> lock(box.shared->mutex);
   int64_t start = box.shared->starts[box.rank]++, from = box.shared->failFrom;
-  if (box.shared->failStart == box.rank && (from < 0 ? messages[0].tag >= 4096 : start >= from)) {
-    for (int64_t i = 0; i < count; ++i)
-      if (!messages[i].is_send)
-        box.shared->leftBehind.push_back(messages[i]);
+  if (box.shared->failStart == box.rank && (from < 0 ? operations[0].tag >= 4096 : start >= from)) {
+    for (const stepc_operation &operation : operations)
+      if (operation.kind == STEPC_RECEIVE)
+        box.shared->leftBehind.push_back(operation);
     if (box.shared->throwStart)
       throw std::bad_alloc();
     return 77;
   }
-  auto *receives = new std::vector<stepc_message>;
-  for (int64_t i = 0; i < count; ++i) {
-    const stepc_message &message = messages[i];
-    auto *bytes = static_cast<char *>(message.buffer);
-    if (message.is_send)
-      box.shared->boxes[{box.rank, message.peer, message.tag}].emplace_back(bytes,
-                                                                            bytes + message.bytes);
+  auto *receives = new std::vector<stepc_operation>;
+  for (const stepc_operation &operation : operations) {
+    auto *bytes = static_cast<const char *>(operation.send);
+    if (operation.kind == STEPC_SEND)
+      box.shared->boxes[{box.rank, operation.peer, operation.tag}].emplace_back(
+          bytes, bytes + operation.bytes);
     else
-      receives->push_back(message);
+      receives->push_back(operation);
   }
   *handle = receives;
   return 0;
@@ -171,13 +61,13 @@ int32_t boxStart(void *context, const stepc_message *messages, int64_t count, vo
 
 int32_t boxTest(void *context, void *handle, char *error, int64_t size) {
   Box &box = *static_cast<Box *>(context);
-  auto *receives = static_cast<std::vector<stepc_message> *>(handle);
+  auto *receives = static_cast<std::vector<stepc_operation> *>(handle);
   std::lock_guard<std::mutex> lock(box.shared->mutex);
-  std::erase_if(*receives, [&](const stepc_message &message) {
+  std::erase_if(*receives, [&](const stepc_operation &message) {
     auto &queue = box.shared->boxes[{message.peer, box.rank, message.tag}];
     if (queue.empty())
       return false;
-    std::memcpy(message.buffer, queue.front().data(), message.bytes);
+    std::memcpy(message.receive, queue.front().data(), message.bytes);
     queue.pop_front();
     return true;
   });
@@ -219,13 +109,18 @@ protected:
         boxes.push_back({&shared, rank});
       for (int rank = 0; rank < size; ++rank)
         transports[rank] = {STEPC_TRANSPORT_VERSION,
+                            sizeof(stepc_transport),
                             rank,
                             size,
+                            1 << STEPC_SEND | 1 << STEPC_RECEIVE,
+                            0,
                             &boxes[rank],
                             boxStart,
                             boxTest,
                             boxAbort,
-                            boxDestroy};
+                            boxDestroy,
+                            nullptr,
+                            nullptr};
     };
     return options;
   }
@@ -263,8 +158,8 @@ TEST_F(External, ItsErrorsStopTheStepEverywhere) {
   // A start that failed half-way may have left receives behind: their memory stays, as the
   // address sanitizer sees here.
   EXPECT_FALSE(shared.leftBehind.empty());
-  for (const stepc_message &message : shared.leftBehind)
-    std::memset(message.buffer, 1, message.bytes);
+  for (const stepc_operation &message : shared.leftBehind)
+    std::memset(message.receive, 1, message.bytes);
 }
 
 // No exception reaches the program or the trainer; the instance is poisoned all the same.
@@ -279,8 +174,8 @@ TEST_F(External, AnExceptionOfItPoisons) {
     EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
     EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_ERROR_TRANSPORT);
   });
-  for (const stepc_message &message : shared.leftBehind)
-    std::memset(message.buffer, 1, message.bytes);
+  for (const stepc_operation &message : shared.leftBehind)
+    std::memset(message.receive, 1, message.bytes);
 }
 
 // Whichever start fails, in create, in the agreement on absent gradients or in a step: every rank
@@ -312,8 +207,8 @@ TEST_F(External, AnyStartMayFail) {
         stepped += !status;
         EXPECT_EQ(trainer.error().empty(), !status);
       });
-      for (const stepc_message &message : shared.leftBehind)
-        std::memset(message.buffer, 1, message.bytes);
+      for (const stepc_operation &message : shared.leftBehind)
+        std::memset(message.receive, 1, message.bytes);
       if (shared.starts[1] <= from) { // none was left to fail
         EXPECT_EQ(stepped, 2);
         EXPECT_GT(from, 4);

@@ -6,7 +6,7 @@ import contextlib
 import ctypes as c
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,45 +34,64 @@ class TorchTransport(Links):
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
         super().__init__(ranks, timeout, nonce)
         self._handles: dict[int, Exchange] = {}
-        self._next = 1
+        self._communicators: dict[int, tuple[int, ...]] = {}
+        self._next = 1  # numbers both
         # The first exception inside a function of the table.
         self.raised: BaseException | None = None
         self.table = _abi.Transport(
             version=_abi.TRANSPORT_VERSION,
+            struct_size=c.sizeof(_abi.Transport),
             rank=self.rank,
             size=self.size,
+            kinds=1 << _abi.SEND | 1 << _abi.RECEIVE | 1 << _abi.ALL_GATHER,
             start=_abi.StartFunction(self._start),
             test=_abi.TestFunction(self._test),
             abort=_abi.AbortFunction(self._abort),
             destroy=_abi.DestroyFunction(self._destroy),
+            open_communicator=_abi.OpenFunction(self._open),
+            close_communicator=_abi.CloseFunction(self._close),
         )
 
-    # The four functions of the table. An exception must not cross into the library: ctypes would
+    # The functions of the table. An exception must not cross into the library: ctypes would
     # return a code that nobody has set. Signal handlers do not run here (see stepc/_calls.py).
 
-    def _start(
-        self, context: Any, messages: Any, count: int, handle: Any, error: Any, size: int
-    ) -> int:
+    def _start(self, context: Any, group: Any, handle: Any, error: Any, size: int) -> int:
         del context
         try:
             if self.aborted is not None:
                 raise StepcError(f"the transport was aborted: {self.aborted}")
-            works = []
-            for index in range(count):
-                message = messages[index]
-                memory = (c.c_ubyte * message.bytes).from_address(message.buffer)
-                view = torch.frombuffer(memory, dtype=torch.uint8)
-                function = self.group.send if message.is_send else self.group.recv
-                what = "sending to" if message.is_send else "receiving from"
-                work = function([view], message.peer, message.tag)
-                works.append((f"{what} {self.name(message.peer)}", work))
-            number = self._next
-            self._next += 1
-            self._handles[number] = self.run(works)
-            handle[0] = number
+            works = [self._begin(*message) for one in group[0] for message in self._messages(one)]
+            handle[0] = self._number()
+            self._handles[handle[0]] = self.run(works)
             return _abi.OK
         except BaseException as problem:  # noqa: BLE001
             return self._kept(problem, error, size)
+
+    def _messages(self, one: _abi.Operation) -> Iterator[tuple[bool, int, int, int, int]]:
+        """An operation in messages: whether it sends, peer, memory, bytes and tag."""
+        ranks = self._communicators[one.communicator] if one.communicator else range(self.size)
+        if one.kind in (_abi.SEND, _abi.RECEIVE):
+            sends = one.kind == _abi.SEND
+            yield sends, ranks[one.peer], one.send if sends else one.receive, one.bytes, one.tag
+            return
+        if one.kind != _abi.ALL_GATHER:
+            raise StepcError(f"expected sends, receives and all-gathers, found kind {one.kind}")
+        for index, rank in enumerate(ranks):
+            part = one.receive + index * one.bytes
+            if rank != self.rank:
+                yield True, rank, one.send, one.bytes, one.tag
+                yield False, rank, part, one.bytes, one.tag
+            elif part != one.send:
+                c.memmove(part, one.send, one.bytes)
+
+    def _begin(self, sends: bool, peer: int, memory: int, size: int, tag: int) -> tuple[str, Any]:
+        view = torch.frombuffer((c.c_ubyte * size).from_address(memory), dtype=torch.uint8)
+        work = (self.group.send if sends else self.group.recv)([view], peer, tag)
+        return f"{'sending to' if sends else 'receiving from'} {self.name(peer)}", work
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
 
     def _test(self, context: Any, handle: int, error: Any, size: int) -> int:
         del context
@@ -116,6 +135,23 @@ class TorchTransport(Links):
             self.close()
         except BaseException:  # noqa: BLE001, S110
             pass
+
+    def _open(
+        self, context: Any, members: Any, count: int, communicator: Any, handle: Any, error: Any,
+        size: int,
+    ) -> int:  # fmt: skip
+        del context
+        try:
+            ranks = tuple(members[index] for index in range(count))
+            communicator[0], handle[0] = self._number(), None
+            self._communicators[communicator[0]] = ranks
+            return _abi.OK
+        except BaseException as problem:  # noqa: BLE001
+            return self._kept(problem, error, size)
+
+    def _close(self, context: Any, communicator: int) -> None:
+        del context
+        self._communicators.pop(communicator, None)
 
     def abort(self, reason: str) -> None:
         super().abort(reason)

@@ -1,4 +1,4 @@
-#include "runtime/core/Text.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 #include <cstdarg>

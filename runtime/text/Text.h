@@ -1,6 +1,6 @@
 //===- Text.h - Messages ------------------------------------*- C++ -*-===//
-#ifndef STEPC_RUNTIME_CORE_TEXT_H
-#define STEPC_RUNTIME_CORE_TEXT_H
+#ifndef STEPC_RUNTIME_TEXT_TEXT_H
+#define STEPC_RUNTIME_TEXT_TEXT_H
 
 #include <cstdint>
 #include <string>
