@@ -54,16 +54,15 @@ private:
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
-#include "dialects/exec/ExecTypes.h.inc"
 #include "dialects/exec/ExecOpInterfaces.h.inc"
+#include "dialects/exec/ExecTypes.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/exec/ExecOps.h.inc"
 
 namespace stepc::exec {
 
 /// A table of a plan as an attribute, with the plan's segments as symbols.
-TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan,
-                      const plan::Table &table);
+TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);
 
 } // namespace stepc::exec
 

@@ -44,7 +44,8 @@ LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t c
 LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, StringAttr state) {
   if ((kind == comm::ShardsKind::State) == bool(state))
     return success();
-  return emitError() << "expected the name of a state for the shards of a state, and for these only";
+  return emitError()
+         << "expected the name of a state for the shards of a state, and for these only";
 }
 
 FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, int64_t) const {

@@ -44,8 +44,7 @@ static LogicalResult verifyKind(Operation *op, TableAttr table, ArrayRef<TableKi
   if (llvm::is_contained(kinds, table.getKind()))
     return success();
   auto diag = op->emitOpError("expected a table of kind ");
-  llvm::interleave(
-      kinds, diag, [&](TableKind kind) { diag << stringifyTableKind(kind); }, " or ");
+  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << stringifyTableKind(kind); }, " or ");
   return diag << ", found " << stringifyTableKind(table.getKind());
 }
 
@@ -97,15 +96,16 @@ LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &) { return
 LogicalResult CopyOp::verify() {
   if (failed(verifyKind(*this, getTable(), TableKind::Copy)))
     return failure();
-  for (auto [operand, layout] : {std::pair(getSource(), getTable().getFrom()),
-                                 std::pair(getTarget(), getTable().getTo())}) {
+  for (auto [operand, layout] :
+       {std::pair(getSource(), getTable().getFrom()), std::pair(getTarget(), getTable().getTo())}) {
     auto shards = dyn_cast<ShardsAttr>(operand);
     bool fits = layout == comm::Layout::Shard
                     ? shards && shards.getKind() == comm::ShardsKind::State
                     : isa<WorkspaceAttr>(operand);
     if (!fits)
       return emitOpError("expected ")
-             << (layout == comm::Layout::Shard ? "the shards of a state" : "a part of the workspace")
+             << (layout == comm::Layout::Shard ? "the shards of a state"
+                                               : "a part of the workspace")
              << " for layout " << comm::stringifyLayout(layout) << ", found " << operand;
   }
   return success();

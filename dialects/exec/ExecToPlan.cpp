@@ -137,8 +137,7 @@ FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
   plan::Command command;
   command.kind = plan::CommandKind::Copy;
   auto ends = ArrayAttr::get(getContext(), {getSource(), getTarget()});
-  if (failed(table) ||
-      failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
+  if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
   return command;

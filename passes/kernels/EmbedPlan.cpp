@@ -91,8 +91,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     SymbolTable symbols(module);
     Type pointer = LLVM::LLVMPointerType::get(&getContext());
     Type i64 = IntegerType::get(&getContext(), 64);
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()),
-                                            {pointer, i64, i64});
+    auto type =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64});
     for (const std::string &name : plan.kernels) {
       auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
       if (!kernel || kernel.isExternal() || kernel.getFunctionType() != type)
@@ -124,8 +124,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       OpBuilder::InsertionGuard guard(b);
       LLVM::GlobalOp table = global(name, type, Attribute());
       b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-      Value all = isa<LLVM::LLVMArrayType>(type) ? Value(LLVM::PoisonOp::create(b, b.loc, type))
-                                                 : Value();
+      Value all =
+          isa<LLVM::LLVMArrayType>(type) ? Value(LLVM::PoisonOp::create(b, b.loc, type)) : Value();
       for (auto [index, symbol] : llvm::enumerate(symbols)) {
         Value address = LLVM::AddressOfOp::create(b, b.loc, b.pointer, symbol);
         all = all ? Value(LLVM::InsertValueOp::create(b, b.loc, all, address, int64_t(index)))

@@ -7,8 +7,8 @@
 
 namespace stepc::kernels {
 
-/// The whole plan of a module at level exec: its symbols, and its program with numbers. Fails, with an
-/// error at the operation, where a command names what is not there or does not fit.
+/// The whole plan of a module at level exec: its symbols, and its program with numbers. Fails, with
+/// an error at the operation, where a command names what is not there or does not fit.
 mlir::FailureOr<plan::Plan> planOfProgram(mlir::ModuleOp module);
 
 } // namespace stepc::kernels

@@ -83,9 +83,9 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
     if (failed(operand))
       return failure();
     if (argument.kind == KernelArgument::Scalars)
-      operand = exec::OperandAttrInterface(exec::ScalarsAttr::get(
-          b.getContext(), cast<exec::WorkspaceAttr>(*operand).getOffset(),
-          cast<ShapedType>(argument.value.getType()).getDimSize(1)));
+      operand = exec::OperandAttrInterface(
+          exec::ScalarsAttr::get(b.getContext(), cast<exec::WorkspaceAttr>(*operand).getOffset(),
+                                 cast<ShapedType>(argument.value.getType()).getDimSize(1)));
     operands.push_back(*operand);
   }
   exec::DispatchChunksOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(made->kernel),
@@ -115,10 +115,9 @@ template <typename Op, typename Emit> LogicalResult ProgramBuilder::lowerBatch(O
         return failure();
       operands.push_back(*place);
     }
-    exec::DispatchBlocksOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(made.kernel),
-                                   tableOf(program.table(op)),
-                                   b.getI64IntegerAttr(made.itemsPerBlock),
-                                   b.getArrayAttr(operands));
+    exec::DispatchBlocksOp::create(
+        b, op.getLoc(), FlatSymbolRefAttr::get(made.kernel), tableOf(program.table(op)),
+        b.getI64IntegerAttr(made.itemsPerBlock), b.getArrayAttr(operands));
   }
   return success();
 }
@@ -129,7 +128,8 @@ template <typename Op, typename Emit> LogicalResult ProgramBuilder::lowerBatch(O
 
 LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
   FailureOr<exec::OperandAttrInterface> from = operandOf(op.getSource());
-  FailureOr<exec::OperandAttrInterface> to = operandOf(op.getTarget() ? Value(op.getTarget()) : op.getInit());
+  FailureOr<exec::OperandAttrInterface> to =
+      operandOf(op.getTarget() ? Value(op.getTarget()) : op.getInit());
   if (failed(from) || failed(to))
     return failure();
   exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to);
@@ -148,7 +148,8 @@ LogicalResult ProgramBuilder::lowerStart(comm::StartOp op) {
         return failure();
       places->push_back(*place);
     }
-  auto start = exec::StartOp::create(b, op.getLoc(), exec::TokenType::get(b.getContext()), b.getArrayAttr(tables), b.getArrayAttr(sends),
+  auto start = exec::StartOp::create(b, op.getLoc(), exec::TokenType::get(b.getContext()),
+                                     b.getArrayAttr(tables), b.getArrayAttr(sends),
                                      b.getArrayAttr(receives));
   tokens.map(op.getToken(), start.getToken());
   return success();

@@ -39,7 +39,8 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
     char *receives = arena + start.operands[start.tables.size() + i].value;
     for (const plan::Message &message : instance.tables.tables[start.tables[i]].messages) {
       int32_t peer = int32_t(message.peer);
-      char *from = sends + message.sendOffset * bytes, *to = receives + message.receiveOffset * bytes;
+      char *from = sends + message.sendOffset * bytes,
+           *to = receives + message.receiveOffset * bytes;
       if (peer == instance.rank) {
         exchange.own.push_back({from, to, message.sendCount * bytes});
         continue;

@@ -125,7 +125,9 @@ void countPlanned(stepc_instance &instance) {
     bool launches = command.kind <= plan::CommandKind::Parameters;
     bool copies = command.kind == plan::CommandKind::Copy;
     planned.launches += launches || copies;
-    planned.chunks += launches ? command.launch.items : copies ? int64_t(command.copy.rows->size()) : 0;
+    planned.chunks += launches ? command.launch.items
+                      : copies ? int64_t(command.copy.rows->size())
+                               : 0;
   }
   planned.exchanges = int64_t(instance.exchanges.size());
   for (const PreparedExchange &exchange : instance.exchanges)
@@ -208,8 +210,8 @@ void walkProgram(stepc_instance &instance) {
   }
   stepc_program_device->finish(instance.deviceContext);
   if (!instance.failure && !instance.stepsAdvanced)
-    instance.fail(STEPC_ERROR_COUNTS,
-                  format("device '%s' did not come to the end of the program", stepc_program_device->name));
+    instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
+                                             stepc_program_device->name));
 }
 
 } // namespace stepc::runtime

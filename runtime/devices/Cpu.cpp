@@ -54,8 +54,9 @@ void launchKernel(DeviceContext &context, Stream, const Launch &launch) {
   ++context.executed.launches;
   context.executed.chunks += launch.items;
   KernelTask task{launch, context};
-  int64_t grain = launch.grain ? launch.grain
-                               : grainFor(launch.items, launch.elements, context.parallel.threads());
+  int64_t grain = launch.grain
+                      ? launch.grain
+                      : grainFor(launch.items, launch.elements, context.parallel.threads());
   context.parallel.run(launch.parameters && context.someInactive ? runActive : runKernel, &task,
                        launch.items, grain);
 }

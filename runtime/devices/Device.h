@@ -40,8 +40,8 @@ struct Launch {
   int64_t stride = 1;
 };
 
-/// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is not
-/// active are left out.
+/// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is
+/// not active are left out.
 struct RowCopy {
   const std::vector<plan::CopyRow> *rows = nullptr;
   const char *from = nullptr;
@@ -67,7 +67,8 @@ struct stepc_device {
   void (*move)(Context &, Stream, const char *from, char *to, int64_t bytes);
   /// Calls a function of the host when the stream has come to it.
   void (*call)(Context &, Stream, void (*function)(void *), void *argument);
-  /// What follows `wait` on a stream begins when all is done that stood before `record` of the event.
+  /// What follows `wait` on a stream begins when all is done that stood before `record` of the
+  /// event.
   void (*record)(Context &, Stream, int64_t event);
   void (*wait)(Context &, Stream, int64_t event);
   /// Returns when all streams are done.

@@ -176,13 +176,13 @@ struct Operand {
 /// One thing that a step does. With the tables the commands tell what a rank must have done at the
 /// end of a step; the runtime refuses a step that did otherwise.
 enum class CommandKind : int64_t {
-  Chunks = 0,     ///< a kernel over the rows of table `tables[0]`
-  Blocks = 1,     ///< a kernel over the computed blocks of table `tables[0]`, `items` of each
-  Parameters = 2, ///< a kernel over the parameters of group `index`
-  Copy = 3,       ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
-  Start = 4,      ///< begins a collective: Message tables that travel together; of table i,
-                  ///< `operands[i]` is sent and `operands[tables.size() + i]` receives
-  Await = 5,      ///< waits for the program's start number `index`
+  Chunks = 0,       ///< a kernel over the rows of table `tables[0]`
+  Blocks = 1,       ///< a kernel over the computed blocks of table `tables[0]`, `items` of each
+  Parameters = 2,   ///< a kernel over the parameters of group `index`
+  Copy = 3,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
+  Start = 4,        ///< begins a collective: Message tables that travel together; of table i,
+                    ///< `operands[i]` is sent and `operands[tables.size() + i]` receives
+  Await = 5,        ///< waits for the program's start number `index`
   AdvanceSteps = 6, ///< counts the step for all parameters that it did not skip
 };
 std::string_view name(CommandKind kind); // "chunks", "blocks", "parameters", "copy", …

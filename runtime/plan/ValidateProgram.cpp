@@ -27,8 +27,8 @@ public:
       if (which)
         *which = static_cast<int64_t>(i);
       if (Check message = command(plan.commands[i]); !message.empty())
-        return "command " + std::to_string(i) + " (" +
-               std::string(name(plan.commands[i].kind)) + "): " + message;
+        return "command " + std::to_string(i) + " (" + std::string(name(plan.commands[i].kind)) +
+               "): " + message;
     }
     if (which)
       *which = static_cast<int64_t>(plan.commands.size()) - 1;
@@ -107,8 +107,7 @@ private:
     if (command.items < 1 || command.items > kMostItems)
       return "expected at least one item per block, found " + std::to_string(command.items);
     int64_t table = command.tables[0];
-    return operands(command, groupOf(table),
-                    at(plan.tables, table).kind == TableKind::ShardChunks);
+    return operands(command, groupOf(table), at(plan.tables, table).kind == TableKind::ShardChunks);
   }
 
   /// `shards`: whether the command visits elements of shards.
@@ -139,7 +138,8 @@ private:
     }
     case OperandKind::Parameters:
     case OperandKind::Gradients:
-      return shards ? Check() : Check("expected no shards, because it visits none of their elements");
+      return shards ? Check()
+                    : Check("expected no shards, because it visits none of their elements");
     case OperandKind::BlockRows:
       return {};
     }
@@ -236,8 +236,8 @@ std::string checkReach(const Plan &plan, const Command &command,
     for (auto [operand, end] : {std::pair(&command.operands[i], from),
                                 std::pair(&command.operands[copies ? 1 : count + i], to)})
       if (operand->kind == OperandKind::Workspace && end * bytes > operand->bytes)
-        return std::string(name(command.kind)) + " of table " + std::to_string(index) +
-               " needs " + std::to_string(end * bytes) + " bytes, its operand has " +
+        return std::string(name(command.kind)) + " of table " + std::to_string(index) + " needs " +
+               std::to_string(end * bytes) + " bytes, its operand has " +
                std::to_string(operand->bytes);
   }
   return {};

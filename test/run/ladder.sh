@@ -91,6 +91,26 @@ stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"
 echo "  decided: an owner changes the library, and no number"
 
+echo "the order of groups in a level's text means nothing, or is refused"
+for level in decided comm scheduled exec; do
+  python3 - "$work/text/two_ranks/$level/muon.mlir" "$work/edited/muon.mlir" <<'PYTHON'
+import sys
+source, target = sys.argv[1:]
+lines = open(source).read().split("\n")
+groups = [i for i, line in enumerate(lines) if line.lstrip().startswith("optim.group ")]
+assert len(groups) > 1, source
+lines[groups[0]], lines[groups[1]] = lines[groups[1]], lines[groups[0]]
+open(target, "w").write("\n".join(lines))
+PYTHON
+  if "$STEPC" compile "$work/edited/muon.mlir" -o "$work/edited" 2>"$work/log"; then
+    [ "$(hash_of "$work/edited")" = "$sound" ] || fail "level $level: a step differs with swapped groups"
+    echo "  $level: the same results"
+  else
+    grep -q "error: " "$work/log" || fail "level $level: swapped groups fail without an error"
+    echo "  $level: refused"
+  fi
+done
+
 echo "a library steps without its plan in JSON"
 mkdir "$work/alone"
 cp "$work/two_ranks/libmuon.so" "$work/alone/"

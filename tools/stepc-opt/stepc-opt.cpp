@@ -46,11 +46,11 @@ static void installSkippedPass(mlir::MLIRContext *context, mlir::BuiltinDialect 
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry
-      .insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-              mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-              mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-              mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect, stepc::exec::ExecDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
+                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect,
+                  stepc::exec::ExecDialect>();
   stepc::schedule::registerBufferizationModels(registry);
   registry.addExtension(installSkippedPass);
   stepc::decide::registerDecidePasses();

@@ -24,7 +24,7 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr llvm::StringLiteral kLevels[] = {"optim",     "decided", "comm",
-                                                  "scheduled", "exec", "llvm"};
+                                                  "scheduled", "exec",    "llvm"};
 
 StringRef driver::name(Level level) { return kLevels[unsigned(level)]; }
 
@@ -36,12 +36,12 @@ std::optional<Level> driver::parseLevel(StringRef name) {
 }
 
 void driver::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect, mlir::tensor::TensorDialect, mlir::memref::MemRefDialect,
-                  mlir::func::FuncDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect,
-                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
-                  mlir::index::IndexDialect, mlir::ub::UBDialect, mlir::DLTIDialect,
-                  mlir::LLVM::LLVMDialect>();
+  registry.insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect,
+                  mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::tensor::TensorDialect,
+                  mlir::memref::MemRefDialect, mlir::func::FuncDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect, mlir::bufferization::BufferizationDialect,
+                  mlir::cf::ControlFlowDialect, mlir::index::IndexDialect, mlir::ub::UBDialect,
+                  mlir::DLTIDialect, mlir::LLVM::LLVMDialect>();
   schedule::registerBufferizationModels(registry);
 }
 

@@ -14,7 +14,7 @@ module {
 // -----
 
 module {
-  llvm.func @stepc_program_step(%context: !llvm.ptr) {
+  llvm.func @kernel(%arguments: !llvm.ptr) {
     // expected-error @+1 {{'comm.world' op expected to be lowered before level exec, but is still here}}
     %w = comm.world
     llvm.return

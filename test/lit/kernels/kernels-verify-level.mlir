@@ -8,7 +8,7 @@ module attributes {stepc.level = "scheduled"} {
     %s = optim.splat %lr : tensor<?x?xf32>
     optim.yield %s : tensor<?x?xf32>
   }
-  llvm.func @stepc_program_step(%context: !llvm.ptr) {
-    llvm.return
+  exec.program workspace 0 {
+    exec.advance_steps
   }
 }

@@ -279,33 +279,36 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 0 (copy): table 0 is of another kind");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
             "command 0 (copy): expected where it moves from and to, found 1 operands");
-  EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]); }),
+  EXPECT_EQ(message([](Plan &p) {
+              std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]);
+            }),
             "command 0 (copy): expected the shards of a state for layout shard");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[0].value = 0; }),
-            "command 0 (copy): state m has another type or shape than its table");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
+            "command 0 (copy): state w has another type or shape than its table");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
             "command 1 (chunks): state 9 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
             "command 1 (chunks): kernel 2 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
             "command 1 (chunks): expected one table, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 4096; }),
-            "command 1 (chunks): expected operands inside of the workspace of 4096 bytes, found 128 "
-            "bytes from byte 4096");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Chunks].operands[1].value = 4096; }),
+      "command 1 (chunks): expected operands inside of the workspace of 4096 bytes, found 128 "
+      "bytes from byte 4096");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
-  EXPECT_EQ(message([](Plan &p) {
-              p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048};
-            }),
-            "command 1 (chunks): its scalars do not fit in the workspace");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
+      "command 1 (chunks): its scalars do not fit in the workspace");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].index = 9; }),
             "command 2 (parameters): group 9 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].operands[0] = {OperandKind::Gradients}; }),
             "command 2 (parameters): expected no shards, because it visits none of their elements");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].tables[1] = 0; }),
             "command 3 (start): table 0 is not a message table");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
-            "command 3 (start): expected a send and a receive for each of 2 tables, found 3 operands");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
+      "command 3 (start): expected a send and a receive for each of 2 tables, found 3 operands");
   EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].tables = {0}; }),
             "command 4 (blocks): table 0 is of another kind");
   EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].items = 0; }),

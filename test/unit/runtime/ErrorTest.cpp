@@ -108,7 +108,7 @@ TEST(Create, RefusesAProgramThatDoesNotHold) {
   EXPECT_THAT(order.message, HasSubstr("command 11 (await): collective 0 is not under way"));
   Created reach = create(load(1, "reach"), &options);
   EXPECT_EQ(reach.status, STEPC_ERROR_PLAN);
-  EXPECT_THAT(reach.message, HasSubstr("copy of table 6 needs 576 bytes, its operand has 288"));
+  EXPECT_THAT(reach.message, HasSubstr("copy of table 7 needs 576 bytes, its operand has 288"));
 }
 
 TEST(Create, RefusesAnotherChip) {

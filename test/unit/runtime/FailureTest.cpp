@@ -165,8 +165,9 @@ INSTANTIATE_TEST_SUITE_P(
         Stray{"launch-missing", "the step made 15 launches, planned are 16"},
         Stray{"launch-extra", "the step made 17 launches, planned are 16"},
         Stray{"twice", "('w0', 'w1' and 1 more) was started twice in one step"},
-        Stray{"nostart", "exchange 1 of group 'g_double' ('w0', 'w1' and 1 more) is awaited, but is "
-                         "not under way"},
+        Stray{"nostart",
+              "exchange 1 of group 'g_double' ('w0', 'w1' and 1 more) is awaited, but is "
+              "not under way"},
         Stray{"nowait", "exchange 1 of group 'g_double' ('w0', 'w1' and 1 more) was never waited "
                         "for"},
         Stray{"noend", "device 'cpu' did not come to the end of the program"}),
@@ -176,8 +177,8 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// A device that does other than the plan says is found out, and the step said to have half stepped. On
-// one rank there is no transport to lose: recover, once the trainer has restored its tensors.
+// A device that does other than the plan says is found out, and the step said to have half stepped.
+// On one rank there is no transport to lose: recover, once the trainer has restored its tensors.
 TEST_P(Strays, AreRefused) {
   Options options;
   options.fault = GetParam().fault;

@@ -36,7 +36,14 @@ const int64_t worldSize = std::max(1, std::atoi(environment("STEPC_TEST_WORLD").
 // Tables and groups of the plan, by index.
 enum : int64_t { kDecay, kPack, kGather, kPlace, kBlocks, kFetch, kScatter, kUnpack };
 enum : int64_t { kDecayGroups = 5, kDoubleGroup = kDecayGroups };
-enum : int64_t { kRatesKernel, kDecayKernel, kPackKernel, kTwiceKernel, kScalesKernel, kUnpackKernel };
+enum : int64_t {
+  kRatesKernel,
+  kDecayKernel,
+  kPackKernel,
+  kTwiceKernel,
+  kScalesKernel,
+  kUnpackKernel
+};
 
 int64_t arenaBytes = 0;
 
