@@ -212,7 +212,7 @@ static double forward_backward(int step, int example_part, int part) {
 static void make_parameter(const stepc_library *library, stepc_instance *optimizer, Parameter *p) {
   int64_t elements = p->rows * p->cols, runs = 0;
   stepc_run mine = {0};
-  if (library->shard_runs(optimizer, p->index, -1, &mine, 1, &runs) || runs > 1)
+  if (library->shard_runs(optimizer, p->index, STEPC_PARAMETER, &mine, 1, &runs) || runs > 1)
     fail("shard_runs", runs > 1 ? "expected rows in one piece" : library->last_error(optimizer));
   p->counts = allocate(ranks, sizeof *p->counts);
   p->offsets = allocate(ranks, sizeof *p->offsets);
@@ -261,7 +261,7 @@ static void gather_weights(Parameter *p) {
 /* ------------------------------------------------------------------ the optimizer */
 
 static void bind_shards(const stepc_library *library, stepc_instance *optimizer, Parameter *p) {
-  stepc_parameter_info info;
+  stepc_parameter_info info = {.struct_size = sizeof info};
   if (library->parameter_info(optimizer, p->index, &info))
     fail("parameter_info", library->last_error(optimizer));
   int64_t bytes = (int64_t)p->counts[rank] * (int64_t)sizeof(float);
@@ -272,7 +272,7 @@ static void bind_shards(const stepc_library *library, stepc_instance *optimizer,
       library->bind_gradient(optimizer, p->index, bytes ? p->sum : NULL, bytes))
     fail("bind", library->last_error(optimizer));
   for (int32_t s = 0; s < info.states; ++s) {
-    stepc_state_info state;
+    stepc_state_info state = {.struct_size = sizeof state};
     if (library->state_info(optimizer, p->index, s, &state))
       fail("state_info", library->last_error(optimizer));
     /* All states of c_trainer.optim are f32 and shaped like their parameter. */
@@ -309,11 +309,12 @@ int main(int argc, char **argv) {
   read_text(argc - first_file, argv + first_file);
 
   const stepc_library *library = c_trainer_library();
-  stepc_transport transport;
+  stepc_transport transport = {.struct_size = sizeof transport};
   char error[1024] = "";
   if (stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof error))
     fail("stepc_mpi_transport", error);
   stepc_options options = {.abi_version = STEPC_ABI_VERSION,
+                           .struct_size = sizeof options,
                            .transport = &transport,
                            .threads = 1,
                            .timeout_seconds = 60};
@@ -326,7 +327,7 @@ int main(int argc, char **argv) {
     make_parameter(library, optimizer, &parameters[p]);
     bind_shards(library, optimizer, &parameters[p]);
   }
-  if (library->bind_steps(optimizer, taken))
+  if (library->bind_steps(optimizer, taken, STEPC_MEMORY_HOST))
     fail("bind_steps", library->last_error(optimizer));
   if (!rank)
     printf("%" PRId64 " bytes of text, %d ranks, %" PRId64 " bytes of workspace per rank\n", length,

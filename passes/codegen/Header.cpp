@@ -7,6 +7,7 @@
 
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
+#include "stepc/stepc.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -94,6 +95,8 @@ std::string makeHeader(const plan::Plan &plan) {
      << " bytes\n"
      << " * plan: 0x" << utohexstr(plan::hash(plan), /*LowerCase=*/true, 16) << " */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"
+     << "#if STEPC_ABI_VERSION != " << STEPC_ABI_VERSION
+     << "\n#error \"expected a stepc.h of ABI version " << STEPC_ABI_VERSION << "\"\n#endif\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
      << "const stepc_library *" << entry << "(void);\n\n"
      << "#ifdef __cplusplus\n}\n#endif\n\n";

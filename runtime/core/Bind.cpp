@@ -52,6 +52,15 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
                                                       what, (long long)index, (long long)count));
 }
 
+/// Refuses memory that is not the host's, and is for this device.
+int32_t checkMemory(stepc_instance &instance, const char *what, int32_t memory) {
+  if (memory == STEPC_MEMORY_HOST)
+    return STEPC_OK;
+  return instance.refuse(
+      STEPC_ERROR_ARGUMENT,
+      format("%s: a library for the CPU expects host memory (0), found memory %d", what, memory));
+}
+
 Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }
 
 std::string quoted(const std::string &name) { return "'" + name + "'"; }
@@ -145,17 +154,19 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   return STEPC_OK;
 }
 
-int32_t bindSteps(stepc_instance *self, int64_t *steps) {
+int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!steps)
     return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
+  if (int32_t status = checkMemory(*self, "step counts", memory))
+    return status;
   self->steps = steps;
   return STEPC_OK;
 }
 
 int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t groupCount,
-                            int64_t stride, const int32_t *groups) {
+                            int64_t stride, const int32_t *groups, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!values) {
@@ -163,6 +174,8 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
     self->valueGroups.clear();
     return STEPC_OK;
   }
+  if (int32_t status = checkMemory(*self, "hyperparameters", memory))
+    return status;
   if (!groups || groupCount < 1)
     return self->refuse(STEPC_ERROR_ARGUMENT, "hyperparameters are given without groups");
   const Library &lib = self->library;

@@ -32,8 +32,12 @@ int32_t checkOptions(const Library &lib, const stepc_options *options, std::stri
     return fault(error, STEPC_ERROR_ARGUMENT, "options are null");
   if (options->abi_version != STEPC_ABI_VERSION)
     return fault(error, STEPC_ERROR_ABI,
-                 format("options have ABI version %d, the library has %d", options->abi_version,
-                        STEPC_ABI_VERSION));
+                 format("expected options of ABI version %d, found version %d", STEPC_ABI_VERSION,
+                        options->abi_version));
+  if (options->struct_size < int32_t(sizeof(stepc_options)))
+    return fault(error, STEPC_ERROR_ABI,
+                 format("expected options of %zu bytes, found struct_size %d",
+                        sizeof(stepc_options), options->struct_size));
   const stepc_transport *transport = options->transport;
   if (transport) {
     // Its version first: another one may lay out the rest otherwise.
@@ -81,6 +85,16 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
+  if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
+    return fault(error, STEPC_ERROR_ARGUMENT,
+                 format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "
+                        "found device %d, number %d and %s stream",
+                        lib.plan.name.c_str(), options->device, options->device_ordinal,
+                        options->stream ? "a" : "no"));
+  if (!options->allocate != !options->deallocate)
+    return fault(error, STEPC_ERROR_ARGUMENT,
+                 format("expected allocate and deallocate or neither, found %s alone",
+                        options->allocate ? "allocate" : "deallocate"));
   return STEPC_OK;
 }
 
@@ -210,10 +224,11 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
   preparePresence(instance);
-  if (!stepc_program_device->allocate(instance.arena, lib.plan.arenaBytes))
-    return fault(
-        error, STEPC_ERROR_MEMORY,
-        format("a workspace of %lld bytes could not be allocated", (long long)lib.plan.arenaBytes));
+  if (!stepc_program_device->allocate(instance.arena, lib.plan.arenaBytes, options))
+    return fault(error, STEPC_ERROR_MEMORY,
+                 format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
+                        (long long)lib.plan.arenaBytes,
+                        options.allocate ? " by the options' allocator" : ""));
   if (std::string wrong = prepareProgram(instance); !wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
   int64_t zeroBytes = 0;

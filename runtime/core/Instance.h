@@ -155,6 +155,18 @@ struct stepc_instance {
 
 namespace stepc::runtime {
 
+/// Fills a struct of the trainer's as far as it has room, and says how far.
+template <typename Struct> int32_t fill(Struct *out, const Struct &found) {
+  if (!out)
+    return STEPC_ERROR_ARGUMENT;
+  int32_t room = out->struct_size;
+  if (room < int32_t(sizeof(Struct)))
+    return STEPC_ERROR_ABI;
+  *out = found;
+  out->struct_size = sizeof(Struct);
+  return STEPC_OK;
+}
+
 // The functions of stepc_library.
 int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
                int64_t errorSize);
@@ -163,14 +175,15 @@ int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t b
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
 int32_t bindGradient(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
 int32_t bindGradients(stepc_instance *, const void *const *data, int64_t count);
-int32_t bindSteps(stepc_instance *, int64_t *steps);
+int32_t bindSteps(stepc_instance *, int64_t *steps, int32_t memory);
 int32_t bindHyperparameters(stepc_instance *, const double *values, int64_t groupCount,
-                            int64_t stride, const int32_t *groups);
+                            int64_t stride, const int32_t *groups, int32_t memory);
 int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, double value);
 int32_t step(stepc_instance *);
+int32_t poll(stepc_instance *, int32_t *done);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
-int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
+int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *runs,
                   int64_t capacity, int64_t *count);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);

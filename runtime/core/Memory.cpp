@@ -17,25 +17,37 @@ namespace stepc::runtime {
 Memory::~Memory() {
   if (!base)
     return;
-  if (mapped)
-    munmap(base, mapped);
+  if (deallocate)
+    deallocate(context, base, size);
+  else if (isMapped)
+    munmap(base, size);
   else
     std::free(base);
 }
 
 // The heap and not mmap: AddressSanitizer then guards both ends.
-bool Memory::allocate(int64_t bytes) {
-  if (posix_memalign(&base, 64, std::max<int64_t>(bytes, 1)) != 0) {
-    base = nullptr;
-    return false;
-  }
+bool Memory::allocate(int64_t bytes, const stepc_options &options) {
+  constexpr int64_t kAlignment = 64;
+  size = std::max<int64_t>(bytes, 1);
+  if (options.allocate) {
+    deallocate = options.deallocate;
+    context = options.allocator_context;
+    base = options.allocate(context, size, kAlignment);
+    if (!base || reinterpret_cast<uintptr_t>(base) % kAlignment)
+      return false;
+  } else {
+    if (posix_memalign(&base, kAlignment, size) != 0) {
+      base = nullptr;
+      return false;
+    }
 #if defined(MADV_HUGEPAGE)
-  constexpr int64_t kHuge = 2 << 20;
-  uintptr_t first = (reinterpret_cast<uintptr_t>(base) + kHuge - 1) / kHuge * kHuge;
-  uintptr_t last = (reinterpret_cast<uintptr_t>(base) + bytes) / kHuge * kHuge;
-  if (first < last)
-    madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
+    constexpr int64_t kHuge = 2 << 20;
+    uintptr_t first = (reinterpret_cast<uintptr_t>(base) + kHuge - 1) / kHuge * kHuge;
+    uintptr_t last = (reinterpret_cast<uintptr_t>(base) + bytes) / kHuge * kHuge;
+    if (first < last)
+      madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
 #endif
+  }
   std::memset(base, 0, bytes);
   return true;
 }
@@ -45,7 +57,8 @@ bool Memory::mapZeros(int64_t bytes) {
   if (pages == MAP_FAILED)
     return false;
   base = pages;
-  mapped = bytes;
+  size = bytes;
+  isMapped = true;
   return true;
 }
 

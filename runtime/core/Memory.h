@@ -2,7 +2,7 @@
 #ifndef STEPC_RUNTIME_CORE_MEMORY_H
 #define STEPC_RUNTIME_CORE_MEMORY_H
 
-#include <cstdint>
+#include "stepc/stepc.h"
 
 namespace stepc::runtime {
 
@@ -13,8 +13,9 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  /// 64-byte aligned, zero, and touched, so that no step takes a page fault for it.
-  bool allocate(int64_t bytes);
+  /// 64-byte aligned, zero, and touched, so that no step takes a page fault for it. From the
+  /// trainer's allocator where the options have one.
+  bool allocate(int64_t bytes, const stepc_options &options);
   /// Zeros to read: pages that cost no memory.
   bool mapZeros(int64_t bytes);
   /// Lets go without freeing, for good.
@@ -24,7 +25,10 @@ public:
 
 private:
   void *base = nullptr;
-  int64_t mapped = 0; // 0: from the heap
+  int64_t size = 0;
+  bool isMapped = false;
+  stepc_deallocate deallocate = nullptr; // the trainer's; null: from the heap, or mapped
+  void *context = nullptr;
 };
 
 /// Marks a deliberate leak, so that LeakSanitizer reports only the others.

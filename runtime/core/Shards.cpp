@@ -7,7 +7,7 @@
 
 namespace stepc::runtime {
 
-int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t state, stepc_run *runs,
+int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run *runs,
                   int64_t capacity, int64_t *count) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
@@ -23,15 +23,17 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t state, stepc_
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = plan.groups[index];
   const auto &states = lib.groups[index].states;
-  if (state < -1 || state >= int32_t(states.size()))
+  if (of < STEPC_GRADIENT || of >= int32_t(states.size()))
     return self->refuse(STEPC_ERROR_ARGUMENT,
-                        format("shard_runs: expected -1 or one of the %zu states of '%s', found %d",
-                               states.size(), lib.parameter(parameter).name.c_str(), state));
+                        format("shard_runs: expected the parameter (%d), its gradient (%d) or one "
+                               "of the %zu states of '%s', found %d",
+                               STEPC_PARAMETER, STEPC_GRADIENT, states.size(),
+                               lib.parameter(parameter).name.c_str(), of));
   *count = 0;
   const LocalGroup &local = self->groups[index];
   if (!local.member)
     return STEPC_OK;
-  plan::ValueKind kind = state < 0 ? plan::ValueKind::Full : states[state].value;
+  plan::ValueKind kind = of < 0 ? plan::ValueKind::Full : states[of].value;
   geometry::View view = geometry::view(group, kind);
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :

@@ -171,6 +171,14 @@ int32_t step(stepc_instance *self) {
   return STEPC_OK;
 }
 
+// On this device a step that was enqueued is done, and its failure known.
+int32_t poll(stepc_instance *self, int32_t *done) {
+  if (!self || !done)
+    return STEPC_ERROR_ARGUMENT;
+  *done = 1;
+  return self->failure;
+}
+
 int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {
   if (!self || !flags || count != int64_t(self->halfStepped.size()))
     return STEPC_ERROR_ARGUMENT;
@@ -195,11 +203,8 @@ int32_t recover(stepc_instance *self) {
 int32_t counters(const stepc_instance *self, stepc_counters *executed, stepc_counters *planned) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
-  if (executed)
-    *executed = self->executed;
-  if (planned)
-    *planned = self->planned;
-  return STEPC_OK;
+  int32_t status = executed ? fill(executed, self->executed) : STEPC_OK;
+  return !status && planned ? fill(planned, self->planned) : status;
 }
 
 int32_t abortInstance(stepc_instance *self, const char *reason) {

@@ -26,6 +26,10 @@ int64_t workspaceBytes() { return library().plan.arenaBytes; }
 int64_t parameterCount() { return int64_t(library().plan.parameters.size()); }
 int64_t routeCount() { return int64_t(library().plan.routes.size()); }
 
+const char *routeRule(int64_t route) {
+  return ruleOf(route) ? ruleOf(route)->name.c_str() : nullptr;
+}
+
 const char *routeName(int64_t route) {
   return ruleOf(route) ? library().plan.routes[route].name.c_str() : nullptr;
 }
@@ -47,60 +51,69 @@ double hyperparameterDefault(int64_t route, int32_t index) {
 int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
                       stepc_parameter_info *info) {
   const Library &lib = library();
-  if (!info || parameter < 0 || parameter >= parameterCount())
+  if (parameter < 0 || parameter >= parameterCount())
     return STEPC_ERROR_ARGUMENT;
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = lib.plan.groups[index];
   const GroupText &text = lib.groups[index];
   const LocalGroup *local = instance ? &instance->groups[index] : nullptr;
   bool member = local && local->member;
-  *info = {lib.parameter(parameter).name.c_str(),
-           lib.route(parameter).name.c_str(),
-           text.dtype.c_str(),
-           text.gradientType.c_str(),
-           text.placements.c_str(),
-           text.mesh.c_str(),
-           int32_t(group.shape.size()),
-           group.shape.data(),
-           member ? local->shape.data() : nullptr,
-           int32_t(text.states.size()),
-           member};
-  return STEPC_OK;
+  const int64_t *shape = member ? local->shape.data() : nullptr;
+  return fill(info, {.struct_size = 0,
+                     .axes = int32_t(group.shape.size()),
+                     .name = lib.parameter(parameter).name.c_str(),
+                     .route = lib.route(parameter).name.c_str(),
+                     .dtype = text.dtype.c_str(),
+                     .gradient_dtype = text.gradientType.c_str(),
+                     .placements = text.placements.c_str(),
+                     .gradient_placements = text.placements.c_str(),
+                     .mesh = text.mesh.c_str(),
+                     .global_shape = group.shape.data(),
+                     .local_shape = shape,
+                     .gradient_local_shape = shape,
+                     .states = int32_t(text.states.size()),
+                     .member = member});
 }
 
 int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t state,
                   stepc_state_info *info) {
   const Library &lib = library();
-  if (!info || parameter < 0 || parameter >= parameterCount())
+  if (parameter < 0 || parameter >= parameterCount())
     return STEPC_ERROR_ARGUMENT;
   int64_t group = lib.parameter(parameter).group;
   if (state < 0 || state >= int32_t(lib.groups[group].states.size()))
     return STEPC_ERROR_ARGUMENT;
   const StateText &text = lib.groups[group].states[state];
   bool member = instance && instance->groups[group].member;
-  *info = {text.name.c_str(),
-           text.dtype.c_str(),
-           text.kind.c_str(),
-           text.master,
-           text.init,
-           int32_t(text.shape.size()),
-           text.shape.data(),
-           member ? instance->groups[group].states[state].shape.data() : nullptr,
-           text.placements.c_str()};
-  return STEPC_OK;
+  return fill(info,
+              {.struct_size = 0,
+               .axes = int32_t(text.shape.size()),
+               .name = text.name.c_str(),
+               .dtype = text.dtype.c_str(),
+               .kind = text.kind.c_str(),
+               .placements = text.placements.c_str(),
+               .global_shape = text.shape.data(),
+               .local_shape = member ? instance->groups[group].states[state].shape.data() : nullptr,
+               .init = text.init,
+               .master = text.master,
+               .reserved = 0});
 }
 
 int32_t meshInfo(int64_t parameter, stepc_mesh_info *info) {
   const Library &lib = library();
-  if (!info || parameter < 0 || parameter >= parameterCount())
+  if (parameter < 0 || parameter >= parameterCount())
     return STEPC_ERROR_ARGUMENT;
   const plan::Group &group = lib.group(parameter);
   const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
-  *info = {mesh.name.c_str(),        int32_t(mesh.sizes.size()),
-           int32_t(group.batchAxes), lib.meshAxes[group.mesh].data(),
-           mesh.sizes.data(),        int64_t(mesh.ranks.size()),
-           mesh.ranks.data()};
-  return STEPC_OK;
+  return fill(info, {.struct_size = 0,
+                     .axes = int32_t(mesh.sizes.size()),
+                     .name = mesh.name.c_str(),
+                     .axis_names = lib.meshAxes[group.mesh].data(),
+                     .axis_sizes = mesh.sizes.data(),
+                     .ranks = mesh.ranks.data(),
+                     .rank_count = int64_t(mesh.ranks.size()),
+                     .batch_axes = int32_t(group.batchAxes),
+                     .reserved = 0});
 }
 
 const char *lastError(const stepc_instance *instance) {
@@ -110,6 +123,8 @@ const char *lastError(const stepc_instance *instance) {
 int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
   if (size < 1 || !transports)
     return STEPC_ERROR_ARGUMENT;
+  if (transports->struct_size < int32_t(sizeof(stepc_transport)))
+    return STEPC_ERROR_ABI;
   try {
     inProcessWorld(size, transports);
   } catch (...) {
@@ -138,7 +153,7 @@ stepc_library makeTable() {
   const Library &lib = library();
   stepc_library table{};
   table.abi_version = STEPC_ABI_VERSION;
-  table.size = sizeof(stepc_library);
+  table.struct_size = sizeof(stepc_library);
   table.name = lib.plan.name.c_str();
   table.chip = lib.plan.chip.c_str();
   table.plan_hash = lib.hash;
@@ -158,6 +173,7 @@ stepc_library makeTable() {
   table.state_info = stateInfo;
   table.route_count = routeCount;
   table.route_name = routeName;
+  table.route_rule = routeRule;
   table.hyperparameter_count = hyperparameterCount;
   table.hyperparameter_name = hyperparameterName;
   table.hyperparameter_default = hyperparameterDefault;
@@ -168,7 +184,9 @@ stepc_library makeTable() {
   table.bind_steps = Guard<bindSteps>::call;
   table.bind_hyperparameters = Guard<bindHyperparameters>::call;
   table.set_hyperparameter = Guard<setHyperparameter>::call;
-  table.step = Guard<step>::call;
+  table.device = STEPC_DEVICE_CPU;
+  table.step = table.enqueue = Guard<step>::call;
+  table.poll = poll;
   table.half_stepped = halfStepped;
   table.recover = Guard<recover>::call;
   table.counters = counters;

@@ -117,7 +117,9 @@ using namespace stepc::runtime;
 
 extern "C" const stepc_device stepc_device_cpu = {
     "cpu",
-    [](Memory &memory, int64_t bytes) { return memory.allocate(bytes); },
+    [](Memory &memory, int64_t bytes, const stepc_options &options) {
+      return memory.allocate(bytes, options);
+    },
     launchKernel,
     copyRows,
     moveBytes,

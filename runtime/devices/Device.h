@@ -58,8 +58,8 @@ struct stepc_device {
   using Stream = stepc::runtime::Stream;
 
   const char *name;
-  /// Memory of the device for the workspace.
-  bool (*allocate)(stepc::runtime::Memory &memory, int64_t bytes);
+  /// Memory of the device for the workspace, by the options' allocator where they have one.
+  bool (*allocate)(stepc::runtime::Memory &memory, int64_t bytes, const stepc_options &options);
   /// Counts a launch and its items.
   void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
   /// Counts a launch and its rows.

@@ -294,24 +294,26 @@ void inProcessWorld(int32_t size, stepc_transport *transports) {
   auto world = std::make_unique<World>();
   world->ranks.resize(size);
   world->alive = size;
-  for (int32_t rank = 0; rank < size; ++rank) {
+  int32_t stride = transports->struct_size;
+  auto *at = reinterpret_cast<char *>(transports);
+  for (int32_t rank = 0; rank < size; ++rank, at += stride) {
     Rank &self = world->ranks[rank];
     self.world = world.get();
     self.rank = rank;
     self.listed.resize(size);
-    transports[rank] = {STEPC_TRANSPORT_VERSION,
-                        int32_t(sizeof(stepc_transport)),
-                        rank,
-                        size,
-                        kMessageKinds,
-                        STEPC_TRANSPORT_TAKES_BACK,
-                        &self,
-                        start,
-                        test,
-                        abort,
-                        destroy,
-                        open,
-                        closeCommunicator};
+    *reinterpret_cast<stepc_transport *>(at) = {STEPC_TRANSPORT_VERSION,
+                                                int32_t(sizeof(stepc_transport)),
+                                                rank,
+                                                size,
+                                                kMessageKinds,
+                                                STEPC_TRANSPORT_TAKES_BACK,
+                                                &self,
+                                                start,
+                                                test,
+                                                abort,
+                                                destroy,
+                                                open,
+                                                closeCommunicator};
   }
   world.release();
 }

@@ -11,8 +11,9 @@
 
 namespace stepc::runtime {
 
-/// Fills `size` transports of one world. Each is used by one thread at a time and gives its
-/// rank back in `destroy`; the world goes with the last. May throw std::bad_alloc.
+/// Fills `size` transports of one world, which stand struct_size of the first apart. Each is used
+/// by one thread at a time and gives its rank back in `destroy`; the world goes with the last. May
+/// throw std::bad_alloc.
 void inProcessWorld(int32_t size, stepc_transport *transports);
 
 } // namespace stepc::runtime

@@ -306,6 +306,10 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
     return refuse(error, errorSize, STEPC_ERROR_ARGUMENT,
                   "the communicator or the place for the "
                   "transport is null");
+  if (out->struct_size < int32_t(sizeof(stepc_transport)))
+    return refuse(error, errorSize, STEPC_ERROR_ABI,
+                  format("expected a transport of %zu bytes, found struct_size %d",
+                         sizeof(stepc_transport), out->struct_size));
   int initialized = 0, finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);

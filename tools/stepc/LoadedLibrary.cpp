@@ -59,7 +59,10 @@ bool LoadedLibrary::open(const std::string &path) {
   table = entry();
   if (table->abi_version != STEPC_ABI_VERSION)
     return refuse(path, "expected ABI version " + Twine(STEPC_ABI_VERSION) + ", found " +
-                            Twine(table->abi_version));
+                            Twine(table->abi_version) + "; compile it again with this stepc");
+  if (table->struct_size < static_cast<int32_t>(sizeof(stepc_library)))
+    return refuse(path, "expected a table of " + Twine(sizeof(stepc_library)) + " bytes, found " +
+                            Twine(table->struct_size));
   std::string error;
   auto read = plan::deserialize(static_cast<const uint8_t *>(table->plan),
                                 static_cast<size_t>(table->plan_bytes), error);

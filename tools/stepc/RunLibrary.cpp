@@ -1,14 +1,13 @@
 //===- RunLibrary.cpp - A compiled step on in-process ranks ----------------===//
 //
 // Each rank is a thread with its own instance and its own shards, as in a real job.
-// The tensors are cut by the geometry and put together again; copies of one element
-// must agree to the byte.
+// The library says which elements are whose: the tensors are cut by that and put
+// together again, and copies of one element must agree to the byte.
 //
 //===----------------------------------------------------------------------===//
 
+#include "stepc/sized.h"
 #include "tools/stepc/LoadedLibrary.h"
-
-#include "runtime/geometry/Geometry.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,7 +30,7 @@ struct Rank {
   std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
   std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
   std::vector<int64_t> steps;
-  stepc_counters executed{}, planned{};
+  stepc_counters executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
   int32_t status = STEPC_OK;
   std::string error;
 };
@@ -61,7 +60,7 @@ public:
                    " ranks to run in one process, found " + Twine(size));
       return kInputError;
     }
-    std::vector<stepc_transport> transports(size);
+    std::vector<stepc_transport> transports(size, sized<stepc_transport>());
     if (table->in_process_world(size, transports.data())) {
       report.error("cannot make a world of " + Twine(size) + " ranks in this process");
       return kInternalError;
@@ -97,39 +96,35 @@ private:
   // One rank
   //===--------------------------------------------------------------------===//
 
-  /// The rank's position in a mesh, or -1.
-  int64_t position(const plan::Mesh &mesh, int32_t rank) const {
-    auto at = llvm::find(mesh.ranks, library.world[rank]);
-    return at == mesh.ranks.end() ? -1 : at - mesh.ranks.begin();
+  bool isMember(const StepParameter &p, int32_t rank) const {
+    return llvm::is_contained(p.mesh->ranks, library.world[rank]);
   }
 
-  /// Calls visit(global element, local element, elements) for every run of a rank's shard.
-  template <typename Visit>
-  void forEachRun(const StepParameter &p, plan::ValueKind kind, int64_t at, Visit visit) const {
-    geometry::View view = geometry::view(*p.group, kind);
-    for (const geometry::Rect &rect : geometry::rectangles(*p.group, *p.mesh, at, kind))
-      for (int64_t row = 0; row < rect.rows; ++row)
-        visit((rect.block * view.rows + rect.row + row) * view.cols + rect.col,
-              rect.offset + row * rect.stride, rect.cols);
+  /// What a rank holds of a parameter, its gradient or a state.
+  std::vector<stepc_run> runs(const Rank &rank, int64_t parameter, int32_t of) const {
+    int64_t count = 0;
+    table->shard_runs(rank.instance, parameter, of, nullptr, 0, &count);
+    std::vector<stepc_run> found(count);
+    table->shard_runs(rank.instance, parameter, of, found.data(), count, &count);
+    return found;
   }
 
-  std::vector<uint8_t> shardOf(const StepParameter &p, plan::ValueKind kind, TensorType type,
-                               llvm::ArrayRef<uint8_t> whole, int64_t at) const {
+  std::vector<uint8_t> shardOf(const std::vector<stepc_run> &runs, TensorType type,
+                               llvm::ArrayRef<uint8_t> whole) const {
     int64_t size = manifest::byteSize(type), elements = 0;
-    if (at < 0)
-      return {};
-    forEachRun(p, kind, at, [&](int64_t, int64_t, int64_t count) { elements += count; });
+    for (const stepc_run &run : runs)
+      elements += run.length;
     std::vector<uint8_t> shard(elements * size);
-    forEachRun(p, kind, at, [&](int64_t global, int64_t local, int64_t count) {
-      std::memcpy(shard.data() + local * size, whole.data() + global * size, count * size);
-    });
+    for (const stepc_run &run : runs)
+      std::memcpy(shard.data() + run.local * size, whole.data() + run.global * size,
+                  run.length * size);
     return shard;
   }
 
   void runRank(int32_t index, stepc_transport &transport) {
     Rank &rank = ranks[index];
     char message[1024] = "";
-    stepc_options options{};
+    auto options = sized<stepc_options>();
     options.abi_version = STEPC_ABI_VERSION;
     options.transport = &transport;
     options.threads = command.threads;
@@ -164,22 +159,21 @@ private:
     rank.states.resize(parameters.size());
     for (auto [number, p] : llvm::enumerate(parameters)) {
       rank.steps.push_back(p.steps);
-      int64_t at = position(*p.mesh, index);
-      if (at < 0)
+      if (!isMember(p, index))
         continue;
       std::vector<uint8_t> &value = rank.values[number];
-      value = shardOf(p, plan::ValueKind::Full, p.value.type, p.value.bytes, at);
+      value = shardOf(runs(rank, number, STEPC_PARAMETER), p.value.type, p.value.bytes);
       if (!call(table->bind_parameter(rank.instance, number, value.data(), value.size())))
         return false;
       rank.states[number].resize(p.states.size());
       for (auto [i, state] : llvm::enumerate(p.states)) {
         std::vector<uint8_t> &bytes = rank.states[number][i];
-        bytes = shardOf(p, state.kind, state.type, state.bytes, at);
+        bytes = shardOf(runs(rank, number, i), state.type, state.bytes);
         if (!call(table->bind_state(rank.instance, number, i, bytes.data(), bytes.size())))
           return false;
       }
     }
-    if (!call(table->bind_steps(rank.instance, rank.steps.data())))
+    if (!call(table->bind_steps(rank.instance, rank.steps.data(), STEPC_MEMORY_HOST)))
       return false;
     for (const auto &[name, value] : command.hyperparameters) {
       size_t dot = name.rfind('.');
@@ -198,8 +192,7 @@ private:
       std::vector<uint8_t> &bytes = rank.gradients[number];
       bytes.clear();
       if (gradient)
-        bytes = shardOf(p, plan::ValueKind::Full, gradient->type, gradient->bytes,
-                        position(*p.mesh, index));
+        bytes = shardOf(runs(rank, number, STEPC_GRADIENT), gradient->type, gradient->bytes);
       pointers.push_back(bytes.empty() ? nullptr : bytes.data());
     }
     return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));
@@ -223,21 +216,20 @@ private:
   }
 
   /// Puts a rank's part of a value into the whole; false if it differs from what another wrote.
-  bool merge(const StepParameter &p, GlobalValue &value, llvm::ArrayRef<uint8_t> shard, int64_t at,
+  bool merge(GlobalValue &value, llvm::ArrayRef<uint8_t> shard, const std::vector<stepc_run> &runs,
              int32_t rank, StringRef name) {
     int64_t size = manifest::byteSize(value.type);
-    value.filled.resize(geometry::elements(value.shape));
+    value.filled.resize(value.bytes.size() / size);
     bool equal = true;
-    forEachRun(p, value.kind, at, [&](int64_t global, int64_t local, int64_t count) {
-      for (int64_t i = 0; i < count; ++i) {
-        uint8_t *target = value.bytes.data() + (global + i) * size;
-        const uint8_t *source = shard.data() + (local + i) * size;
-        if (value.filled[global + i])
+    for (const stepc_run &run : runs)
+      for (int64_t i = 0; i < run.length; ++i) {
+        uint8_t *target = value.bytes.data() + (run.global + i) * size;
+        const uint8_t *source = shard.data() + (run.local + i) * size;
+        if (value.filled[run.global + i])
           equal &= std::memcmp(target, source, size) == 0;
         std::memcpy(target, source, size);
-        value.filled[global + i] = true;
+        value.filled[run.global + i] = true;
       }
-    });
     if (!equal)
       report.error("internal error: expected equal bytes of '" + name +
                    "' on all ranks that hold them, found "
@@ -249,14 +241,14 @@ private:
   bool gather(int32_t index) {
     Rank &rank = ranks[index];
     for (auto [number, p] : llvm::enumerate(parameters)) {
-      int64_t at = position(*p.mesh, index);
-      if (at < 0)
+      if (!isMember(p, index))
         continue;
       const std::string &name = run.names[p.index];
-      if (!merge(p, p.value, rank.values[number], at, index, name))
+      if (!merge(p.value, rank.values[number], runs(rank, number, STEPC_PARAMETER), index, name))
         return false;
       for (auto [i, state] : llvm::enumerate(p.states))
-        if (!merge(p, state, rank.states[number][i], at, index, name + ":" + p.stateNames[i]))
+        if (!merge(state, rank.states[number][i], runs(rank, number, i), index,
+                   name + ":" + p.stateNames[i]))
           return false;
       p.steps = rank.steps[number];
     }

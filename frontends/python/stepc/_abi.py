@@ -9,13 +9,16 @@ from __future__ import annotations
 import ctypes as c
 from collections.abc import Iterator
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 TRANSPORT_VERSION = 2
 
 OK = 0
 ERROR_ARGUMENT = 1
 ERROR_TRANSPORT = 9
 
+# Where what is bound stands, and what of a parameter is asked about beside its states.
+MEMORY_HOST = 0
+PARAMETER, GRADIENT = -1, -2
 # Kinds of operations of a transport.
 SEND, RECEIVE, ALL_GATHER = range(3)
 
@@ -92,58 +95,80 @@ class Options(c.Structure):
 
     _fields_ = [
         ("abi_version", c.c_int32),
+        ("struct_size", c.c_int32),
         ("transport", c.POINTER(Transport)),
+        ("device", c.c_int32),
+        ("device_ordinal", c.c_int32),
+        ("stream", c.c_void_p),
         ("threads", c.c_int32),
+        ("reserved", c.c_int32),
         ("parallel_for", c.c_void_p),
         ("parallel_context", c.c_void_p),
+        ("allocate", c.c_void_p),
+        ("deallocate", c.c_void_p),
+        ("allocator_context", c.c_void_p),
         ("timeout_seconds", c.c_double),
     ]
 
 
-class ParameterInfo(c.Structure):
+class Sized(c.Structure):
+    """A struct that a library fills in; it begins with its own size."""
+
+    def __init__(self) -> None:
+        super().__init__(struct_size=c.sizeof(self))
+
+
+class ParameterInfo(Sized):
     """``stepc_parameter_info``: one parameter as this rank sees it."""
 
     _fields_ = [
+        ("struct_size", c.c_int32),
+        ("axes", c.c_int32),
         ("name", c.c_char_p),
         ("route", c.c_char_p),
         ("dtype", c.c_char_p),
         ("gradient_dtype", c.c_char_p),
         ("placements", c.c_char_p),
+        ("gradient_placements", c.c_char_p),
         ("mesh", c.c_char_p),
-        ("axes", c.c_int32),
         ("global_shape", c.POINTER(c.c_int64)),
         ("local_shape", c.POINTER(c.c_int64)),
+        ("gradient_local_shape", c.POINTER(c.c_int64)),
         ("states", c.c_int32),
         ("member", c.c_int32),
     ]
 
 
-class StateInfo(c.Structure):
+class StateInfo(Sized):
     """``stepc_state_info``: one state of a parameter."""
 
     _fields_ = [
+        ("struct_size", c.c_int32),
+        ("axes", c.c_int32),
         ("name", c.c_char_p),
         ("dtype", c.c_char_p),
         ("kind", c.c_char_p),
-        ("master", c.c_int32),
-        ("init", c.c_double),
-        ("axes", c.c_int32),
+        ("placements", c.c_char_p),
         ("global_shape", c.POINTER(c.c_int64)),
         ("local_shape", c.POINTER(c.c_int64)),
-        ("placements", c.c_char_p),
+        ("init", c.c_double),
+        ("master", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
-class Counters(c.Structure):
+COUNTERS = (
+    "launches", "chunks", "exchanges", "messages_sent", "messages_received", "bytes_sent",
+    "bytes_received",
+)  # fmt: skip
+
+
+class Counters(Sized):
     """``stepc_counters``: what a step did, or what the plan says that it does."""
 
-    _fields_ = [
-        (name, c.c_int64)
-        for name in (
-            "launches", "chunks", "exchanges", "messages_sent", "messages_received",
-            "bytes_sent", "bytes_received",
-        )
-    ]  # fmt: skip
+    _fields_ = [("struct_size", c.c_int32), ("reserved", c.c_int32)] + [
+        (name, c.c_int64) for name in COUNTERS
+    ]
 
 
 class Run(c.Structure):
@@ -152,17 +177,19 @@ class Run(c.Structure):
     _fields_ = [("global", c.c_int64), ("local", c.c_int64), ("length", c.c_int64)]
 
 
-class MeshInfo(c.Structure):
+class MeshInfo(Sized):
     """``stepc_mesh_info``: where a parameter lies, and how many leading axes count matrices."""
 
     _fields_ = [
-        ("name", c.c_char_p),
+        ("struct_size", c.c_int32),
         ("axes", c.c_int32),
-        ("batch_axes", c.c_int32),
+        ("name", c.c_char_p),
         ("axis_names", c.POINTER(c.c_char_p)),
         ("axis_sizes", c.POINTER(c.c_int64)),
-        ("rank_count", c.c_int64),
         ("ranks", c.POINTER(c.c_int64)),
+        ("rank_count", c.c_int64),
+        ("batch_axes", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -178,12 +205,14 @@ class LibraryTable(c.Structure):
 
     _fields_ = [
         ("abi_version", _i32),
-        ("size", _i32),
+        ("struct_size", _i32),
         ("name", _str),
         ("chip", _str),
         ("plan_hash", c.c_uint64),
         ("plan", _ptr),
         ("plan_bytes", _i64),
+        ("device", _i32),
+        ("reserved", _i32),
         ("world_size", _function(_i32)),
         ("world_ranks", _function(c.POINTER(_i64))),
         ("create", _function(_i32, c.POINTER(Options), c.POINTER(_ptr), _str, _i64)),
@@ -193,8 +222,11 @@ class LibraryTable(c.Structure):
         ("parameter_count", _function(_i64)),
         ("parameter_info", _function(_i32, _ptr, _i64, c.POINTER(ParameterInfo))),
         ("state_info", _function(_i32, _ptr, _i64, _i32, c.POINTER(StateInfo))),
+        ("mesh_info", _function(_i32, _i64, c.POINTER(MeshInfo))),
+        ("shard_runs", _function(_i32, _ptr, _i64, _i32, c.POINTER(Run), _i64, c.POINTER(_i64))),
         ("route_count", _function(_i64)),
         ("route_name", _function(_str, _i64)),
+        ("route_rule", _function(_str, _i64)),
         ("hyperparameter_count", _function(_i32, _i64)),
         ("hyperparameter_name", _function(_str, _i64, _i32)),
         ("hyperparameter_default", _function(_f64, _i64, _i32)),
@@ -202,17 +234,17 @@ class LibraryTable(c.Structure):
         ("bind_state", _function(_i32, _ptr, _i64, _i32, _ptr, _i64)),
         ("bind_gradient", _function(_i32, _ptr, _i64, _ptr, _i64)),
         ("bind_gradients", _function(_i32, _ptr, _ptr, _i64)),
-        ("bind_steps", _function(_i32, _ptr, _ptr)),
-        ("bind_hyperparameters", _function(_i32, _ptr, _ptr, _i64, _i64, _ptr)),
+        ("bind_steps", _function(_i32, _ptr, _ptr, _i32)),
+        ("bind_hyperparameters", _function(_i32, _ptr, _ptr, _i64, _i64, _ptr, _i32)),
         ("set_hyperparameter", _function(_i32, _ptr, _i64, _str, _f64)),
         ("step", _function(_i32, _ptr)),
+        ("enqueue", _function(_i32, _ptr)),
+        ("poll", _function(_i32, _ptr, c.POINTER(_i32))),
         ("half_stepped", _function(_i32, _ptr, _ptr, _i64)),
         ("recover", _function(_i32, _ptr)),
+        ("abort", _function(_i32, _ptr, _str)),
         ("counters", _function(_i32, _ptr, c.POINTER(Counters), c.POINTER(Counters))),
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
-        ("abort", _function(_i32, _ptr, _str)),
-        ("shard_runs", _function(_i32, _ptr, _i64, _i32, c.POINTER(Run), _i64, c.POINTER(_i64))),
-        ("mesh_info", _function(_i32, _i64, c.POINTER(MeshInfo))),
     ]
 
 
@@ -222,13 +254,13 @@ SIZES = {
     "stepc_operation": (Operation, 56),
     "stepc_operations": (Operations, 32),
     "stepc_transport": (Transport, 88),
-    "stepc_options": (Options, 48),
-    "stepc_parameter_info": (ParameterInfo, 80),
+    "stepc_options": (Options, 88),
+    "stepc_parameter_info": (ParameterInfo, 96),
     "stepc_state_info": (StateInfo, 72),
-    "stepc_counters": (Counters, 56),
+    "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
-    "stepc_mesh_info": (MeshInfo, 48),
-    "stepc_library": (LibraryTable, 280),
+    "stepc_mesh_info": (MeshInfo, 56),
+    "stepc_library": (LibraryTable, 312),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

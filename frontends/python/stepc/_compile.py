@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stepc import _abi
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
 Spec = str | os.PathLike[str]
@@ -257,8 +258,9 @@ def compile_silently(
     name, text = load_spec(spec)
     manifest, options = load_manifest(manifest), list(options)
     key = hashlib.sha256()
+    versions = f"{_abi.ABI_VERSION} {_abi.TRANSPORT_VERSION}"
     for part in (name, text, json.dumps(manifest, sort_keys=True), json.dumps(options),
-                 _host_chip(), _identity(compiler)):  # fmt: skip
+                 _host_chip(), _identity(compiler), versions):  # fmt: skip
         data = part.encode()
         key.update(len(data).to_bytes(8, "little") + data)
     folder = cache_directory() / key.hexdigest()[:40]

@@ -41,6 +41,7 @@ class Parameter:
     dtype: str
     gradient_dtype: str
     placements: str
+    gradient_placements: str
     mesh: str
     global_shape: tuple[int, ...]
     local_shape: tuple[int, ...] | None
@@ -61,9 +62,11 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Route:
-    """A route's name and its hyperparameters; a default of None must be given by the trainer."""
+    """A route's name, the rule that it applies and its hyperparameters; a default of None must be
+    given by the trainer."""
 
     name: str
+    rule: str
     defaults: dict[str, float | None]
 
 
@@ -104,10 +107,10 @@ class Library:
                 f"'{self.path}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
                 "compile it again with this stepc"
             )
-        if table.contents.size < c.sizeof(LibraryTable):
+        if table.contents.struct_size < c.sizeof(LibraryTable):
             raise AbiError(
                 f"'{self.path}': expected a table of {c.sizeof(LibraryTable)} bytes, "
-                f"found {table.contents.size}"
+                f"found {table.contents.struct_size}"
             )
         self.table: LibraryTable = table.contents
 
@@ -160,7 +163,8 @@ class Library:
                 value = table.hyperparameter_default(route, index)
                 name = _text(table.hyperparameter_name(route, index))
                 defaults[name] = None if math.isnan(value) else value
-            routes.append(Route(_text(table.route_name(route)), defaults))
+            names = _text(table.route_name(route)), _text(table.route_rule(route))
+            routes.append(Route(*names, defaults))
         return tuple(routes)
 
     @cached_property
@@ -189,7 +193,8 @@ class Library:
             found.append(
                 Parameter(
                     index, _text(info.name), _text(info.route), _text(info.dtype),
-                    _text(info.gradient_dtype), _text(info.placements), _text(info.mesh),
+                    _text(info.gradient_dtype), _text(info.placements),
+                    _text(info.gradient_placements), _text(info.mesh),
                     _shape(info.global_shape, info.axes) or (),
                     _shape(info.local_shape, info.axes) if info.member else None,
                     bool(info.member), tuple(states),
@@ -229,7 +234,9 @@ class Instance:
         self.library = library
         self.transport = transport
         self._handle: c.c_void_p | None = None
-        options = _abi.Options(abi_version=_abi.ABI_VERSION, threads=threads)
+        options = _abi.Options(
+            abi_version=_abi.ABI_VERSION, struct_size=c.sizeof(_abi.Options), threads=threads
+        )
         options.timeout_seconds = timeout
         if transport is not None:
             options.transport = c.pointer(transport.table)  # type: ignore[attr-defined]
@@ -289,16 +296,16 @@ class Instance:
             raise raised
         raise error from (None if isinstance(raised, StepcError) else raised)
 
-    def shard_runs(self, index: int, state: int = -1) -> list[tuple[int, int, int]]:
+    def shard_runs(self, index: int, of: int = _abi.PARAMETER) -> list[tuple[int, int, int]]:
         """Which elements this rank's shard holds: ``(global, local, length)`` each, in the shard's order.
 
         ``global`` numbers the elements of the whole tensor, ``local`` those of the shard, both
-        row-major. ``state`` -1 is the parameter itself.
+        row-major. ``of`` is the number of a state, or asks of the parameter or its gradient.
         """
         count = c.c_int64()
-        self._call("shard_runs", index, state, None, 0, c.byref(count))
+        self._call("shard_runs", index, of, None, 0, c.byref(count))
         runs = (_abi.Run * max(count.value, 1))()
-        self._call("shard_runs", index, state, runs, count.value, c.byref(count))
+        self._call("shard_runs", index, of, runs, count.value, c.byref(count))
         return [(getattr(run, "global"), run.local, run.length) for run in runs[: count.value]]
 
     def bind_parameter(self, index: int, pointer: int, size: int) -> None:
@@ -315,13 +322,15 @@ class Instance:
         self._call("bind_gradients", c.addressof(pointers), count)
 
     def bind_steps(self, pointer: int) -> None:
-        self._call("bind_steps", pointer)
+        self._call("bind_steps", pointer, _abi.MEMORY_HOST)
 
     def bind_hyperparameters(
         self, values: int, group_count: int, stride: int, groups: Sequence[int]
     ) -> None:
         array = (c.c_int32 * max(len(groups), 1))(*groups)
-        self._call("bind_hyperparameters", values, group_count, stride, c.addressof(array))
+        self._call(
+            "bind_hyperparameters", values, group_count, stride, c.addressof(array), _abi.MEMORY_HOST
+        )
 
     def set_hyperparameter(self, route: int, name: str, value: float) -> None:
         self._call("set_hyperparameter", route, name.encode(), value)
@@ -370,5 +379,5 @@ class Instance:
         executed, planned = _abi.Counters(), _abi.Counters()
         self._call("counters", c.byref(executed), c.byref(planned))
         return tuple(
-            {name: getattr(item, name) for name, _ in item._fields_} for item in (executed, planned)
+            {name: getattr(item, name) for name in _abi.COUNTERS} for item in (executed, planned)
         )  # type: ignore[return-value]

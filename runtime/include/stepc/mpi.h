@@ -3,7 +3,7 @@
  * In libstepc_mpi.so, beside the generated libraries, which need no MPI themselves.
  *
  *   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
- *   stepc_transport transport;
+ *   stepc_transport transport = {.struct_size = sizeof transport};
  *   stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof error);
  *   options.transport = &transport;      // library->create copies it
  *   ...
@@ -24,9 +24,10 @@
 extern "C" {
 #endif
 
-/* Fills in the transport of the calling rank. Collective over `comm`, which must hold the library's
- * world in the order of its ranks, and which is duplicated: the trainer's own messages never mix
- * with the library's. 0, or an error code of stepc.h with a message in `error` (may be null).
+/* Fills in the transport of the calling rank, whose struct_size is set. Collective over `comm`,
+ * which must hold the library's world in the order of its ranks, and which is duplicated: the
+ * trainer's own messages never mix with the library's. 0, or an error code of stepc.h with a
+ * message in `error` (may be null).
  *
  * After an abort the duplicates are never freed, and peers that wait learn of it by a small
  * message; MPI_Abort is never called. */

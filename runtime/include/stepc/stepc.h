@@ -8,6 +8,10 @@
  * Life of an instance: create → bind_* → step … → destroy. The trainer owns the memory
  * that it binds. Functions return 0 or a stepc_status; last_error(instance) then gives a
  * message that names parameter, rank and cause. An instance is used by one thread at a time.
+ *
+ * Structs grow at their end. Whoever hands one over sets its struct_size to sizeof; a
+ * library reads no more of it, and writes no more into it, and one that writes leaves in
+ * struct_size how much of it it filled. Less than this header's: STEPC_ERROR_ABI.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_H
 #define STEPC_H
@@ -19,12 +23,12 @@
 extern "C" {
 #endif
 
-#define STEPC_ABI_VERSION 1
+#define STEPC_ABI_VERSION 2
 
 typedef enum stepc_status {
   STEPC_OK = 0,
   STEPC_ERROR_ARGUMENT = 1,       /* a null or ill-formed argument, an index out of range */
-  STEPC_ERROR_ABI = 2,            /* another ABI or transport version */
+  STEPC_ERROR_ABI = 2,            /* another ABI or transport version, or too small a struct_size */
   STEPC_ERROR_CHIP = 3,           /* this CPU lacks what the library was compiled for */
   STEPC_ERROR_WORLD = 4,          /* rank or size does not fit the plan */
   STEPC_ERROR_PLAN = 5,           /* ranks hold different libraries */
@@ -46,37 +50,69 @@ typedef void (*stepc_task)(void *arguments, int64_t first, int64_t last);
 typedef void (*stepc_parallel_for)(void *context, stepc_task task, void *arguments, int64_t count,
                                    int64_t grain);
 
+/* Memory that a device can use, for the workspace. `alignment` is a power of two. Null where there
+ * is none left: STEPC_ERROR_MEMORY. Called in create and in destroy, from the thread that calls
+ * these. */
+typedef void *(*stepc_allocate)(void *context, int64_t bytes, int64_t alignment);
+typedef void (*stepc_deallocate)(void *context, void *memory, int64_t bytes);
+
+typedef enum stepc_device {
+  STEPC_DEVICE_CPU = 0,
+  STEPC_DEVICE_CUDA = 1 /* no library runs there yet */
+} stepc_device;
+
+/* Where what is bound stands. A library for a CPU takes host memory alone. */
+typedef enum stepc_memory { STEPC_MEMORY_HOST = 0, STEPC_MEMORY_DEVICE = 1 } stepc_memory;
+
+/* What of a parameter is asked about; a state is named by its number, from 0. */
+enum { STEPC_PARAMETER = -1, STEPC_GRADIENT = -2 };
+
 typedef struct stepc_options {
   int32_t abi_version;              /* STEPC_ABI_VERSION */
+  int32_t struct_size;              /* sizeof(stepc_options) */
   const stepc_transport *transport; /* null: a world of one rank. Copied. */
+  int32_t device;                   /* stepc_device: the library's, or an error */
+  int32_t device_ordinal;           /* which of several; 0 on a CPU */
+  /* The device's stream that steps are enqueued on, the trainer's, from create to destroy. Null on
+   * a CPU, or an error. */
+  void *stream;
   int32_t threads; /* workers of the built-in pool, the caller included; 0: all cores */
+  int32_t reserved;
   stepc_parallel_for parallel_for; /* null: the built-in pool of std::threads */
   void *parallel_context;
+  /* Of the workspace, both or neither; null: the library's own. What a peer may still write after
+   * an abort is never given back (see STEPC_TRANSPORT_TAKES_BACK). */
+  stepc_allocate allocate;
+  stepc_deallocate deallocate;
+  void *allocator_context;
   double timeout_seconds; /* of every wait; 0: 600 */
 } stepc_options;
 
 /* One parameter as this rank sees it. Strings and global shapes live as long as the library, local
  * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). */
 typedef struct stepc_parameter_info {
+  int32_t struct_size;
+  int32_t axes; /* of the global and local shapes */
   const char *name;
   const char *route; /* "Muon", or "Muon.1" …, or as named */
   const char *dtype, *gradient_dtype;
-  const char *placements; /* "[S(0), R]" */
+  const char *placements, *gradient_placements; /* "[S(0), R]"; those of states: state_info */
   const char *mesh;
-  int32_t axes; /* of the global and local shapes */
-  const int64_t *global_shape, *local_shape;
+  const int64_t *global_shape, *local_shape, *gradient_local_shape;
   int32_t states; /* those that exist here (no master of an f32 parameter) */
   int32_t member; /* 0: this rank is outside the parameter's mesh */
 } stepc_parameter_info;
 
 typedef struct stepc_state_info {
+  int32_t struct_size;
+  int32_t axes;
   const char *name, *dtype; /* "m", "f32" */
   const char *kind;         /* "full", "rows", "cols", "one" */
-  int32_t master;           /* 1: the full-precision copy of the parameter */
-  double init;
-  int32_t axes;
-  const int64_t *global_shape, *local_shape;
   const char *placements;
+  const int64_t *global_shape, *local_shape;
+  double init;
+  int32_t master; /* 1: the full-precision copy of the parameter */
+  int32_t reserved;
 } stepc_state_info;
 
 /* `length` elements, from number `global` of the whole tensor on (row-major), stand at number
@@ -87,101 +123,123 @@ typedef struct stepc_run {
 
 /* Where a parameter lies, and how it counts matrices. All of it lives as long as the library. */
 typedef struct stepc_mesh_info {
-  const char *name;
+  int32_t struct_size;
   int32_t axes;
-  int32_t batch_axes;            /* the parameter's: leading axes that count matrices */
+  const char *name;
   const char *const *axis_names; /* [axes], outermost first */
   const int64_t *axis_sizes;     /* [axes] */
+  const int64_t *ranks;          /* the job's global ranks, row-major over the axes */
   int64_t rank_count;
-  const int64_t *ranks; /* the job's global ranks, row-major over the axes */
+  int32_t batch_axes; /* the parameter's: leading axes that count matrices */
+  int32_t reserved;
 } stepc_mesh_info;
 
-/* What this rank did in the last step, and what the plan says it does in every step. */
+/* What this rank did in the last step, and what the plan says it does in every step. Sizes in
+ * bytes. */
 typedef struct stepc_counters {
+  int32_t struct_size;
+  int32_t reserved;
   int64_t launches, chunks, exchanges, messages_sent, messages_received, bytes_sent, bytes_received;
 } stepc_counters;
 
 typedef struct stepc_library {
-  int32_t abi_version;
-  int32_t size; /* of this struct, for later versions */
+  int32_t
+      abi_version; /* STEPC_ABI_VERSION of the library; another one has other fields behind it */
+  int32_t struct_size;
   const char *name;
   const char *chip; /* "znver5;+avx,…": the cpu, and its features */
   uint64_t plan_hash;
   const void *plan; /* the serialized plan */
   int64_t plan_bytes;
+  int32_t device; /* stepc_device */
+  int32_t reserved;
 
   /* World. `ranks` lists the job's global ranks that take part, increasing. */
   int32_t (*world_size)(void);
   const int64_t *(*world_ranks)(void);
   /* Makes rank transport->rank's instance; allocates the workspace; compares plan hashes with
-   * the other ranks (STEPC_ERROR_PLAN). `error` (may be null) receives the message on failure; the
-   * transport then still belongs to the caller, else the instance destroys it. */
+   * the other ranks (STEPC_ERROR_PLAN); opens the plan's communicators. `error` (may be null)
+   * receives the message on failure; the transport then still belongs to the caller, else the
+   * instance destroys it. */
   int32_t (*create)(const stepc_options *options, stepc_instance **instance, char *error,
                     int64_t error_size);
   void (*destroy)(stepc_instance *instance);
-  const char *(*last_error)(const stepc_instance *instance);
-  int64_t (*workspace_bytes)(void);
+  const char *(*last_error)(const stepc_instance *instance); /* until the next call */
+  int64_t (*workspace_bytes)(void);                          /* of every rank; before create, too */
 
   /* Parameters, in the plan's order. A null instance leaves out what only a rank knows. */
   int64_t (*parameter_count)(void);
   int32_t (*parameter_info)(const stepc_instance *, int64_t parameter, stepc_parameter_info *);
   int32_t (*state_info)(const stepc_instance *, int64_t parameter, int32_t state,
                         stepc_state_info *);
-  /* Routes and their hyperparameters. A default is NaN when the trainer must give the value. */
+  /* The mesh that the plan expects a parameter on: equal sizes and equal ranks, in this order, are
+   * what placements mean something by. */
+  int32_t (*mesh_info)(int64_t parameter, stepc_mesh_info *info);
+  /* Which elements this rank's shard holds: of the parameter (STEPC_PARAMETER), its gradient
+   * (STEPC_GRADIENT) or a state (its number). Writes the first `capacity` runs, in the shard's
+   * order and each as long as it can be, and in `count` how many there are; 0 for an empty shard,
+   * and outside the parameter's mesh. */
+  int32_t (*shard_runs)(stepc_instance *, int64_t parameter, int32_t of, stepc_run *runs,
+                        int64_t capacity, int64_t *count);
+  /* Routes, the rule that each applies, and its hyperparameters. A default is NaN when the trainer
+   * must give the value. Null, 0 or NaN for what does not exist. */
   int64_t (*route_count)(void);
   const char *(*route_name)(int64_t route);
+  const char *(*route_rule)(int64_t route);
   int32_t (*hyperparameter_count)(int64_t route);
   const char *(*hyperparameter_name)(int64_t route, int32_t index);
   double (*hyperparameter_default)(int64_t route, int32_t index);
 
-  /* Binds local shards (contiguous, row-major, naturally aligned). Bytes are checked against
-   * the shard's. Null is legal where the local shard is empty. */
+  /* Binds local shards (contiguous, row-major, naturally aligned), in the device's memory. Bytes
+   * are checked against the shard's. Null is legal where the local shard is empty. What is refused
+   * changes nothing. */
   int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
   int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data,
                         int64_t bytes);
   /* Gradients may change every step. Null with bytes 0: absent (or an empty shard). A gradient
    * bound once stays bound until it is bound anew. */
   int32_t (*bind_gradient)(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
-  /* `count` pointers in the plan's order in one call; null: absent or empty. */
+  /* `count` pointers in the plan's order in one call, copied; null: absent or empty. */
   int32_t (*bind_gradients)(stepc_instance *, const void *const *data, int64_t count);
-  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step.
-   */
-  int32_t (*bind_steps)(stepc_instance *, int64_t *steps);
+  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step,
+   * in `memory` (stepc_memory). */
+  int32_t (*bind_steps)(stepc_instance *, int64_t *steps, int32_t memory);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
-   * (float64 [group_count][stride], in the order of the route's rule), read in every step; `groups`
-   * is copied. Without this call (or after one with null values) every parameter uses its route's
-   * defaults, which set_hyperparameter changes. */
+   * (float64 [group_count][stride], in the order of the route's rule), read in every step from
+   * `memory` (stepc_memory); `groups` is the host's, and copied. Without this call (or after one
+   * with null values) every parameter uses its route's defaults, which set_hyperparameter changes.
+   */
   int32_t (*bind_hyperparameters)(stepc_instance *, const double *values, int64_t group_count,
-                                  int64_t stride, const int32_t *groups);
+                                  int64_t stride, const int32_t *groups, int32_t memory);
   int32_t (*set_hyperparameter)(stepc_instance *, int64_t route, const char *name, double value);
 
-  /* One optimizer step. What is missing on this rank is found before anything is sent or written:
-   * repair it and call again, or tell the peers with `abort`. On any later failure the transport is
-   * aborted and the instance poisoned: half_stepped tells which parameters or states may be changed
-   * (1 each, [parameter_count]); `recover` accepts that the trainer has restored them, and is
-   * refused where the aborted transport has peers (make a new instance). */
+  /* One optimizer step: enqueue, and poll until it is done. What is missing on this rank is found
+   * before anything is sent or written: repair it and call again, or tell the peers with `abort`.
+   * On any later failure the transport is aborted and the instance poisoned: half_stepped tells
+   * which parameters or states may be changed (1 each, [parameter_count]); `recover` accepts that
+   * the trainer has restored them, and is refused where the aborted transport has peers (make a new
+   * instance). */
   int32_t (*step)(stepc_instance *);
+  /* Enqueues a step on the options' stream, behind the work that is there, and returns; what is
+   * bound belongs to the step until it is done. One step is under way at a time. On a CPU it is
+   * done when this returns, with what `step` would return. */
+  int32_t (*enqueue)(stepc_instance *);
+  /* Whether the step that was enqueued last is done (1, into `done`) or under way (0). Never waits,
+   * but lets the step go on and looks at its deadlines: call it until it says done, or fails with
+   * what `step` would return. */
+  int32_t (*poll)(stepc_instance *, int32_t *done);
   int32_t (*half_stepped)(const stepc_instance *, uint8_t *flags, int64_t count);
   int32_t (*recover)(stepc_instance *);
-  int32_t (*counters)(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
-
-  /* A world of `size` ranks in this process: threads that exchange by copying. Fills `size`
-   * transports. For tests and single-process runs. */
-  int32_t (*in_process_world)(int32_t size, stepc_transport *transports);
-
   /* Aborts the transport, so that peers that wait for this rank fail at once with `reason`, and
    * poisons the instance. */
   int32_t (*abort)(stepc_instance *, const char *reason);
+  /* Either may be null. */
+  int32_t (*counters)(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 
-  /* Which elements this rank's shard holds: of the parameter and its gradient (state -1) or of a
-   * state. Writes the first `capacity` runs, in the shard's order and each as long as it can be,
-   * and in `count` how many there are; 0 for an empty shard, and outside the parameter's mesh. */
-  int32_t (*shard_runs)(stepc_instance *, int64_t parameter, int32_t state, stepc_run *runs,
-                        int64_t capacity, int64_t *count);
-
-  /* The mesh that the plan expects a parameter on: equal sizes and equal ranks, in this order, are
-   * what placements mean something by. */
-  int32_t (*mesh_info)(int64_t parameter, stepc_mesh_info *info);
+  /* A world of `size` ranks in this process: threads that exchange by copying. Fills `size`
+   * transports, with the struct_size of the first, which the caller sets, from one to the next. For
+   * tests and single-process runs. */
+  int32_t (*in_process_world)(int32_t size, stepc_transport *transports);
 } stepc_library;
 
 const stepc_library *stepc_library_table(void);

@@ -91,7 +91,12 @@ static int32_t exchange(stepc_instance *in) {
   for (int peer = 0; peer < WORLD; ++peer)
     if (peer != in->rank && in_words[peer] != 1000 * peer + in->rank)
       return fail(in, STEPC_ERROR_COUNTS, "a wrong word arrived");
-  in->counters = (stepc_counters){0, 0, 1, count / 2, count / 2, 4 * count, 4 * count};
+  in->counters = (stepc_counters){.struct_size = sizeof(stepc_counters),
+                                  .exchanges = 1,
+                                  .messages_sent = count / 2,
+                                  .messages_received = count / 2,
+                                  .bytes_sent = 4 * count,
+                                  .bytes_received = 4 * count};
   return STEPC_OK;
 }
 
@@ -124,35 +129,39 @@ static int64_t workspace_bytes(void) { return 4096; }
 static int64_t parameter_count(void) { return COUNT; }
 
 static int32_t parameter_info(const stepc_instance *in, int64_t p, stepc_parameter_info *info) {
-  if (p < 0 || p >= COUNT)
+  if (p < 0 || p >= COUNT || info->struct_size != sizeof *info)
     return STEPC_ERROR_ARGUMENT;
   const struct fake_parameter *f = &fake[p];
-  *info = (stepc_parameter_info){f->name,
-                                 fake_routes[f->route],
-                                 f->dtype,
-                                 f->grad_dtype,
-                                 f->placements,
-                                 f->mesh,
-                                 f->axes,
-                                 f->shape,
-                                 in ? f->local[in->rank] : NULL,
-                                 f->states,
-                                 in ? 1 : 0};
+  const int64_t *local = in ? f->local[in->rank] : NULL;
+  *info = (stepc_parameter_info){.struct_size = sizeof *info,
+                                 .axes = f->axes,
+                                 .name = f->name,
+                                 .route = fake_routes[f->route],
+                                 .dtype = f->dtype,
+                                 .gradient_dtype = f->grad_dtype,
+                                 .placements = f->placements,
+                                 .gradient_placements = f->placements,
+                                 .mesh = f->mesh,
+                                 .global_shape = f->shape,
+                                 .local_shape = local,
+                                 .gradient_local_shape = local,
+                                 .states = f->states,
+                                 .member = in ? 1 : 0};
   return STEPC_OK;
 }
 static int32_t state_info(const stepc_instance *in, int64_t p, int32_t s, stepc_state_info *info) {
   if (p < 0 || p >= COUNT || s < 0 || s >= fake[p].states)
     return STEPC_ERROR_ARGUMENT;
   int master = fake[p].route == 1 || s == 1;
-  *info = (stepc_state_info){master ? "master" : "m",
-                             "f32",
-                             "full",
-                             master,
-                             0.0,
-                             fake[p].axes,
-                             fake[p].shape,
-                             in ? fake[p].local[in->rank] : NULL,
-                             fake[p].placements};
+  *info = (stepc_state_info){.struct_size = sizeof *info,
+                             .axes = fake[p].axes,
+                             .name = master ? "master" : "m",
+                             .dtype = "f32",
+                             .kind = "full",
+                             .placements = fake[p].placements,
+                             .global_shape = fake[p].shape,
+                             .local_shape = in ? fake[p].local[in->rank] : NULL,
+                             .master = master};
   return STEPC_OK;
 }
 
@@ -160,13 +169,20 @@ static int32_t mesh_info(int64_t p, stepc_mesh_info *info) {
   if (p < 0 || p >= COUNT)
     return STEPC_ERROR_ARGUMENT;
   const struct fake_parameter *f = &fake[p];
-  *info = (stepc_mesh_info){f->mesh,       f->mesh_axes,  f->batch_axes, f->axis_names,
-                            f->axis_sizes, f->rank_count, f->ranks};
+  *info = (stepc_mesh_info){.struct_size = sizeof *info,
+                            .axes = f->mesh_axes,
+                            .name = f->mesh,
+                            .axis_names = f->axis_names,
+                            .axis_sizes = f->axis_sizes,
+                            .ranks = f->ranks,
+                            .rank_count = f->rank_count,
+                            .batch_axes = f->batch_axes};
   return STEPC_OK;
 }
 
 static int64_t route_count(void) { return 2; }
 static const char *route_name(int64_t route) { return fake_routes[route]; }
+static const char *route_rule(int64_t route) { return fake_routes[route]; }
 static int32_t hyperparameter_count(int64_t route) { return route == 0 ? 2 : 1; }
 static const char *hyperparameter_name(int64_t route, int32_t i) {
   (void)route;
@@ -204,13 +220,14 @@ static int32_t bind_gradients(stepc_instance *in, const void *const *data, int64
     in->grad[p] = data[p];
   return STEPC_OK;
 }
-static int32_t bind_steps(stepc_instance *in, int64_t *steps) {
+static int32_t bind_steps(stepc_instance *in, int64_t *steps, int32_t memory) {
+  (void)memory;
   in->steps = steps;
   return STEPC_OK;
 }
 static int32_t bind_hyperparameters(stepc_instance *in, const double *values, int64_t group_count,
-                                    int64_t stride, const int32_t *groups) {
-  (void)group_count;
+                                    int64_t stride, const int32_t *groups, int32_t memory) {
+  (void)group_count, (void)memory;
   in->values = values;
   in->stride = stride;
   memcpy(in->groups, groups, sizeof in->groups);
@@ -297,41 +314,40 @@ static int32_t abort_instance(stepc_instance *in, const char *reason) {
 }
 
 const stepc_library *stepc_library_table(void) {
-  static const stepc_library table = {FAKE_ABI,
-                                      sizeof(stepc_library),
-                                      "fake",
-                                      "generic",
-                                      FAKE_HASH,
-                                      NULL,
-                                      0,
-                                      world_size,
-                                      world_ranks,
-                                      create,
-                                      destroy,
-                                      last_error,
-                                      workspace_bytes,
-                                      parameter_count,
-                                      parameter_info,
-                                      state_info,
-                                      route_count,
-                                      route_name,
-                                      hyperparameter_count,
-                                      hyperparameter_name,
-                                      hyperparameter_default,
-                                      bind_parameter,
-                                      bind_state,
-                                      bind_gradient,
-                                      bind_gradients,
-                                      bind_steps,
-                                      bind_hyperparameters,
-                                      set_hyperparameter,
-                                      step,
-                                      half_stepped,
-                                      recover,
-                                      counters,
-                                      in_process_world,
-                                      abort_instance,
-                                      NULL /* shard_runs: the package asks DTensor */,
-                                      mesh_info};
+  /* No shard_runs: the package asks DTensor. */
+  static const stepc_library table = {.abi_version = FAKE_ABI,
+                                      .struct_size = sizeof(stepc_library),
+                                      .name = "fake",
+                                      .chip = "generic",
+                                      .plan_hash = FAKE_HASH,
+                                      .world_size = world_size,
+                                      .world_ranks = world_ranks,
+                                      .create = create,
+                                      .destroy = destroy,
+                                      .last_error = last_error,
+                                      .workspace_bytes = workspace_bytes,
+                                      .parameter_count = parameter_count,
+                                      .parameter_info = parameter_info,
+                                      .state_info = state_info,
+                                      .mesh_info = mesh_info,
+                                      .route_count = route_count,
+                                      .route_name = route_name,
+                                      .route_rule = route_rule,
+                                      .hyperparameter_count = hyperparameter_count,
+                                      .hyperparameter_name = hyperparameter_name,
+                                      .hyperparameter_default = hyperparameter_default,
+                                      .bind_parameter = bind_parameter,
+                                      .bind_state = bind_state,
+                                      .bind_gradient = bind_gradient,
+                                      .bind_gradients = bind_gradients,
+                                      .bind_steps = bind_steps,
+                                      .bind_hyperparameters = bind_hyperparameters,
+                                      .set_hyperparameter = set_hyperparameter,
+                                      .step = step,
+                                      .half_stepped = half_stepped,
+                                      .recover = recover,
+                                      .abort = abort_instance,
+                                      .counters = counters,
+                                      .in_process_world = in_process_world};
   return &table;
 }

@@ -83,7 +83,7 @@ def plan_header(spec, manifest):
     return f"""#include "stepc/stepc.h"
 #define COUNT {len(rows)}
 #define WORLD {len(ranks)}
-#define FAKE_ABI {99 if "old_abi" in spec else "STEPC_ABI_VERSION"}
+#define FAKE_ABI {1 if "old_abi" in spec else "STEPC_ABI_VERSION"}
 #define FAKE_HASH 0x{digest[:16]}ull
 static const int64_t fake_ranks[] = {array(ranks)};
 static const char *const fake_routes[] = {{"Momentum", "Plain"}};

@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   const stepc_library *library = entry();
   stepc_options options = {};
   options.abi_version = STEPC_ABI_VERSION;
+  options.struct_size = sizeof(options);
   options.threads = 1;
   stepc_instance *instance = nullptr;
   char error[512] = "";
@@ -40,7 +41,7 @@ int main(int argc, char **argv) {
     library->bind_state(instance, p, 1, memory[p][2], kBytes);
     library->bind_gradient(instance, p, memory[p][3], kBytes);
   }
-  library->bind_steps(instance, steps);
+  library->bind_steps(instance, steps, STEPC_MEMORY_HOST);
   if (library->step(instance))
     return std::fprintf(stderr, "%s\n", library->last_error(instance)), 2;
   library->destroy(instance);

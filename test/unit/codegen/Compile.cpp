@@ -200,7 +200,7 @@ void Rank::allocate() {
   states.resize(count);
   steps.assign(count, 0);
   for (int64_t p = 0; p < count; ++p) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     ASSERT_EQ(library->parameter_info(instance, p, &info), 0);
     if (!info.member)
       continue;
@@ -214,14 +214,14 @@ void Rank::allocate() {
         << library->last_error(instance);
     states[p].resize(info.states);
     for (int32_t s = 0; s < info.states; ++s) {
-      stepc_state_info state;
+      auto state = sized<stepc_state_info>();
       ASSERT_EQ(library->state_info(instance, p, s, &state), 0);
       states[p][s].resize(elements(state.local_shape, state.axes) * byteSize(state.dtype));
       ASSERT_EQ(library->bind_state(instance, p, s, data(states[p][s]), states[p][s].size()), 0)
           << library->last_error(instance);
     }
   }
-  ASSERT_EQ(library->bind_steps(instance, steps.data()), 0);
+  ASSERT_EQ(library->bind_steps(instance, steps.data(), STEPC_MEMORY_HOST), 0);
 }
 
 void Rank::step() { ASSERT_EQ(library->step(instance), 0) << library->last_error(instance); }
@@ -229,12 +229,12 @@ void Rank::step() { ASSERT_EQ(library->step(instance), 0) << library->last_error
 void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body,
               int threads) {
   int32_t size = library->world_size();
-  std::vector<stepc_transport> transports(size);
+  std::vector<stepc_transport> transports(size, sized<stepc_transport>());
   ASSERT_EQ(library->in_process_world(size, transports.data()), 0);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank)
     ranks.emplace_back([&, rank] {
-      stepc_options options = {};
+      auto options = sized<stepc_options>();
       options.abi_version = STEPC_ABI_VERSION;
       options.transport = &transports[rank];
       options.threads = threads;

@@ -3,7 +3,7 @@
 #define STEPC_TEST_UNIT_CODEGEN_COMPILE_H
 
 #include "passes/codegen/Sanitizer.h"
-#include "stepc/stepc.h"
+#include "stepc/sized.h"
 
 #include <functional>
 #include <string>

@@ -104,6 +104,7 @@ TEST(Output, ALibraryForAnotherChipIsRefused) {
   ASSERT_TRUE(compiled.library) << compiled.error;
   stepc_options options = {};
   options.abi_version = STEPC_ABI_VERSION;
+  options.struct_size = sizeof(options);
   stepc_instance *instance = nullptr;
   char error[512] = "";
   llvm::Expected<std::string> here = chipOfTarget("cpu");

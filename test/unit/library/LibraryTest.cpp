@@ -120,7 +120,7 @@ TEST(CompiledLibrary, NamesAnUnboundParameter) {
   std::vector<int32_t> statuses(2);
   Options options;
   runWorld({muon()}, options, [&](Rank &self, int rank) {
-    ASSERT_EQ(self.library->bind_steps(self.instance, self.steps.data()), 0);
+    ASSERT_EQ(self.library->bind_steps(self.instance, self.steps.data(), STEPC_MEMORY_HOST), 0);
     statuses[rank] = self.library->step(self.instance);
     EXPECT_THAT(self.error(), HasSubstr("w1"));
     EXPECT_THAT(self.error(), HasSubstr("rank " + std::to_string(rank)));
@@ -199,8 +199,8 @@ TEST(MeshInfo, SaysWhereParametersLie) {
   const stepc_library *library = compiled(kMuon, inputFile("experts"));
   bool batch = false;
   for (int64_t p = 0; p < library->parameter_count(); ++p) {
-    stepc_mesh_info mesh;
-    stepc_parameter_info info;
+    auto mesh = sized<stepc_mesh_info>();
+    auto info = sized<stepc_parameter_info>();
     ASSERT_EQ(library->mesh_info(p, &mesh), 0);
     ASSERT_EQ(library->parameter_info(nullptr, p, &info), 0);
     EXPECT_STREQ(mesh.name, info.mesh);
@@ -220,7 +220,7 @@ TEST(MeshInfo, KeepsTheOrderOfRanks) {
     [{"name": "w", "shape": [8, 12], "dtype": "f32", "mesh": "grid", "placements": ["R", "S(0)"]}]})json";
   const stepc_library *library = compiled(kMuon, path);
   unlink(path.c_str());
-  stepc_mesh_info mesh;
+  auto mesh = sized<stepc_mesh_info>();
   ASSERT_EQ(library->mesh_info(0, &mesh), 0);
   EXPECT_STREQ(mesh.name, "grid");
   ASSERT_EQ(mesh.axes, 2);
@@ -246,10 +246,10 @@ TEST(ShardRuns, CoverEveryShardAndTheTensor) {
     std::map<std::pair<int64_t, int32_t>, std::vector<int>> held;
     runWorld({compiled(kMuon, inputFile(name))}, {}, [&](Rank &self, int rank) {
       for (int64_t p = 0; p < self.library->parameter_count(); ++p) {
-        stepc_parameter_info info;
+        auto info = sized<stepc_parameter_info>();
         ASSERT_EQ(self.library->parameter_info(self.instance, p, &info), 0);
         for (int32_t s = -1; s < info.states; ++s) {
-          stepc_state_info state;
+          auto state = sized<stepc_state_info>();
           if (s >= 0)
             ASSERT_EQ(self.library->state_info(self.instance, p, s, &state), 0);
           int32_t axes = s < 0 ? info.axes : state.axes;
@@ -311,7 +311,10 @@ TEST(ShardRuns, RefuseWhatDoesNotExist) {
       EXPECT_THAT(self.error(), HasSubstr(text));
     };
     refused(2, -1, 0, "expected a parameter from 0 to 1, found 2");
-    refused(0, 1, 0, "expected -1 or one of the 1 states of 'w1', found 1");
+    refused(
+        0, 1, 0,
+        "expected the parameter (-1), its gradient (-2) or one of the 1 states of 'w1', found 1");
+    refused(0, -3, 0, "found -3");
     refused(0, -1, 4, "expected a count, and runs for a capacity");
     EXPECT_EQ(self.library->shard_runs(nullptr, 0, -1, nullptr, 0, &count), STEPC_ERROR_ARGUMENT);
   });

@@ -59,7 +59,7 @@ Rank::Rank(const stepc_library *library, stepc_instance *instance)
   claimed.assign(count, 0);
   steps.assign(count, 0);
   for (int64_t p = 0; p < count; ++p) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     library->parameter_info(instance, p, &info);
     if (!info.member)
       continue;
@@ -69,7 +69,7 @@ Rank::Rank(const stepc_library *library, stepc_instance *instance)
     fill(parameters[p], byteSize(info.dtype), uint64_t(p) + 7);
     gradients[p] = Buffer(local * byteSize(info.gradient_dtype));
     for (int32_t s = 0; s < info.states; ++s) {
-      stepc_state_info state;
+      auto state = sized<stepc_state_info>();
       library->state_info(instance, p, s, &state);
       states[p].emplace_back(elements(state.local_shape, state.axes) * byteSize(state.dtype));
     }
@@ -78,7 +78,7 @@ Rank::Rank(const stepc_library *library, stepc_instance *instance)
 
 int32_t Rank::bind() {
   for (int64_t p = 0; p < int64_t(parameters.size()); ++p) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     library->parameter_info(instance, p, &info);
     if (!info.member)
       continue;
@@ -92,12 +92,12 @@ int32_t Rank::bind() {
               library->bind_state(instance, p, s, states[p][s].get(), states[p][s].bytes))
         return status;
   }
-  return library->bind_steps(instance, steps.data());
+  return library->bind_steps(instance, steps.data(), STEPC_MEMORY_HOST);
 }
 
 void Rank::fillGradients(int rank, int64_t step) {
   for (int64_t p = 0; p < int64_t(gradients.size()); ++p) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     library->parameter_info(instance, p, &info);
     fill(gradients[p], byteSize(info.gradient_dtype), uint64_t((step * 64 + rank) * 4096 + p));
   }
@@ -107,7 +107,7 @@ std::vector<Created> runWorld(const std::vector<const stepc_library *> &librarie
                               const Options &options,
                               const std::function<void(Rank &, int)> &body) {
   int32_t size = options.size ? options.size : libraries[0]->world_size();
-  std::vector<stepc_transport> transports(size);
+  std::vector<stepc_transport> transports(size, sized<stepc_transport>());
   std::vector<Created> created(size);
   if (libraries[0]->in_process_world(size, transports.data())) {
     std::fprintf(stderr, "cannot make a world of %d ranks\n", size);
@@ -117,7 +117,7 @@ std::vector<Created> runWorld(const std::vector<const stepc_library *> &librarie
   for (int rank = 0; rank < size; ++rank)
     ranks.emplace_back([&, rank] {
       const stepc_library *library = libraries[rank % libraries.size()];
-      stepc_options own = {};
+      auto own = sized<stepc_options>();
       own.abi_version = STEPC_ABI_VERSION;
       own.transport = &transports[rank];
       own.threads = options.threads;

@@ -7,7 +7,7 @@
 #ifndef STEPC_TEST_UNIT_LIBRARY_WORLD_H
 #define STEPC_TEST_UNIT_LIBRARY_WORLD_H
 
-#include "stepc/stepc.h"
+#include "stepc/sized.h"
 
 #include <cstdint>
 #include <functional>

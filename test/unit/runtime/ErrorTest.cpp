@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 using namespace stepc::test;
@@ -27,15 +28,83 @@ TEST(Create, RefusesNullAndOtherVersions) {
   EXPECT_EQ(create(load(1), nullptr).status, STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(load(1)->create(nullptr, nullptr, nullptr, 0), STEPC_ERROR_ARGUMENT);
   stepc_options options = defaultOptions();
-  options.abi_version = 7;
+  options.abi_version = 1;
   Created result = create(load(1), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_EQ(result.message, "options have ABI version 7, the library has 1");
+  EXPECT_EQ(result.message, "expected options of ABI version 2, found version 1");
   // Messages are cut to the caller's buffer.
   stepc_instance *instance;
   char small[8];
   load(1)->create(&options, &instance, small, sizeof(small));
-  EXPECT_STREQ(small, "options");
+  EXPECT_STREQ(small, "expecte");
+  options = defaultOptions();
+  options.struct_size = 48;
+  result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_ABI);
+  EXPECT_EQ(result.message, "expected options of 88 bytes, found struct_size 48");
+}
+
+TEST(Create, RefusesOtherDevices) {
+  stepc_options options = defaultOptions();
+  options.device = STEPC_DEVICE_CUDA;
+  Created result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(result.message,
+            "rank 0: library 'hand' is for the CPU: expected device 0, number 0 and "
+            "no stream, found device 1, number 0 and no stream");
+  options = defaultOptions();
+  options.device_ordinal = 3;
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("found device 0, number 3"));
+  options = defaultOptions();
+  options.stream = &options;
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("number 0 and a stream"));
+}
+
+TEST(Create, RefusesHalfAnAllocatorAndOneThatFails) {
+  stepc_options options = defaultOptions();
+  options.allocate = [](void *, int64_t, int64_t) { return static_cast<void *>(nullptr); };
+  Created result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_ARGUMENT);
+  EXPECT_THAT(result.message,
+              HasSubstr("allocate and deallocate or neither, found allocate alone"));
+  options.deallocate = [](void *, void *memory, int64_t) {
+    EXPECT_NE(memory, nullptr);
+    std::free(static_cast<char *>(memory) - 8);
+  };
+  result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_MEMORY);
+  EXPECT_THAT(result.message, HasSubstr("could not be allocated by the options' allocator"));
+  // Memory that is not aligned goes back at once.
+  options.allocate = [](void *, int64_t bytes, int64_t alignment) {
+    auto *memory =
+        static_cast<char *>(std::aligned_alloc(alignment, alignment + bytes + 127 & -64));
+    return static_cast<void *>(memory + 8);
+  };
+  result = create(load(1), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_MEMORY);
+  EXPECT_THAT(result.message, HasSubstr("aligned to 64"));
+}
+
+// A struct without its size could be one of another version.
+TEST(Structs, AreRefusedWithoutTheirSize) {
+  const stepc_library *library = load(1);
+  stepc_parameter_info info{};
+  EXPECT_EQ(library->parameter_info(nullptr, A, &info), STEPC_ERROR_ABI);
+  EXPECT_EQ(library->parameter_info(nullptr, A, nullptr), STEPC_ERROR_ARGUMENT);
+  info.struct_size = sizeof(info) + 40; // of a later header: says how much was filled
+  EXPECT_EQ(library->parameter_info(nullptr, A, &info), STEPC_OK);
+  EXPECT_EQ(info.struct_size, int32_t(sizeof(info)));
+  stepc_state_info state{};
+  EXPECT_EQ(library->state_info(nullptr, A, 0, &state), STEPC_ERROR_ABI);
+  stepc_mesh_info mesh{};
+  EXPECT_EQ(library->mesh_info(A, &mesh), STEPC_ERROR_ABI);
+  std::vector<stepc_transport> transports(2);
+  EXPECT_EQ(library->in_process_world(2, transports.data()), STEPC_ERROR_ABI);
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    stepc_counters counters{};
+    EXPECT_EQ(library->counters(trainer.instance, &counters, nullptr), STEPC_ERROR_ABI);
+    EXPECT_EQ(library->counters(trainer.instance, nullptr, nullptr), STEPC_OK);
+  });
 }
 
 TEST(Create, RefusesIllFormedOptions) {
@@ -190,7 +259,8 @@ TEST(Bind, ChecksEveryPointer) {
     const void *three[3] = {};
     EXPECT_EQ(library->bind_gradients(trainer.instance, three, 3), STEPC_ERROR_ARGUMENT);
     EXPECT_THAT(trainer.error(), HasSubstr("3 gradients given, there are 9 parameters"));
-    EXPECT_EQ(library->bind_steps(trainer.instance, nullptr), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(library->bind_steps(trainer.instance, nullptr, STEPC_MEMORY_HOST),
+              STEPC_ERROR_ARGUMENT);
     // Rank 3 holds nothing of 'short'.
     EXPECT_EQ(library->bind_parameter(trainer.instance, Short, nullptr, 0),
               rank == 3 ? STEPC_OK : STEPC_ERROR_ARGUMENT);
@@ -207,11 +277,22 @@ TEST(Bind, ChecksHyperparameters) {
               STEPC_ERROR_HYPERPARAMETER);
     double values[2] = {1, 2};
     std::vector<int32_t> groups(kParameters, 0);
-    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 1, groups.data()),
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 1, groups.data(),
+                                            STEPC_MEMORY_HOST),
               STEPC_ERROR_ARGUMENT);
     EXPECT_THAT(trainer.error(), HasSubstr("parameter 'a' of route 'Decay' has 2 hyperparameters"));
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data(),
+                                            STEPC_MEMORY_DEVICE),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: hyperparameters: a library for the CPU expects host memory "
+                               "(0), found memory 1");
+    EXPECT_EQ(library->bind_steps(trainer.instance, trainer.steps.data(), STEPC_MEMORY_DEVICE),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(trainer.error(),
+                HasSubstr("step counts: a library for the CPU expects host memory"));
     groups[W2] = 4;
-    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data()),
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data(),
+                                            STEPC_MEMORY_HOST),
               STEPC_ERROR_ARGUMENT);
     EXPECT_THAT(trainer.error(), HasSubstr("parameter 'w2' is in group 4"));
   });
@@ -222,7 +303,7 @@ TEST(Step, NamesWhatIsNotBound) {
     const stepc_library *library = trainer.library;
     EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
     EXPECT_EQ(trainer.error(), "rank 0: the step counts were never bound");
-    library->bind_steps(trainer.instance, trainer.steps.data());
+    library->bind_steps(trainer.instance, trainer.steps.data(), STEPC_MEMORY_HOST);
     EXPECT_EQ(trainer.step(), STEPC_ERROR_UNBOUND);
     EXPECT_EQ(trainer.error(), "rank 0: parameter 'a' was never bound");
     for (int64_t p = 0; p < kParameters; ++p)
@@ -254,7 +335,8 @@ TEST(Step, AsksForRatesWithoutDefault) {
     trainer.bindAll();
     double values[2] = {1, std::nan("")};
     std::vector<int32_t> groups(kParameters, 0);
-    trainer.library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data());
+    trainer.library->bind_hyperparameters(trainer.instance, values, 1, 2, groups.data(),
+                                          STEPC_MEMORY_HOST);
     EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
     EXPECT_EQ(trainer.error(),
               "rank 0: hyperparameter 'keep' of parameter 'a' (route 'Decay') is not a number");
@@ -273,7 +355,7 @@ TEST(Step, AsksForRatesWithoutDefault) {
     load(1)->bind_state(instance, p, 0, trainer.moments[p].data(), bytes);
   }
   trainer.bindGradients();
-  load(1)->bind_steps(instance, trainer.steps.data());
+  load(1)->bind_steps(instance, trainer.steps.data(), STEPC_MEMORY_HOST);
   EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
   EXPECT_EQ(trainer.error(), "rank 0: hyperparameter 'lr' of parameter 'ask' (route 'Decay.2') has "
                              "no default and was never set");
@@ -284,7 +366,9 @@ TEST(Null, InstancesAreRefused) {
   const stepc_library *library = load(1);
   EXPECT_EQ(library->step(nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->recover(nullptr), STEPC_ERROR_ARGUMENT);
-  EXPECT_EQ(library->bind_steps(nullptr, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->enqueue(nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->poll(nullptr, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->bind_steps(nullptr, nullptr, STEPC_MEMORY_HOST), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->counters(nullptr, nullptr, nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->in_process_world(0, nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_STREQ(library->last_error(nullptr), "");

@@ -56,8 +56,7 @@ TEST(Failure, ALateRankTimesOut) {
 }
 
 TEST(Failure, ALateRankTimesOutInCreate) {
-  std::vector<stepc_transport> transports(2);
-  ASSERT_EQ(load(2)->in_process_world(2, transports.data()), STEPC_OK);
+  std::vector<stepc_transport> transports = transportsOf(load(2), 2);
   stepc_options options = defaultOptions();
   options.timeout_seconds = 0.2;
   char error[512];

@@ -66,7 +66,7 @@ Trainer::Trainer(const stepc_library *library, stepc_instance *instance)
       moments(kParameters), steps(kParameters, 0), firstElement(kParameters, 0) {
   // Ranks hold equal chunks, the last ones short: recover the shard's place from its shape.
   for (int64_t p = 0; p < kParameters; ++p) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     EXPECT_EQ(library->parameter_info(instance, p, &info), STEPC_OK);
     int64_t elements = 1;
     for (int32_t axis = 0; axis < info.axes; ++axis)
@@ -89,7 +89,7 @@ void Trainer::bindAll() {
           << error();
     }
   }
-  EXPECT_EQ(library->bind_steps(instance, steps.data()), STEPC_OK);
+  EXPECT_EQ(library->bind_steps(instance, steps.data(), STEPC_MEMORY_HOST), STEPC_OK);
   EXPECT_EQ(library->set_hyperparameter(instance, DecayAsk, "lr", 0.25), STEPC_OK);
   bindGradients();
 }
@@ -129,19 +129,25 @@ std::vector<uint8_t> Trainer::halfStepped() const {
 }
 
 stepc_counters Trainer::executed() const {
-  stepc_counters counters;
+  auto counters = sized<stepc_counters>();
   library->counters(instance, &counters, nullptr);
   return counters;
 }
 
 stepc_counters Trainer::planned() const {
-  stepc_counters counters;
+  auto counters = sized<stepc_counters>();
   library->counters(instance, nullptr, &counters);
   return counters;
 }
 
+std::vector<stepc_transport> transportsOf(const stepc_library *library, int32_t size) {
+  std::vector<stepc_transport> transports(size, sized<stepc_transport>());
+  EXPECT_EQ(library->in_process_world(size, transports.data()), STEPC_OK);
+  return transports;
+}
+
 stepc_options defaultOptions() {
-  stepc_options options{};
+  auto options = sized<stepc_options>();
   options.abi_version = STEPC_ABI_VERSION;
   options.threads = 1;
   options.timeout_seconds = 20;
@@ -154,7 +160,7 @@ void runWorld(int32_t size, const Options &given, const std::function<void(Train
   if (given.connect)
     given.connect(transports);
   else
-    ASSERT_EQ(library->in_process_world(size, transports.data()), STEPC_OK);
+    transports = transportsOf(library, size);
   std::vector<std::thread> ranks;
   for (int32_t rank = 0; rank < size; ++rank)
     ranks.emplace_back([&, rank] {
@@ -164,6 +170,9 @@ void runWorld(int32_t size, const Options &given, const std::function<void(Train
       options.timeout_seconds = given.timeout;
       options.parallel_for = given.parallelFor;
       options.parallel_context = given.parallelContext;
+      options.allocate = given.allocate;
+      options.deallocate = given.deallocate;
+      options.allocator_context = given.allocatorContext;
       stepc_instance *instance = nullptr;
       char error[512] = "";
       int32_t status = library->create(&options, &instance, error, sizeof(error));
@@ -185,8 +194,7 @@ void runWorld(int32_t size, const Options &given, const std::function<void(Train
 std::vector<Created> createWorld(const std::vector<const stepc_library *> &libraries,
                                  const stepc_options &given) {
   int32_t size = int32_t(libraries.size());
-  std::vector<stepc_transport> transports(size);
-  EXPECT_EQ(libraries[0]->in_process_world(size, transports.data()), STEPC_OK);
+  std::vector<stepc_transport> transports = transportsOf(libraries[0], size);
   std::vector<Created> results(size);
   std::vector<std::thread> ranks;
   for (int32_t rank = 0; rank < size; ++rank)

@@ -2,7 +2,7 @@
 #ifndef STEPC_TEST_UNIT_RUNTIME_HARNESS_H
 #define STEPC_TEST_UNIT_RUNTIME_HARNESS_H
 
-#include "stepc/stepc.h"
+#include "stepc/sized.h"
 
 #include <functional>
 #include <memory>
@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace stepc::test {
+
+using stepc::sized;
 
 /// Parameters of Program.cpp, in the plan's order.
 enum Parameter : int64_t { A, B, Short, Whole, Zero, Ask, W0, W1, W2, kParameters };
@@ -49,6 +51,9 @@ private:
   std::vector<int64_t> firstElement; // of the shard in the whole tensor
 };
 
+/// `size` in-process transports.
+std::vector<stepc_transport> transportsOf(const stepc_library *library, int32_t size);
+
 /// Options of a test world.
 struct Options {
   std::string fault;
@@ -56,6 +61,9 @@ struct Options {
   double timeout = 20;
   stepc_parallel_for parallelFor = nullptr;
   void *parallelContext = nullptr;
+  stepc_allocate allocate = nullptr;
+  stepc_deallocate deallocate = nullptr;
+  void *allocatorContext = nullptr;
   /// A create that fails is no failure of the test; the body then does not run.
   bool createMayFail = false;
   /// Fills in the transports; in-process ranks without it.

@@ -11,13 +11,17 @@ _Static_assert(sizeof(stepc_operations) == 32, "stepc_operations");
 _Static_assert(sizeof(stepc_transport) == 88, "stepc_transport");
 /* Where every version has its own. */
 _Static_assert(offsetof(stepc_transport, version) == 0, "version");
-_Static_assert(sizeof(stepc_options) == 48, "stepc_options");
-_Static_assert(sizeof(stepc_parameter_info) == 80, "stepc_parameter_info");
+_Static_assert(offsetof(stepc_options, abi_version) == 0, "version");
+_Static_assert(sizeof(stepc_options) == 88, "stepc_options");
+_Static_assert(offsetof(stepc_options, timeout_seconds) == 80, "timeout_seconds is last");
+_Static_assert(sizeof(stepc_parameter_info) == 96, "stepc_parameter_info");
 _Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");
-_Static_assert(offsetof(stepc_library, world_size) == 48, "world_size");
-_Static_assert(sizeof(stepc_mesh_info) == 48, "stepc_mesh_info");
-_Static_assert(offsetof(stepc_library, shard_runs) == 264, "shard_runs");
-_Static_assert(offsetof(stepc_library, mesh_info) == sizeof(stepc_library) - 8,
-               "mesh_info is last");
+_Static_assert(sizeof(stepc_mesh_info) == 56, "stepc_mesh_info");
+_Static_assert(sizeof(stepc_counters) == 64, "stepc_counters");
+_Static_assert(sizeof(stepc_run) == 24, "stepc_run");
+_Static_assert(offsetof(stepc_library, abi_version) == 0, "version");
+_Static_assert(offsetof(stepc_library, world_size) == 56, "world_size");
+_Static_assert(offsetof(stepc_library, step) == 248, "step");
+_Static_assert(sizeof(stepc_library) == 312, "stepc_library");
 
 int stepc_headers_compile_as_c(void) { return STEPC_ABI_VERSION; }

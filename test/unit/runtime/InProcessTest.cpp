@@ -30,7 +30,7 @@ stepc_operations groupOf(const std::vector<stepc_operation> &operations) {
 /// In-process ranks, driven by hand from one thread.
 class InProcess : public testing::Test {
 protected:
-  void SetUp() override { load(1)->in_process_world(3, ranks); }
+  void SetUp() override { ranks = transportsOf(load(1), 3); }
   void TearDown() override {
     for (stepc_transport &rank : ranks)
       if (rank.destroy)
@@ -60,7 +60,7 @@ protected:
     ranks[rank].destroy = nullptr;
   }
 
-  stepc_transport ranks[3];
+  std::vector<stepc_transport> ranks;
   int32_t status = 0;
   char error[256] = "";
 };

@@ -24,7 +24,7 @@ namespace {
 int rank, size;
 
 stepc_transport connect() {
-  stepc_transport transport;
+  auto transport = sized<stepc_transport>();
   char error[256] = "";
   EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_OK)
       << error;
@@ -159,10 +159,13 @@ void run(const char *name, void (*body)()) {
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
   char error[128];
-  stepc_transport transport;
+  auto transport = sized<stepc_transport>();
   EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)),
             STEPC_ERROR_TRANSPORT);
   EXPECT_STREQ(error, "MPI is not initialized");
+  transport.struct_size = 0;
+  EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_ERROR_ABI);
+  EXPECT_STREQ(error, "expected a transport of 88 bytes, found struct_size 0");
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

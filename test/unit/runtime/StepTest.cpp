@@ -5,6 +5,8 @@
 #include "gtest/gtest.h"
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <thread>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -113,7 +115,8 @@ TEST(Info, DescribesParametersStatesAndRoutes) {
   const stepc_library *library = load(4);
   EXPECT_STREQ(library->name, "hand");
   EXPECT_EQ(library->abi_version, STEPC_ABI_VERSION);
-  EXPECT_EQ(library->size, int32_t(sizeof(stepc_library)));
+  EXPECT_EQ(library->struct_size, int32_t(sizeof(stepc_library)));
+  EXPECT_EQ(library->device, STEPC_DEVICE_CPU);
   EXPECT_EQ(library->world_size(), 4);
   EXPECT_EQ(library->world_ranks()[3], 3);
   EXPECT_GT(library->workspace_bytes(), 0);
@@ -121,37 +124,95 @@ TEST(Info, DescribesParametersStatesAndRoutes) {
   EXPECT_EQ(library->route_count(), 4);
   EXPECT_STREQ(library->route_name(DecayZero), "Decay.1");
   EXPECT_EQ(library->route_name(4), nullptr);
+  EXPECT_STREQ(library->route_rule(DecayZero), "Decay");
+  EXPECT_EQ(library->route_rule(4), nullptr);
   EXPECT_EQ(library->hyperparameter_count(Decay), 2);
   EXPECT_STREQ(library->hyperparameter_name(Decay, 1), "keep");
   EXPECT_EQ(library->hyperparameter_name(Decay, 2), nullptr);
   EXPECT_EQ(library->hyperparameter_default(Decay, 0), 0.5);
   EXPECT_TRUE(std::isnan(library->hyperparameter_default(DecayAsk, 0)));
 
-  stepc_parameter_info info;
+  auto info = sized<stepc_parameter_info>();
   ASSERT_EQ(library->parameter_info(nullptr, W1, &info), STEPC_OK);
   EXPECT_STREQ(info.name, "w1");
   EXPECT_STREQ(info.route, "Double");
   EXPECT_STREQ(info.dtype, "f32");
   EXPECT_STREQ(info.placements, "[S(0)]");
+  EXPECT_STREQ(info.gradient_placements, "[S(0)]");
   EXPECT_STREQ(info.mesh, "dp");
   EXPECT_EQ(info.global_shape[1], 6);
   EXPECT_EQ(info.local_shape, nullptr);
   EXPECT_EQ(library->parameter_info(nullptr, kParameters, &info), STEPC_ERROR_ARGUMENT);
 
   runWorld(4, {}, [&](Trainer &trainer, int rank) {
-    stepc_parameter_info info;
+    auto info = sized<stepc_parameter_info>();
     ASSERT_EQ(library->parameter_info(trainer.instance, Short, &info), STEPC_OK);
     EXPECT_EQ(info.local_shape[0], rank < 3 ? 1 : 0);
+    EXPECT_EQ(info.gradient_local_shape[0], rank < 3 ? 1 : 0);
     EXPECT_EQ(info.member, 1);
     // The master of an f32 parameter is the parameter.
     EXPECT_EQ(info.states, 1);
-    stepc_state_info state;
+    auto state = sized<stepc_state_info>();
     ASSERT_EQ(library->state_info(trainer.instance, A, 0, &state), STEPC_OK);
     EXPECT_STREQ(state.name, "m");
     EXPECT_STREQ(state.kind, "full");
     EXPECT_EQ(state.local_shape[1], 4);
     EXPECT_EQ(library->state_info(trainer.instance, A, 1, &state), STEPC_ERROR_ARGUMENT);
   });
+}
+
+// On a CPU a step that is enqueued is done, and polling says so.
+TEST(Enqueue, IsAStep) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    trainer.bindAll();
+    int32_t done = 0;
+    for (int64_t step = 1; step <= 2; ++step) {
+      trainer.fillGradients(step);
+      ASSERT_EQ(trainer.library->enqueue(trainer.instance), STEPC_OK) << trainer.error();
+      EXPECT_EQ(trainer.library->poll(trainer.instance, &done), STEPC_OK);
+      EXPECT_EQ(done, 1);
+    }
+    EXPECT_EQ(trainer.parameters, expectedParameters(2));
+    trainer.library->bind_gradient(trainer.instance, A, nullptr, 0);
+    EXPECT_EQ(trainer.library->enqueue(trainer.instance), STEPC_ERROR_GRADIENT);
+    EXPECT_EQ(trainer.library->poll(trainer.instance, nullptr), STEPC_ERROR_ARGUMENT);
+  });
+}
+
+/// Memory of a trainer's that counts what it lends.
+struct Lender {
+  int64_t lent = 0, given = 0;
+  static void *allocate(void *context, int64_t bytes, int64_t alignment) {
+    EXPECT_EQ(alignment, 64);
+    static_cast<Lender *>(context)->lent += bytes;
+    void *memory = std::aligned_alloc(alignment, (bytes + 63) / 64 * 64);
+    std::memset(memory, 0xff, bytes); // what was there before
+    return memory;
+  }
+  static void deallocate(void *context, void *memory, int64_t bytes) {
+    static_cast<Lender *>(context)->given += bytes;
+    std::free(memory);
+  }
+};
+
+TEST(Workspace, IsTheTrainers) {
+  Lender lender;
+  stepc_options options = defaultOptions();
+  options.allocate = Lender::allocate;
+  options.deallocate = Lender::deallocate;
+  options.allocator_context = &lender;
+  stepc_instance *instance = nullptr;
+  ASSERT_EQ(load(1)->create(&options, &instance, nullptr, 0), STEPC_OK);
+  EXPECT_EQ(lender.lent, load(1)->workspace_bytes());
+  Trainer trainer(load(1), instance);
+  trainer.place(0, 1);
+  trainer.bindAll();
+  trainer.fillGradients(1);
+  EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+  EXPECT_EQ(trainer.parameters, expectedParameters(1));
+  EXPECT_EQ(lender.given, 0);
+  load(1)->destroy(instance);
+  EXPECT_EQ(lender.given, lender.lent);
 }
 
 // Rates are read in every step, from the rows that the trainer owns.
@@ -161,9 +222,9 @@ TEST(Hyperparameters, FollowTheTrainersGroups) {
     double values[2][2] = {{0.5, 0.0}, {0.0, 0.0}};
     std::vector<int32_t> groups(kParameters, 0);
     groups[B] = 1;
-    ASSERT_EQ(
-        trainer.library->bind_hyperparameters(trainer.instance, &values[0][0], 2, 2, groups.data()),
-        STEPC_OK);
+    ASSERT_EQ(trainer.library->bind_hyperparameters(trainer.instance, &values[0][0], 2, 2,
+                                                    groups.data(), STEPC_MEMORY_HOST),
+              STEPC_OK);
     trainer.fillGradients(1);
     auto before = trainer.parameters;
     ASSERT_EQ(trainer.step(), STEPC_OK) << trainer.error();
@@ -174,7 +235,8 @@ TEST(Hyperparameters, FollowTheTrainersGroups) {
     ASSERT_EQ(trainer.step(), STEPC_OK) << trainer.error();
     EXPECT_EQ(trainer.parameters[A], before[A]);
     // Back to the routes' own.
-    ASSERT_EQ(trainer.library->bind_hyperparameters(trainer.instance, nullptr, 0, 0, nullptr),
+    ASSERT_EQ(trainer.library->bind_hyperparameters(trainer.instance, nullptr, 0, 0, nullptr,
+                                                    STEPC_MEMORY_HOST),
               STEPC_OK);
     ASSERT_EQ(trainer.step(), STEPC_OK) << trainer.error();
     EXPECT_NE(trainer.parameters[A], before[A]);

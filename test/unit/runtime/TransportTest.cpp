@@ -100,6 +100,7 @@ class External : public testing::Test {
 protected:
   Mailboxes shared;
   std::vector<Box> boxes;
+  int64_t traits = 0;
   Options options() {
     Options options;
     options.timeout = 5;
@@ -113,7 +114,7 @@ protected:
                             rank,
                             size,
                             1 << STEPC_SEND | 1 << STEPC_RECEIVE,
-                            0,
+                            traits,
                             &boxes[rank],
                             boxStart,
                             boxTest,
@@ -160,6 +161,34 @@ TEST_F(External, ItsErrorsStopTheStepEverywhere) {
   EXPECT_FALSE(shared.leftBehind.empty());
   for (const stepc_operation &message : shared.leftBehind)
     std::memset(message.receive, 1, message.bytes);
+}
+
+// What a peer may still write does not go back to the trainer, who would lend it to others.
+TEST_F(External, KeepsLentMemoryThatIsInFlight) {
+  for (bool takesBack : {false, true}) {
+    boxes.clear();
+    shared.boxes.clear();
+    shared.leftBehind.clear();
+    shared.starts.clear();
+    shared.abortReason.clear();
+    shared.failStart = 1;
+    traits = takesBack ? STEPC_TRANSPORT_TAKES_BACK : 0;
+    std::atomic<int> given = 0;
+    Options own = options();
+    own.allocatorContext = &given;
+    own.allocate = [](void *, int64_t bytes, int64_t alignment) {
+      return std::aligned_alloc(alignment, (bytes + 63) / 64 * 64);
+    };
+    own.deallocate = [](void *context, void *memory, int64_t) {
+      ++*static_cast<std::atomic<int> *>(context);
+      std::free(memory);
+    };
+    runWorld(2, own, [&](Trainer &trainer, int) {
+      trainer.bindAll();
+      EXPECT_EQ(trainer.step(), STEPC_ERROR_TRANSPORT);
+    });
+    EXPECT_EQ(given, takesBack ? 2 : 0);
+  }
 }
 
 // No exception reaches the program or the trainer; the instance is poisoned all the same.

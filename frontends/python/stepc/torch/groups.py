@@ -90,16 +90,10 @@ class Routing:
     def of_library(library: Library) -> Routing:
         """Reads the routing that a library was compiled with."""
         routes = {
-            route.name: RouteInfo(route.name, _rule(route.name), route.defaults)
+            route.name: RouteInfo(route.name, route.rule, route.defaults)
             for route in library.routes
         }
         return Routing(routes, {one.name: one.route for one in library.parameters})
-
-
-def _rule(route: str) -> str:
-    # The second route of a rule is called "Muon.1".
-    head, _, number = route.rpartition(".")
-    return head if head and number.isdigit() else route
 
 
 def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:

@@ -34,6 +34,10 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             "placements": (
                 parse_placements(one.placements), parse_placements(", ".join(item["placements"])),
             ),
+            "gradient placements": (
+                parse_placements(one.gradient_placements),
+                parse_placements(", ".join(item["placements"])),
+            ),
             # Placements mean nothing without them. Names of axes are the trainer's own.
             "mesh sizes": (
                 [size for _, size in planned.axes], [axis["size"] for axis in mesh["axes"]],
