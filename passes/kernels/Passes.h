@@ -18,6 +18,8 @@ namespace stepc::kernels {
 struct KernelOptions {
   /// cpu (this machine) or cpu:<llvm cpu>; empty: the module's chip (kChipAttr), or this machine.
   std::string target;
+  /// The module was made, and so proven, just now: a text is proven as it enters.
+  bool isProven = false;
 };
 
 /// Level 4 (scheduled) to level 5 (exec).

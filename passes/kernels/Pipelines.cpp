@@ -21,7 +21,8 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 
 void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   // Nothing is lowered that is not proven, also when the program comes as text.
-  manager.addPass(verify::createVerifyPlan());
+  if (!options.isProven)
+    manager.addPass(verify::createVerifyPlan());
   LowerToExecOptions lower;
   lower.target = options.target;
   // The one pass that leaves operations on memory for commands and kernels.
@@ -65,7 +66,7 @@ void registerKernelPasses() {
   PassPipelineRegistration<ExecPipelineOptions>(
       "stepc-exec", "Level 4 (scheduled) to level 5 (exec)",
       [](OpPassManager &manager, const ExecPipelineOptions &options) {
-        buildExecPipeline(manager, {options.target});
+        buildExecPipeline(manager, {options.target, /*isProven=*/false});
       });
   PassPipelineRegistration<>("stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
                              [](OpPassManager &manager) { buildLlvmPipeline(manager); });

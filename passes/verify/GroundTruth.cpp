@@ -41,41 +41,59 @@ const SegmentView &GroundTruth::segment(int64_t index) {
   const plan::Segment &segment = thePlan.segments[index];
   int64_t count = thePlan.groups[segment.group].blockCount();
   view = std::make_unique<SegmentView>();
-  view->indexOf.assign(count, -1);
   view->blocks = segment.blocks;
   for (int64_t block = 0; segment.all && block < count; ++block)
     view->blocks.push_back(block);
-  for (size_t i = 0; i < view->blocks.size(); ++i)
-    view->indexOf[view->blocks[i]] = int64_t(i);
+  if (!view->blocks.empty()) {
+    auto [least, most] = std::minmax_element(view->blocks.begin(), view->blocks.end());
+    view->least = *least;
+    view->indices.assign(*most - *least + 1, -1);
+  }
+  const plan::Group &group = thePlan.groups[segment.group];
+  bool owned = group.strategy == Strategy::Owner;
+  view->within.resize(perParameter[segment.group]);
+  view->owned.resize(owned ? thePlan.meshes[group.mesh].ranks.size() : 0);
+  for (size_t i = 0; i < view->blocks.size(); ++i) {
+    int64_t block = view->blocks[i];
+    view->indices[block - view->least] = int64_t(i);
+    view->within[block % perParameter[segment.group]].push_back(int64_t(i));
+    if (owned)
+      view->owned[group.owners[block]].push_back(block);
+  }
   return *view;
+}
+
+std::vector<int64_t> GroundTruth::held(int64_t segmentIndex, const MemoryMap &shard) {
+  const SegmentView &view = segment(segmentIndex);
+  std::vector<int64_t> result;
+  shard.forBlocks([&](int64_t block) {
+    result.insert(result.end(), view.within[block].begin(), view.within[block].end());
+  });
+  if (!std::is_sorted(result.begin(), result.end()))
+    std::sort(result.begin(), result.end());
+  return result;
 }
 
 std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t position) {
   int64_t group = groupOf(segmentIndex);
   const plan::Group &g = thePlan.groups[group];
   const SegmentView &view = segment(segmentIndex);
-  std::vector<int64_t> result;
   switch (g.strategy) {
   case Strategy::Elementwise:
     break;
   case Strategy::Gather:
     return view.blocks;
   case Strategy::Owner:
-    for (int64_t block : view.blocks)
-      if (g.owners[block] == position)
-        result.push_back(block);
-    break;
+    return view.owned[position];
   case Strategy::Local: {
     // One value per block tells who holds it, also where a block has no elements.
-    std::vector<bool> held(perParameter[group], false);
-    shard(group, ValueKind::One, position).forBlocks([&](int64_t block) { held[block] = true; });
-    for (int64_t block : view.blocks)
-      if (held[block % perParameter[group]])
-        result.push_back(block);
-    break;
+    std::vector<int64_t> result = held(segmentIndex, shard(group, ValueKind::One, position));
+    for (int64_t &index : result)
+      index = view.blocks[index];
+    return result;
   }
   }
-  return result;
+  return {};
 }
 
 std::string GroundTruth::describeBlock(int64_t group, int64_t block) const {

@@ -18,11 +18,20 @@ namespace stepc::verify {
 
 /// The blocks of a segment.
 struct SegmentView {
-  std::vector<int64_t> blocks;  ///< in order
-  std::vector<int64_t> indexOf; ///< per block of the group: its index in the segment, or -1
-  bool has(int64_t block) const {
-    return block >= 0 && block < int64_t(indexOf.size()) && indexOf[block] >= 0;
+  std::vector<int64_t> blocks;              ///< in order
+  std::vector<std::vector<int64_t>> within; ///< indices per block within a parameter
+  std::vector<std::vector<int64_t>> owned;  ///< strategy owner: blocks per position
+  bool has(int64_t block) const { return indexOf(block) >= 0; }
+  /// The index in the segment of a block of the group, or -1.
+  int64_t indexOf(int64_t block) const {
+    int64_t place = block - least;
+    return place < 0 || place >= int64_t(indices.size()) ? -1 : indices[place];
   }
+
+private:
+  friend class GroundTruth;
+  int64_t least = 0;            // of the blocks
+  std::vector<int64_t> indices; // per block from `least` to the greatest: many waves are ranges
 };
 
 class GroundTruth {
@@ -39,6 +48,8 @@ public:
   /// A parameter's shard; blocks are those within the parameter.
   const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position);
   const SegmentView &segment(int64_t index);
+  /// Indices in the segment of the blocks with a place in a shard, ascending.
+  std::vector<int64_t> held(int64_t segment, const MemoryMap &shard);
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 

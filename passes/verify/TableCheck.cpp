@@ -2,6 +2,8 @@
 
 #include "passes/verify/TableCheck.h"
 
+#include <algorithm>
+
 namespace stepc::verify {
 
 using plan::Chunk;
@@ -48,13 +50,25 @@ bool TableCheck::isParameter(int64_t parameter) const {
 
 void TableCheck::findSlots() {
   computed = truth.computed(table.segment, position);
-  slotOf.assign(segment.blocks.size(), -1);
-  for (size_t slot = 0; slot < computed.size(); ++slot)
-    slotOf[segment.indexOf[computed[slot]]] = int64_t(slot);
+  for (int64_t block : computed)
+    slots.push_back(segment.indexOf(block));
 }
 
+/// Where `value` stands among ascending ones, or -1; `hint` is where the last one stood.
+static int64_t find(const std::vector<int64_t> &ascending, int64_t value, size_t &hint) {
+  for (size_t next = hint; next < std::min(hint + 2, ascending.size()); ++next)
+    if (ascending[next] == value)
+      return int64_t(hint = next);
+  auto found = std::lower_bound(ascending.begin(), ascending.end(), value);
+  if (found == ascending.end() || *found != value)
+    return -1;
+  return int64_t(hint = size_t(found - ascending.begin()));
+}
+
+int64_t TableCheck::slotOf(int64_t block) { return find(slots, segment.indexOf(block), lastSlot); }
+
 bool TableCheck::standsInSlot(const Cut &cut, int64_t block) {
-  int64_t slot = slotOf[segment.indexOf[block]];
+  int64_t slot = slotOf(block);
   Piece piece{0, block, cut.row, cut.col, cut.rows, cut.cols};
   if (slot < 0)
     return fail("expected a computed block, found " + truth.describe(groupIndex, piece) +
@@ -86,11 +100,22 @@ bool TableCheck::unbroken() {
               std::to_string(found->position) + (found->doubled ? " twice" : " missing"));
 }
 
-bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const char *what) {
+bool TableCheck::coversOnce(const std::vector<int64_t> &expected, int64_t elements,
+                            const char *what) {
   // A counting sort by block; within a block, equal sums and no overlap are a tiling.
-  std::vector<int64_t> sums(expected.size(), 0), first(expected.size() + 1, 0);
+  std::vector<int64_t> sums(expected.size(), 0), first(expected.size() + 1, 0), where;
+  size_t hint = 0;
+  where.reserve(covered.size());
+  auto refuse = [&](int64_t block, int64_t found, int64_t of) {
+    return fail(std::string("expected every element of ") + what + " once, found " +
+                std::to_string(found) + " of " + std::to_string(of) + " elements of " +
+                truth.describeBlock(groupIndex, block));
+  };
   for (const Piece &piece : covered) {
-    int64_t index = segment.indexOf[piece.block];
+    int64_t index = find(expected, segment.indexOf(piece.block), hint);
+    if (index < 0)
+      return refuse(piece.block, piece.size(), 0);
+    where.push_back(index);
     sums[index] += piece.size();
     ++first[index + 1];
   }
@@ -98,8 +123,8 @@ bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const char *wh
     first[i + 1] += first[i];
   std::vector<Piece> byBlock(covered.size());
   std::vector<int64_t> next = first;
-  for (const Piece &piece : covered)
-    byBlock[next[segment.indexOf[piece.block]]++] = piece;
+  for (size_t i = 0; i < covered.size(); ++i)
+    byBlock[next[where[i]]++] = covered[i];
   covered.clear();
   for (size_t i = 0; i < expected.size(); ++i) {
     std::span<Piece> pieces(byBlock.data() + first[i], size_t(first[i + 1] - first[i]));
@@ -107,27 +132,18 @@ bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const char *wh
       return fail(std::string("expected every element of ") + what + " once, found " +
                   truth.describe(groupIndex, overlap->first) + " and again " +
                   truth.describe(groupIndex, overlap->second));
-    if (sums[i] != expected[i])
-      return fail(std::string("expected every element of ") + what + " once, found " +
-                  std::to_string(sums[i]) + " of " + std::to_string(expected[i]) + " elements of " +
-                  truth.describeBlock(groupIndex, segment.blocks[i]));
+    if (sums[i] != elements)
+      return refuse(segment.blocks[expected[i]], sums[i], elements);
   }
   return true;
 }
 
 bool TableCheck::coversShards(const MemoryMap &map) {
-  std::vector<int64_t> held(perParameter, 0), expected;
-  map.forBlocks([&](int64_t block) { held[block] = map.blockElements(); });
-  for (int64_t block : segment.blocks)
-    expected.push_back(held[block % perParameter]);
-  return coversOnce(expected, "the rank's shards");
+  return coversOnce(truth.held(table.segment, map), map.blockElements(), "the rank's shards");
 }
 
 bool TableCheck::coversBlocks() {
-  std::vector<int64_t> expected(segment.blocks.size(), 0);
-  for (int64_t block : computed)
-    expected[segment.indexOf[block]] = view.rows * view.cols;
-  return coversOnce(expected, "the rank's computed blocks");
+  return coversOnce(slots, view.rows * view.cols, "the rank's computed blocks");
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,7 +254,7 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     bool known = segment.has(chunk.block) && chunk.row >= 0 && chunk.rows > 0 &&
                  chunk.row + chunk.rows <= view.rows && chunk.col == 0 && chunk.cols == view.cols &&
                  group.parameters[chunk.block / perParameter] == chunk.parameter &&
-                 slotOf[segment.indexOf[chunk.block]] == chunk.slot;
+                 slotOf(chunk.block) == chunk.slot;
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
                   std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));

@@ -50,11 +50,14 @@ private:
   bool fail(std::string message);
   bool isParameter(int64_t parameter) const;
   void findSlots();
+  /// The slot of a block of the segment, or -1.
+  int64_t slotOf(int64_t block);
   /// Every element of the rank's shards in the segment is covered once.
   bool coversShards(const MemoryMap &map);
   /// Every element of the rank's computed blocks is covered once.
   bool coversBlocks();
-  bool coversOnce(const std::vector<int64_t> &expected, const char *what);
+  /// `expected` are indices in the segment, ascending, and the elements of each.
+  bool coversOnce(const std::vector<int64_t> &expected, int64_t elements, const char *what);
   bool unbroken();
 
   GroundTruth &truth;
@@ -66,7 +69,8 @@ private:
   int64_t perParameter;
   geometry::View view;
   std::vector<int64_t> computed; // blocks by slot
-  std::vector<int64_t> slotOf;   // by index in the segment, or -1
+  std::vector<int64_t> slots;    // their indices in the segment, ascending
+  size_t lastSlot = 0;           // rows mostly come in order
   std::vector<Piece> covered;
 };
 

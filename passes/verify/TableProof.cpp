@@ -9,7 +9,8 @@ using plan::TableKind;
 
 TableProof::TableProof(const plan::Plan &plan, Expand expand)
     : plan(plan), expand(std::move(expand)), truth(plan), useOf(plan.tables.size()),
-      reaches(plan.tables.size()), traffic(plan.tables.size()), messages(truth.rankCount()) {
+      reaches(plan.tables.size()), traffic(plan.tables.size()), messages(truth.rankCount()),
+      lastMessage(truth.rankCount()) {
   for (size_t i = 0; i < useOf.size(); ++i)
     useOf[i].table = int64_t(i);
 }
@@ -117,11 +118,18 @@ bool TableProof::checkMessages(int64_t table) {
   return true;
 }
 
-Message TableProof::message(int64_t rank, int64_t peer) const {
+Message TableProof::message(int64_t rank, int64_t peer) {
   const std::vector<Message> &all = messages[rank];
+  size_t &last = lastMessage[rank];
+  for (size_t next = last; next < std::min(last + 2, all.size()); ++next)
+    if (all[next].peer == peer)
+      return all[last = next];
   auto found = std::lower_bound(all.begin(), all.end(), peer,
                                 [](const Message &m, int64_t p) { return m.peer < p; });
-  return found != all.end() && found->peer == peer ? *found : Message{peer, 0, 0, 0, 0};
+  if (found == all.end() || found->peer != peer)
+    return {peer, 0, 0, 0, 0};
+  last = size_t(found - all.begin());
+  return *found;
 }
 
 bool TableProof::checkSent(const Way &way, int64_t rank, const Pieces &sent) {

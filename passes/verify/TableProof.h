@@ -82,7 +82,7 @@ private:
   /// Messages of all ranks: in pairs, with equal counts.
   bool checkMessages(int64_t table);
   /// What `rank` says of its message with `peer`; none counts as empty.
-  plan::Message message(int64_t rank, int64_t peer) const;
+  plan::Message message(int64_t rank, int64_t peer);
   bool checkWay(const Way &way);
   /// What a rank packs, it sends: all of it, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
@@ -100,6 +100,7 @@ private:
   };
   std::vector<Traffic> traffic;                     // per Message table
   std::vector<std::vector<plan::Message>> messages; // of one table, per rank
+  std::vector<size_t> lastMessage; // per rank, the one asked for last: peers are asked for in order
   std::vector<Fault> faults;
   Proven result;
 };

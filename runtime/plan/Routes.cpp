@@ -3,6 +3,7 @@
 #include "runtime/plan/Routes.h"
 
 #include <numeric>
+#include <utility>
 
 namespace stepc::plan {
 
@@ -30,6 +31,7 @@ Routes::Routes(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   for (const Group &group : plan.groups)
     blocksPerParameter.push_back(group.blocksPerParameter());
   kinds.resize(plan.groups.size() * 4);
+  segments.resize(plan.segments.size());
 }
 
 int64_t Routes::position(int64_t segment, int64_t rank) const {
@@ -52,26 +54,27 @@ KindView &Routes::kind(int64_t group, ValueKind kind) {
   return *view;
 }
 
-std::span<const Rect> Routes::rects(int64_t group, ValueKind valueKind, int64_t position,
-                                    int64_t block) {
+const ShardRects &Routes::shard(int64_t group, ValueKind valueKind, int64_t position) {
   ShardRects &shard = kind(group, valueKind).shards[static_cast<size_t>(position)];
-  if (!shard.filled) {
-    const Group &g = at(thePlan.groups, group);
-    shard.rects = geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, valueKind);
-    shard.first.assign(static_cast<size_t>(at(blocksPerParameter, group)) + 1, 0);
-    for (const Rect &rect : shard.rects)
-      ++shard.first[static_cast<size_t>(rect.block) + 1];
-    std::partial_sum(shard.first.begin(), shard.first.end(), shard.first.begin());
-    shard.filled = true;
+  if (shard.filled)
+    return shard;
+  const Group &g = at(thePlan.groups, group);
+  auto blocks = static_cast<size_t>(at(blocksPerParameter, group));
+  shard.rects = geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, valueKind);
+  shard.first.assign(blocks + 1, 0);
+  shard.elements.assign(blocks, 0);
+  // Of a parameter without blocks, a value of kind One still has one.
+  if (blocks == 0)
+    shard.rects.clear();
+  for (const Rect &rect : shard.rects) {
+    if (shard.held.empty() || shard.held.back() != rect.block)
+      shard.held.push_back(rect.block);
+    ++shard.first[static_cast<size_t>(rect.block) + 1];
+    shard.elements[static_cast<size_t>(rect.block)] += rect.rows * rect.cols;
   }
-  return shard.of(block);
-}
-
-int64_t Routes::elements(int64_t group, ValueKind kind, int64_t position, int64_t block) {
-  int64_t count = 0;
-  for (const Rect &rect : rects(group, kind, position, block))
-    count += rect.rows * rect.cols;
-  return count;
+  std::partial_sum(shard.first.begin(), shard.first.end(), shard.first.begin());
+  shard.filled = true;
+  return shard;
 }
 
 int64_t Routes::blockCount(int64_t segment) const {
@@ -82,73 +85,211 @@ int64_t Routes::blockCount(int64_t segment) const {
          static_cast<int64_t>(at(thePlan.groups, s.group).parameters.size());
 }
 
-bool Routes::computes(int64_t group, int64_t block, int64_t position) {
-  const Group &g = at(thePlan.groups, group);
-  switch (g.strategy) {
-  case Strategy::Elementwise:
-    return false;
-  case Strategy::Local:
-    // A local group shards block axes alone, so that one value per block tells
-    // who holds it.
-    return !rects(group, ValueKind::One, position, block % at(blocksPerParameter, group)).empty();
-  case Strategy::Owner:
-    return at(g.owners, block) == position;
-  case Strategy::Gather:
-    return true;
+const SegmentBlocks &Routes::blocksOf(int64_t segment) {
+  std::unique_ptr<SegmentBlocks> &blocks = segments[static_cast<size_t>(segment)];
+  if (blocks)
+    return *blocks;
+  blocks = std::make_unique<SegmentBlocks>();
+  const Group &group = groupOf(segment);
+  int64_t perParameter = at(blocksPerParameter, at(thePlan.segments, segment).group);
+  bool owned = group.strategy == Strategy::Owner;
+  blocks->within.resize(static_cast<size_t>(perParameter));
+  blocks->owners.resize(owned ? blocks->within.size() : 0);
+  blocks->owned.resize(owned ? at(meshes, group.mesh).worldOf.size() : 0);
+  for (int64_t index = 0, count = blockCount(segment); index < count; ++index) {
+    int64_t b = block(segment, index);
+    auto place = static_cast<size_t>(b % perParameter);
+    blocks->within[place].push_back(index);
+    if (!owned)
+      continue;
+    blocks->owned[static_cast<size_t>(at(group.owners, b))].push_back(index);
+    blocks->owners[place].push_back({at(group.owners, b), 1});
   }
-  return false;
+  for (auto &list : blocks->owners) {
+    std::sort(list.begin(), list.end());
+    size_t kept = 0;
+    for (auto [owner, count] : list)
+      if (kept > 0 && list[kept - 1].first == owner)
+        list[kept - 1].second += count;
+      else
+        list[kept++] = {owner, count};
+    list.resize(kept);
+  }
+  return *blocks;
+}
+
+void Routes::collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
+                     int64_t count, std::vector<int64_t> &out) {
+  bool all = shard.held.size() == within.size();
+  out.clear();
+  if (all) {
+    out.resize(static_cast<size_t>(count));
+    std::iota(out.begin(), out.end(), 0);
+    return;
+  }
+  for (int64_t place : shard.held)
+    out.insert(out.end(), at(within, place).begin(), at(within, place).end());
+  if (!std::is_sorted(out.begin(), out.end()))
+    std::sort(out.begin(), out.end());
+}
+
+std::vector<int64_t> Routes::held(int64_t segment, const ShardRects &shard) {
+  std::vector<int64_t> result;
+  collect(shard, blocksOf(segment).within, blockCount(segment), result);
+  return result;
+}
+
+int64_t Routes::heldElements(int64_t segment, const ShardRects &shard) {
+  const SegmentBlocks &blocks = blocksOf(segment);
+  int64_t total = 0;
+  for (int64_t place : shard.held)
+    total += static_cast<int64_t>(at(blocks.within, place).size()) * at(shard.elements, place);
+  return total;
 }
 
 std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {
-  std::vector<int64_t> result;
-  int64_t group = at(thePlan.segments, segment).group, count = blockCount(segment);
-  for (int64_t index = 0; index < count; ++index)
-    if (computes(group, block(segment, index), position))
-      result.push_back(index);
-  return result;
+  const Group &group = groupOf(segment);
+  switch (group.strategy) {
+  case Strategy::Elementwise:
+    break;
+  case Strategy::Local:
+    // A local group shards block axes alone, so that one value per block tells
+    // who holds it.
+    return held(segment, shard(at(thePlan.segments, segment).group, ValueKind::One, position));
+  case Strategy::Owner:
+    return at(blocksOf(segment).owned, position);
+  case Strategy::Gather: {
+    std::vector<int64_t> all(static_cast<size_t>(blockCount(segment)));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  }
+  return {};
+}
+
+int64_t Routes::computedCount(int64_t segment, int64_t position) {
+  const Group &group = groupOf(segment);
+  if (group.strategy == Strategy::Owner)
+    return static_cast<int64_t>(at(blocksOf(segment).owned, position).size());
+  return group.strategy == Strategy::Gather
+             ? blockCount(segment)
+             : static_cast<int64_t>(computed(segment, position).size());
+}
+
+std::vector<PeerPart> Routes::readers(const KindView &view, const MeshView &mesh, int64_t position,
+                                      int64_t total) const {
+  std::vector<PeerPart> peers;
+  for (int64_t reader : mesh.byWorld)
+    if (total > 0 && serves(view, mesh, position, reader))
+      peers.push_back({at(mesh.worldOf, reader), 0, total});
+  return peers;
+}
+
+/// Parts of the given sizes per world rank, one after the other; sizes become offsets.
+static std::vector<PeerPart> layOut(std::vector<int64_t> &sizes, int64_t &total) {
+  std::vector<PeerPart> peers;
+  for (size_t rank = 0; rank < sizes.size(); ++rank) {
+    if (sizes[rank] > 0)
+      peers.push_back({static_cast<int64_t>(rank), total, sizes[rank]});
+    total += std::exchange(sizes[rank], total);
+  }
+  return peers;
 }
 
 OwnParts Routes::own(int64_t segment, Direction direction, ValueKind valueKind, int64_t position) {
   OwnParts result;
-  int64_t groupIndex = at(thePlan.segments, segment).group, count = blockCount(segment);
+  int64_t groupIndex = at(thePlan.segments, segment).group;
   const Group &group = groupOf(segment);
-  result.offsets.assign(static_cast<size_t>(count), -1);
-  if (group.strategy != Strategy::Owner && group.strategy != Strategy::Gather)
+  const ShardRects &shard = this->shard(groupIndex, valueKind, position);
+  std::vector<int64_t> indices = held(segment, shard);
+  result.offsets.assign(indices.size(), -1);
+  if (!travels(group))
     return result;
   const MeshView &mesh = at(meshes, group.mesh);
   const KindView &view = kind(groupIndex, valueKind);
   int64_t perParameter = at(blocksPerParameter, groupIndex);
 
-  // Buckets by peer, in segment order within each. A gather group has one
-  // bucket: the copy that all receivers share, or (to shards) the rank's own
-  // part.
-  std::vector<std::pair<int64_t, int64_t>> order;
-  for (int64_t index = 0; index < count; ++index) {
-    int64_t b = block(segment, index);
-    if (rects(groupIndex, valueKind, position, b % perParameter).empty())
-      continue;
-    int64_t partner = group.strategy == Strategy::Owner ? at(group.owners, b) : position;
-    if (direction == Direction::ToMatrix && !serves(view, mesh, position, partner))
-      continue;
-    order.push_back({at(mesh.worldOf, partner), index});
-  }
-  std::sort(order.begin(), order.end());
-  for (auto [peer, index] : order) {
-    if (result.peers.empty() || result.peers.back().peer != peer)
-      result.peers.push_back({peer, result.total, 0});
-    result.offsets[static_cast<size_t>(index)] = result.total;
-    int64_t size = elements(groupIndex, valueKind, position, block(segment, index) % perParameter);
-    result.total += size;
-    result.peers.back().count += size;
-  }
-
-  if (group.strategy == Strategy::Gather && direction == Direction::ToMatrix && result.total > 0) {
-    result.peers.clear();
-    for (int64_t reader : mesh.byWorld)
-      if (serves(view, mesh, position, reader))
-        result.peers.push_back({at(mesh.worldOf, reader), 0, result.total});
-  }
+  // One part per peer, in segment order within each. A gather group has one part: the copy that
+  // all receivers share, or (to shards) the rank's own.
+  auto visit = [&](auto function) {
+    for (size_t k = 0; k < indices.size(); ++k) {
+      int64_t b = block(segment, indices[k]);
+      int64_t partner = group.strategy == Strategy::Owner ? at(group.owners, b) : position;
+      if (direction == Direction::ToShards || serves(view, mesh, position, partner))
+        function(k, static_cast<size_t>(at(mesh.worldOf, partner)),
+                 at(shard.elements, b % perParameter));
+    }
+  };
+  std::vector<int64_t> next(ranks.size(), 0);
+  visit([&](size_t, size_t peer, int64_t size) { next[peer] += size; });
+  result.peers = layOut(next, result.total);
+  visit([&](size_t k, size_t peer, int64_t size) {
+    result.offsets[k] = next[peer];
+    next[peer] += size;
+  });
+  if (group.strategy == Strategy::Gather && direction == Direction::ToMatrix)
+    result.peers = readers(view, mesh, position, result.total);
   return result;
+}
+
+std::vector<PeerPart> Routes::ownPeers(int64_t segment, Direction direction, ValueKind valueKind,
+                                       int64_t position) {
+  int64_t groupIndex = at(thePlan.segments, segment).group, total = 0;
+  const Group &group = groupOf(segment);
+  if (!travels(group))
+    return {};
+  const MeshView &mesh = at(meshes, group.mesh);
+  const KindView &view = kind(groupIndex, valueKind);
+  const ShardRects &shard = this->shard(groupIndex, valueKind, position);
+  if (group.strategy == Strategy::Gather && direction == Direction::ToMatrix)
+    return readers(view, mesh, position, heldElements(segment, shard));
+  std::vector<int64_t> sizes(ranks.size(), 0);
+  auto add = [&](int64_t partner, int64_t size) {
+    sizes[static_cast<size_t>(at(mesh.worldOf, partner))] += size;
+  };
+  if (group.strategy == Strategy::Gather)
+    add(position, heldElements(segment, shard));
+  else
+    for (int64_t place : shard.held)
+      for (auto [owner, count] : at(blocksOf(segment).owners, place))
+        if (direction == Direction::ToShards || serves(view, mesh, position, owner))
+          add(owner, count * at(shard.elements, place));
+  return layOut(sizes, total);
+}
+
+std::vector<PeerPart> Routes::foreignPeers(int64_t segment, Direction direction,
+                                           ValueKind valueKind, int64_t position) {
+  std::vector<PeerPart> peers;
+  int64_t groupIndex = at(thePlan.segments, segment).group, offset = 0;
+  const Group &group = groupOf(segment);
+  if (!travels(group))
+    return peers;
+  const MeshView &mesh = at(meshes, group.mesh);
+  const KindView &view = kind(groupIndex, valueKind);
+  // How many blocks of each place in their parameters are computed here.
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  const SegmentBlocks &blocks = blocksOf(segment);
+  if (group.strategy == Strategy::Owner) {
+    int64_t perParameter = at(blocksPerParameter, groupIndex);
+    for (int64_t index : at(blocks.owned, position))
+      counts.push_back({block(segment, index) % perParameter, 1});
+  } else {
+    for (size_t place = 0; place < blocks.within.size(); ++place)
+      counts.push_back(
+          {static_cast<int64_t>(place), static_cast<int64_t>(blocks.within[place].size())});
+  }
+  for (int64_t holder : mesh.byWorld) {
+    if (!linked(group, view, mesh, direction, holder, position))
+      continue;
+    const ShardRects &shard = this->shard(groupIndex, valueKind, holder);
+    int64_t size = 0;
+    for (auto [place, count] : counts)
+      size += count * at(shard.elements, place);
+    if (size > 0)
+      peers.push_back({at(mesh.worldOf, holder), offset, size});
+    offset += size;
+  }
+  return peers;
 }
 
 } // namespace stepc::plan

@@ -28,7 +28,9 @@ struct MeshView {
 /// The rectangles of one shard, grouped by block within the parameter.
 struct ShardRects {
   std::vector<geometry::Rect> rects;
-  std::vector<int64_t> first; // block b's are [first[b], first[b + 1])
+  std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
+  std::vector<int64_t> elements; // of each block
+  std::vector<int64_t> held;     // the blocks that have any rectangle
   bool filled = false;
 
   std::span<const geometry::Rect> of(int64_t block) const {
@@ -45,6 +47,15 @@ struct KindView {
   std::vector<ShardRects> shards; // per position, filled on demand
 };
 
+/// A segment's blocks by what tells them apart, so that a question about one rank looks at that
+/// rank's blocks alone. All lists are indices in the segment, ascending.
+struct SegmentBlocks {
+  std::vector<std::vector<int64_t>> within; // per block within a parameter
+  std::vector<std::vector<int64_t>> owned;  // Owner: per position
+  /// Owner: per block within a parameter, the positions that own such blocks and how many.
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> owners;
+};
+
 /// What one peer's part of a packed layout is.
 struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
@@ -53,7 +64,7 @@ struct PeerPart {
 /// A rank's own rectangles in the layout that it sends (to matrix) or receives
 /// (to shards).
 struct OwnParts {
-  std::vector<int64_t> offsets; // per index in the segment; -1: this block is not in the layout
+  std::vector<int64_t> offsets; // per block of `held`; -1: this block is not in the layout
   std::vector<PeerPart> peers;  // ascending; gather: equal offsets, one copy
   int64_t total = 0;
 };
@@ -71,9 +82,8 @@ public:
   /// The position of a world rank in the mesh of a segment's group, or -1.
   int64_t position(int64_t segment, int64_t rank) const;
   KindView &kind(int64_t group, ValueKind kind);
-  /// The rectangles of block `block` (within the parameter) at `position`.
-  std::span<const geometry::Rect> rects(int64_t group, ValueKind kind, int64_t position,
-                                        int64_t block);
+  /// What `position` holds of a parameter.
+  const ShardRects &shard(int64_t group, ValueKind kind, int64_t position);
 
   int64_t blockCount(int64_t segment) const;
   /// The group's index of a segment's block.
@@ -81,20 +91,26 @@ public:
     const Segment &s = at(thePlan.segments, segment);
     return s.all ? index : at(s.blocks, index);
   }
-  bool computes(int64_t group, int64_t block, int64_t position);
+  /// Indices in the segment of the blocks of which a shard holds any rectangle.
+  std::vector<int64_t> held(int64_t segment, const ShardRects &shard);
+  /// Elements of a segment's blocks in a shard.
+  int64_t heldElements(int64_t segment, const ShardRects &shard);
   /// Indices in the segment of the blocks that `position` computes: slot k is
   /// the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
+  int64_t computedCount(int64_t segment, int64_t position);
 
   /// Send, to matrix; Receive, to shards.
   OwnParts own(int64_t segment, Direction direction, ValueKind kind, int64_t position);
+  std::vector<PeerPart> ownPeers(int64_t segment, Direction direction, ValueKind kind,
+                                 int64_t position);
 
-  /// Receive, to matrix; Send, to shards: calls visit(peer's world rank, slot,
-  /// block in the group, rectangle, offset) in the layout's order and returns
-  /// the peers' parts.
+  /// Receive, to matrix; Send, to shards: calls visit(slot, block in the group, rectangle, offset)
+  /// in the layout's order.
   template <typename Visit>
-  std::vector<PeerPart> foreign(int64_t segment, Direction direction, ValueKind kind,
-                                int64_t position, Visit visit);
+  void foreign(int64_t segment, Direction direction, ValueKind kind, int64_t position, Visit visit);
+  std::vector<PeerPart> foreignPeers(int64_t segment, Direction direction, ValueKind kind,
+                                     int64_t position);
 
   /// True when `holder` sends its rectangles to `reader`
   /// (geometry::servingReplica).
@@ -107,55 +123,70 @@ public:
   }
 
 private:
+  /// Those of `count` items that stand in the lists of the blocks that a shard holds, ascending.
+  static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
+                      int64_t count, std::vector<int64_t> &out);
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  int64_t elements(int64_t group, ValueKind kind, int64_t position, int64_t block);
+  static bool travels(const Group &group) {
+    return group.strategy == Strategy::Owner || group.strategy == Strategy::Gather;
+  }
+  /// Whether a rank that computes blocks receives from a holder, or sends back to it.
+  bool linked(const Group &group, const KindView &view, const MeshView &mesh, Direction direction,
+              int64_t holder, int64_t position) const {
+    if (direction == Direction::ToMatrix)
+      return serves(view, mesh, holder, position);
+    // Every rank of a gather group has the result already; an owner serves all holders.
+    return group.strategy != Strategy::Gather || holder == position;
+  }
+  const SegmentBlocks &blocksOf(int64_t segment);
+  /// What a gather group's rank sends: one copy for all ranks that it serves.
+  std::vector<PeerPart> readers(const KindView &view, const MeshView &mesh, int64_t position,
+                                int64_t total) const;
 
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<std::unique_ptr<KindView>> kinds; // group · 4 + kind
+  std::vector<std::unique_ptr<SegmentBlocks>> segments;
 };
 
 template <typename Visit>
-std::vector<PeerPart> Routes::foreign(int64_t segment, Direction direction, ValueKind valueKind,
-                                      int64_t position, Visit visit) {
-  std::vector<PeerPart> peers;
+void Routes::foreign(int64_t segment, Direction direction, ValueKind valueKind, int64_t position,
+                     Visit visit) {
   const Group &group = groupOf(segment);
   // In a local group nothing travels; an elementwise one has no matrix side.
-  if (group.strategy != Strategy::Owner && group.strategy != Strategy::Gather)
-    return peers;
+  if (!travels(group))
+    return;
   std::vector<int64_t> mine = computed(segment, position);
   if (mine.empty())
-    return peers;
+    return;
   int64_t groupIndex = at(thePlan.segments, segment).group;
   const MeshView &mesh = at(meshes, group.mesh);
   const KindView &view = kind(groupIndex, valueKind);
   int64_t perParameter = at(blocksPerParameter, groupIndex);
+  // Slots by block within the parameter: most holders hold some of these alone.
+  std::vector<std::vector<int64_t>> within(static_cast<size_t>(perParameter));
+  std::vector<int64_t> slots;
+  for (size_t slot = 0; slot < mine.size(); ++slot)
+    within[static_cast<size_t>(block(segment, mine[slot]) % perParameter)].push_back(
+        static_cast<int64_t>(slot));
   int64_t offset = 0;
   for (int64_t holder : mesh.byWorld) {
-    // Every rank of a gather group has the result already; an owner serves all
-    // holders.
-    bool linked = direction == Direction::ToMatrix     ? serves(view, mesh, holder, position)
-                  : group.strategy == Strategy::Gather ? holder == position
-                                                       : true;
-    if (!linked)
+    if (!linked(group, view, mesh, direction, holder, position))
       continue;
-    PeerPart part{at(mesh.worldOf, holder), offset, 0};
-    for (size_t slot = 0; slot < mine.size(); ++slot) {
-      int64_t b = block(segment, mine[slot]);
-      for (const geometry::Rect &rect : rects(groupIndex, valueKind, holder, b % perParameter)) {
-        visit(part.peer, static_cast<int64_t>(slot), b, rect, offset);
+    const ShardRects &shard = this->shard(groupIndex, valueKind, holder);
+    collect(shard, within, static_cast<int64_t>(mine.size()), slots);
+    for (int64_t slot : slots) {
+      int64_t b = block(segment, at(mine, slot));
+      for (const geometry::Rect &rect : shard.of(b % perParameter)) {
+        visit(slot, b, rect, offset);
         offset += rect.rows * rect.cols;
       }
     }
-    part.count = offset - part.offset;
-    if (part.count > 0)
-      peers.push_back(part);
   }
-  return peers;
 }
 
 } // namespace stepc::plan

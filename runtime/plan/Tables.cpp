@@ -32,12 +32,12 @@ public:
     bool packed = table.from == Layout::Send || table.from == Layout::Receive;
     if (packed)
       own = routes.own(table.segment, table.direction, table.value, position);
-    forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
+    forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
       Piece piece = shardPiece(block, rect);
-      if (packed && own.offsets[static_cast<size_t>(index)] >= 0)
-        setSecond(piece, own.offsets[static_cast<size_t>(index)] + before, rect.cols);
-      else if (!slots.empty() && slots[static_cast<size_t>(index)] >= 0)
-        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
+      if (packed && own.offsets[k] >= 0)
+        setSecond(piece, own.offsets[k] + before, rect.cols);
+      else if (!slots.empty() && slots[k] >= 0)
+        setSecond(piece, inBlocks(slots[k], rect), view.cols);
       rows.add(piece);
     });
     rows.flush();
@@ -84,7 +84,7 @@ public:
       fromFirst = table.from != Layout::Blocks;
       routes.foreign(
           table.segment, table.direction, table.value, position,
-          [&](int64_t, int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+          [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
             Piece piece{parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
                         rect.cols,          0,     0,        false};
             setSecond(piece, inBlocks(slot, rect), view.cols);
@@ -93,8 +93,8 @@ public:
     } else if (between(Layout::Shard, Layout::Send) || between(Layout::Shard, Layout::Receive)) {
       fromFirst = table.from == Layout::Shard;
       OwnParts own = routes.own(table.segment, table.direction, table.value, position);
-      forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t before) {
-        int64_t offset = own.offsets[static_cast<size_t>(index)];
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
+        int64_t offset = own.offsets[k];
         if (offset < 0)
           return;
         Piece piece = shardPiece(block, rect);
@@ -104,11 +104,11 @@ public:
     } else if (between(Layout::Shard, Layout::Blocks)) {
       fromFirst = table.from == Layout::Shard;
       std::vector<int64_t> slots = slotsIf(true);
-      forOwnRects([&](int64_t index, int64_t block, const Rect &rect, int64_t) {
-        if (slots[static_cast<size_t>(index)] < 0)
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t) {
+        if (slots[k] < 0)
           return;
         Piece piece = shardPiece(block, rect);
-        setSecond(piece, inBlocks(slots[static_cast<size_t>(index)], rect), view.cols);
+        setSecond(piece, inBlocks(slots[k], rect), view.cols);
         rows.add(piece);
       });
     }
@@ -136,29 +136,36 @@ private:
     return (slot * view.rows + rect.row) * view.cols + rect.col;
   }
 
-  /// Per index in the segment, the slot of a computed block or -1.
+  const ShardRects &shard() { return routes.shard(groupIndex, table.value, position); }
+
+  /// Per held block, its slot if it is computed here or -1.
   std::vector<int64_t> slotsIf(bool wanted) {
     std::vector<int64_t> slots;
     if (!wanted)
       return slots;
-    slots.assign(static_cast<size_t>(routes.blockCount(table.segment)), -1);
-    int64_t slot = 0;
-    for (int64_t index : routes.computed(table.segment, position))
-      slots[static_cast<size_t>(index)] = slot++;
+    std::vector<int64_t> computed = routes.computed(table.segment, position);
+    size_t slot = 0;
+    for (int64_t index : routes.held(table.segment, shard())) {
+      while (slot < computed.size() && computed[slot] < index)
+        ++slot;
+      bool found = slot < computed.size() && computed[slot] == index;
+      slots.push_back(found ? static_cast<int64_t>(slot) : -1);
+    }
     return slots;
   }
 
-  /// visit(index in the segment, block in the group, rectangle, elements of the
-  /// block's rectangles before it), in segment order.
+  /// visit(number of the held block, block in the group, rectangle, elements of the block's
+  /// rectangles before it), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
-    int64_t count = routes.blockCount(table.segment);
-    for (int64_t index = 0; index < count; ++index) {
+    const ShardRects &own = shard();
+    size_t k = 0;
+    for (int64_t index : routes.held(table.segment, own)) {
       int64_t block = routes.block(table.segment, index), before = 0;
-      for (const Rect &rect :
-           routes.rects(groupIndex, table.value, position, block % perParameter)) {
-        visit(index, block, rect, before);
+      for (const Rect &rect : own.of(block % perParameter)) {
+        visit(k, block, rect, before);
         before += rect.rows * rect.cols;
       }
+      ++k;
     }
   }
 
@@ -179,10 +186,8 @@ int64_t totalOf(const std::vector<PeerPart> &parts) {
 std::vector<PeerPart> parts(Routes &routes, int64_t segment, Direction direction, ValueKind value,
                             Layout layout, int64_t position) {
   bool own = (layout == Layout::Send) == (direction == Direction::ToMatrix);
-  if (own)
-    return routes.own(segment, direction, value, position).peers;
-  return routes.foreign(segment, direction, value, position,
-                        [](int64_t, int64_t, int64_t, const Rect &, int64_t) {});
+  return own ? routes.ownPeers(segment, direction, value, position)
+             : routes.foreignPeers(segment, direction, value, position);
 }
 
 std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
@@ -266,24 +271,17 @@ int64_t Expander::layoutElements(int64_t segment, Direction direction, ValueKind
     return totalOf(parts(*routes, segment, direction, value, layout, position));
   case Layout::Blocks: {
     const KindView &view = routes->kind(group, value);
-    return static_cast<int64_t>(routes->computed(segment, position).size()) * view.rows * view.cols;
+    return routes->computedCount(segment, position) * view.rows * view.cols;
   }
-  case Layout::Shard: {
-    int64_t total = 0;
-    int64_t perParameter = routes->groupOf(segment).blocksPerParameter();
-    for (int64_t index = 0; index < routes->blockCount(segment); ++index)
-      for (const Rect &rect :
-           routes->rects(group, value, position, routes->block(segment, index) % perParameter))
-        total += rect.rows * rect.cols;
-    return total;
-  }
+  case Layout::Shard:
+    return routes->heldElements(segment, routes->shard(group, value, position));
   }
   return 0;
 }
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
   int64_t position = routes->position(segment, rank);
-  return position < 0 ? 0 : static_cast<int64_t>(routes->computed(segment, position).size());
+  return position < 0 ? 0 : routes->computedCount(segment, position);
 }
 
 int64_t layoutElements(const Plan &plan, int64_t segment, Direction direction, ValueKind value,

@@ -66,29 +66,30 @@ namespace {
 struct Rung {
   Level to;
   StringRef doing;
-  void (*build)(mlir::OpPassManager &, const CompileOptions &);
+  void (*build)(mlir::OpPassManager &, const CompileOptions &, Level entered);
 };
 
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
-     [](mlir::OpPassManager &manager, const CompileOptions &options) {
+     [](mlir::OpPassManager &manager, const CompileOptions &options, Level) {
        decide::buildDecidePipeline(manager, {options.strategies, options.waves});
      }},
     // The chip is the module's own from here on: it was set when the module was made.
     {Level::Comm, "distributing",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        distribute::buildDistributePipeline(manager, {});
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        schedule::buildSchedulePipeline(manager);
      }},
     {Level::Exec, "making kernels",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
-       kernels::buildExecPipeline(manager, {});
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level entered) {
+       // Scheduling ends with the proof; a text that comes here without it has none yet.
+       kernels::buildExecPipeline(manager, {"", entered < Level::Scheduled});
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, const CompileOptions &) {
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        kernels::buildLlvmPipeline(manager);
      }},
 };
@@ -171,7 +172,7 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     }
     if (options.timing)
       manager.enableTiming();
-    rung.build(manager, options);
+    rung.build(manager, options, *level);
     if (mlir::failed(manager.run(module)))
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
