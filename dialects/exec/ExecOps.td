@@ -13,18 +13,20 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
                                           IsolatedFromAbove]> {
   let summary = "what a step does: commands, in order";
   let description = [{
-    `workspace` is the bytes of every rank's workspace, in which all operands stand.
+    All operands stand in the workspace: `workspace` bytes for values, and behind these (at the next multiple of 64) `scratch`
+    bytes that one kernel after another uses for itself. Both are equal on all ranks.
     ```mlir
-    exec.program workspace 8192 {
+    exec.program workspace 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of @g0 [#exec.workspace<offset = 0, bytes = 24>]
       exec.advance_steps
     }
     ```
-    Constraints: commands only; the workspace is not negative.
+    Constraints: commands only; neither size is negative.
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`workspace` $workspace attr-dict-with-keyword $body";
+  let assemblyFormat = "`workspace` $workspace (`scratch` $scratch^)? attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
 }
 

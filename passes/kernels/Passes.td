@@ -12,6 +12,10 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     The step becomes an `exec.program`: a command per operation, in the same order, which names tables by what they
     hold and memory by its place. The last command advances the step counts. Groups and segments stay as symbols.
 
+    Kernels of products and reductions may use scratch. It is one region behind the arena, because no two of them run
+    at a time; its size, `scratch` of the program, is the largest need over them and over ranks. None may need
+    more per block than the bound that earlier levels allowed for (passes/cost/ScratchBound.h).
+
     Before:
     ```mlir
     func.func @step() attributes {comm.arena_bytes = 64 : i64} {
@@ -38,8 +42,7 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
-           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it the module's chip, "
-           "or this machine">,
+           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it this machine">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",

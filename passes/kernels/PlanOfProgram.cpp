@@ -20,6 +20,7 @@ FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
     return failure();
   plan::Plan &plan = symbols->plan;
   plan.arenaBytes = program.getWorkspace();
+  plan.scratchBytes = program.getScratch();
   if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
     plan.chip = chip.str();
   exec::Numbering numbering(plan, symbols->groups, symbols->segments);

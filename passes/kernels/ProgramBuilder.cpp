@@ -2,6 +2,7 @@
 
 #include "passes/kernels/ProgramBuilder.h"
 #include "passes/kernels/products/Products.h"
+#include "passes/plan/Saturate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,6 +25,7 @@ LogicalResult ProgramBuilder::lower(Block &step) {
     if (!isHandle(&op) && failed(lower(&op)))
       return failure();
   exec::AdvanceStepsOp::create(b, module.getLoc());
+  made.setScratch(scratchBytes);
   return success();
 }
 
@@ -104,13 +106,25 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
 }
 
 template <typename Op, typename Emit> LogicalResult ProgramBuilder::lowerBatch(Op op, Emit emit) {
-  auto launches = emit(cache.symbols(), op, shape);
-  if (failed(launches))
+  FailureOr<BatchKernels> kernels = emit(cache.symbols(), op, shape);
+  if (failed(kernels))
     return failure();
-  for (const KernelLaunch &made : *launches) {
+  int64_t each = kernels->scratchBytesPerBlock, bound = scratchBoundPerBlock(op), bytes = 0;
+  if (each > bound)
+    return op.emitOpError("expected kernels that need at most ")
+           << bound << " bytes of scratch per block, which the workspace allows for, found "
+           << each;
+  if (each > 0)
+    bytes =
+        saturatingMul(each, mostBlocks(ProgramPlan::find(program.segments, op.getSegmentAttr())));
+  scratchBytes = std::max(scratchBytes, bytes);
+  auto scratch = exec::WorkspaceAttr::get(b.getContext(), program.plan.scratchOffset(), bytes);
+  for (const KernelLaunch &made : kernels->launches) {
     SmallVector<Attribute> operands;
     for (Value buffer : made.buffers) {
-      FailureOr<exec::WorkspaceAttr> place = workspaceOf(buffer);
+      FailureOr<exec::WorkspaceAttr> place = scratch;
+      if (buffer)
+        place = workspaceOf(buffer);
       if (failed(place))
         return failure();
       operands.push_back(*place);

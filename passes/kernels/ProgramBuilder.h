@@ -5,7 +5,7 @@
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/StageKernel.h"
 #include "passes/kernels/TargetShape.h"
-#include "passes/plan/PlanFromIR.h"
+#include "passes/plan/StepScratch.h"
 
 namespace stepc::kernels {
 
@@ -13,7 +13,8 @@ namespace stepc::kernels {
 class ProgramBuilder {
 public:
   ProgramBuilder(mlir::ModuleOp module, const ProgramPlan &program, const TargetShape &shape)
-      : module(module), program(program), shape(shape), cache(module), b(module.getContext()) {}
+      : module(module), program(program), mostBlocks(program), shape(shape), cache(module),
+        b(module.getContext()) {}
 
   mlir::LogicalResult lower(mlir::Block &step);
 
@@ -35,10 +36,12 @@ private:
 
   mlir::ModuleOp module;
   const ProgramPlan &program;
+  MostBlocks mostBlocks;
   const TargetShape &shape;
   KernelCache cache;
   mlir::OpBuilder b; // stands in the program
   mlir::IRMapping tokens;
+  int64_t scratchBytes = 0; // the largest need of a kernel
 };
 
 } // namespace stepc::kernels

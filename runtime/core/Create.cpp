@@ -224,10 +224,11 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
   preparePresence(instance);
-  if (!stepc_program_device->allocate(instance.arena, lib.plan.arenaBytes, options))
+  int64_t workspaceBytes = lib.plan.workspaceBytes();
+  if (!stepc_program_device->allocate(instance.arena, workspaceBytes, options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
-                        (long long)lib.plan.arenaBytes,
+                        (long long)workspaceBytes,
                         options.allocate ? " by the options' allocator" : ""));
   if (std::string wrong = prepareProgram(instance); !wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);

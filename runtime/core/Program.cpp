@@ -148,7 +148,7 @@ void advanceSteps(void *argument) {
 }
 
 void carryOut(stepc_instance &instance, PreparedCommand &command) {
-  const stepc_device &device = *stepc_program_device;
+  const stepc_device_table &device = *stepc_program_device;
   DeviceContext &context = instance.deviceContext;
   switch (command.kind) {
   case plan::CommandKind::Chunks:

@@ -115,7 +115,7 @@ void moveBytes(DeviceContext &context, Stream, const char *from, char *to, int64
 
 using namespace stepc::runtime;
 
-extern "C" const stepc_device stepc_device_cpu = {
+extern "C" const stepc_device_table stepc_device_cpu = {
     "cpu",
     [](Memory &memory, int64_t bytes, const stepc_options &options) {
       return memory.allocate(bytes, options);

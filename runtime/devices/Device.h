@@ -53,7 +53,7 @@ struct RowCopy {
 
 } // namespace stepc::runtime
 
-struct stepc_device {
+struct stepc_device_table {
   using Context = stepc::runtime::DeviceContext;
   using Stream = stepc::runtime::Stream;
 

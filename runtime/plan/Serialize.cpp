@@ -178,7 +178,7 @@ public:
     list(v.operands, "operands");
   }
   void field(Ref<Plan> v) {
-    fields(v.name, v.chip, v.numerics, v.arenaBytes);
+    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
     list(v.meshes, "meshes");
     list(v.rules, "rules");
     list(v.routes, "routes");

@@ -124,7 +124,7 @@ private:
       return inWorkspace(operand.value, operand.bytes);
     case OperandKind::Scalars: {
       auto rows = static_cast<int64_t>(group.parameters.size());
-      if (operand.bytes < 0 || (rows > 0 && operand.bytes > plan.arenaBytes / rows))
+      if (operand.bytes < 0 || (rows > 0 && operand.bytes > plan.workspaceBytes() / rows))
         return "its scalars do not fit in the workspace";
       return inWorkspace(operand.value, operand.bytes * rows);
     }
@@ -147,8 +147,9 @@ private:
   }
 
   Check inWorkspace(int64_t offset, int64_t bytes) {
-    if (offset < 0 || bytes < 0 || bytes > plan.arenaBytes || offset > plan.arenaBytes - bytes)
-      return "expected operands inside of the workspace of " + std::to_string(plan.arenaBytes) +
+    int64_t all = plan.workspaceBytes();
+    if (offset < 0 || bytes < 0 || bytes > all || offset > all - bytes)
+      return "expected operands inside of the workspace of " + std::to_string(all) +
              " bytes, found " + std::to_string(bytes) + " bytes from byte " +
              std::to_string(offset);
     if (offset % kAlignment)

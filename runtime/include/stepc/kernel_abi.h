@@ -43,12 +43,12 @@ typedef struct stepc_parameter_record {
 } stepc_parameter_record;
 
 typedef void (*stepc_kernel)(void *const *arguments, int64_t first, int64_t last);
-typedef struct stepc_device stepc_device;
+typedef struct stepc_device_table stepc_device_table;
 
 /* --- provided by the runtime --- */
 
 /* The devices, in runtime/devices: a program is linked with its own alone. */
-extern const stepc_device stepc_device_cpu;
+extern const stepc_device_table stepc_device_cpu;
 /* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
  * process never answer for each other. */
 const void *stepc_rt_library(void);
@@ -61,7 +61,7 @@ extern const int64_t stepc_program_plan_bytes;
 /* In the order of the plan's kernels. */
 extern const stepc_kernel stepc_program_kernels[];
 /* What its kernels run on. */
-extern const stepc_device *const stepc_program_device;
+extern const stepc_device_table *const stepc_program_device;
 
 #ifdef __cplusplus
 }

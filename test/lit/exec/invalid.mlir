@@ -411,3 +411,11 @@ exec.program workspace 8192 {
 exec.program workspace -1 {
   exec.advance_steps
 }
+
+// -----
+
+// So has its scratch.
+// expected-error @below {{attribute 'scratch' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+exec.program workspace 0 scratch -64 {
+  exec.advance_steps
+}

@@ -15,8 +15,8 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 
-// CHECK: exec.program workspace 8192 {
-exec.program workspace 8192 {
+// CHECK: exec.program workspace 8192 scratch 512 {
+exec.program workspace 8192 scratch 512 {
   // CHECK-NEXT: exec.dispatch_parameters @k of @g [#exec.workspace<offset = 0, bytes = 12>]
   exec.dispatch_parameters @k of @g [#exec.workspace<offset = 0, bytes = 12>]
   // CHECK-NEXT: exec.dispatch_chunks @k of <kind = shard_chunks, segment = @s, from = send> [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]

@@ -62,6 +62,7 @@ Plan rich() {
   plan.chip = "znver5";
   plan.numerics = "fast";
   plan.arenaBytes = 4096;
+  plan.scratchBytes = 128;
   plan.programHash = 0xfedcba9876543210;
   plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
   plan.rules[0].definition = 0x0123456789abcdef;

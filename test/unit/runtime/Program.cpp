@@ -297,14 +297,14 @@ void strayCall(DeviceContext &context, Stream stream, void (*function)(void *), 
 
 void endStray(DeviceContext &) { launches = calls = 0; }
 
-stepc_device makeDevice() {
-  stepc_device device = stepc_device_cpu;
+stepc_device_table makeDevice() {
+  stepc_device_table device = stepc_device_cpu;
   device.launch = strayLaunch;
   device.call = strayCall;
   device.finish = endStray;
   return device;
 }
-const stepc_device stray = makeDevice();
+const stepc_device_table stray = makeDevice();
 
 } // namespace
 
@@ -316,7 +316,7 @@ uint8_t planBytes[65536] __asm__("stepc_program_plan");
 int64_t planSize __asm__("stepc_program_plan_bytes");
 int64_t programAbi __asm__("stepc_program_abi_version");
 const stepc_kernel stepc_program_kernels[] = {rates, decay, pack, twice, scales, unpack};
-const stepc_device *const stepc_program_device = fault.empty() ? &stepc_device_cpu : &stray;
+const stepc_device_table *const stepc_program_device = fault.empty() ? &stepc_device_cpu : &stray;
 
 // The library's own name for its table; the reference also pulls the table out of the archive.
 __attribute__((visibility("default"))) const void *hand_library() { return stepc_rt_library(); }
