@@ -293,9 +293,9 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
             "command 1 (chunks): expected one table, found 2");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Chunks].operands[1].value = 4096; }),
-      "command 1 (chunks): expected operands inside of the workspace of 4096 bytes, found 128 "
-      "bytes from byte 4096");
+      message([](Plan &p) { p.commands[Chunks].operands[1].value = 4160; }),
+      "command 1 (chunks): expected operands inside of the workspace of 4224 bytes, found 128 "
+      "bytes from byte 4160");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
   EXPECT_EQ(
