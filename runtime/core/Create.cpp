@@ -157,6 +157,7 @@ void prepareBindings(stepc_instance &instance) {
     double numel = group.batchAxes > 0 ? rows * cols : double(product(group.shape));
     instance.records[p] = {rows, cols, numel, 0, nullptr, 1, {0, 0}};
   }
+  placeHyperparameters(instance, nullptr, 0, {});
 }
 
 /// What a rank says of itself; compared by each.
