@@ -66,7 +66,7 @@ private:
       else // whoever needs it says so
         llvm::consumeError(shape.takeError());
     }
-    WaveModel model;
+    WaveModel model(clusterOf(getOperation()));
     for (auto group : getOperation().getOps<GroupOp>()) {
       std::optional<Strategy> strategy = group.getStrategy();
       if (strategy && *strategy != Strategy::Elementwise && !group.getWaves())

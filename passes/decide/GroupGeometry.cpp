@@ -2,9 +2,9 @@
 
 #include "passes/decide/GroupGeometry.h"
 
+#include "passes/cost/Saturate.h"
 #include "passes/kernels/TargetShape.h"
 #include "passes/kernels/products/Products.h"
-#include "passes/plan/Saturate.h"
 
 using namespace mlir;
 using namespace stepc;

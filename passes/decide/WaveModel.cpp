@@ -2,9 +2,9 @@
 
 #include "passes/decide/WaveModel.h"
 
+#include "passes/cost/Saturate.h"
 #include "passes/kernels/TargetShape.h"
 #include "passes/kernels/products/Tiling.h"
-#include "passes/plan/Saturate.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -13,39 +13,32 @@ using namespace stepc::optim;
 
 namespace {
 
-// A rank with a share of a server's cores, and its network. With more threads each has less work
-// per wave, so many waves cost more time. With a slower network more of the travel hides behind
-// products, so many waves gain more.
-constexpr double kThreads = 16;
-constexpr double kFlops = 1e12;    // per second, by all threads
-constexpr double kLaunch = 5e-6;   // seconds to start threads and wait for them
-constexpr double kMessage = 20e-6; // seconds
-constexpr double kBytes = 12.5e9;  // per second, each way
-
 /// Seconds that a product costs once, however many blocks there are: two launches, at the end of
 /// which all threads but one wait for half of an item.
-double onceOf(int64_t m, int64_t n, int64_t k, const TargetShape &target) {
+double onceOf(int64_t m, int64_t n, int64_t k, const TargetShape &target,
+              const cost::Device &device) {
   kernels::Tiling tiling(m, n, k, target);
   double rows = std::min(m, tiling.itemRows * tiling.tileRows);
   double cols = std::min(n, tiling.itemCols * tiling.tileCols);
-  return 2 * kLaunch + rows * cols * double(k) * (kThreads - 1) / kFlops;
+  return 2 * device.launch + rows * cols * double(k) * (device.threads - 1) / device.flops;
 }
 
 } // namespace
 
-WaveModel::Seconds WaveModel::secondsOf(GroupOp group, const TargetShape &target) {
+WaveModel::Seconds WaveModel::secondsOf(GroupOp group, const TargetShape &target) const {
+  const cost::Device &device = cluster.device;
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   int64_t r = std::min(group.getRows(), group.getCols());
   int64_t c = std::max(group.getRows(), group.getCols());
   // Packing and unpacking, and what the rule does besides.
-  double chain = 6 * kLaunch;
+  double chain = 6 * device.launch;
   rule.walk([&](OrthogonalizeOp op) {
-    chain += 2 * kLaunch; // norm and scaling
+    chain += 2 * device.launch; // norm and scaling
     for (std::array<double, 3> step : op.getSteps())
-      chain += onceOf(r, r, c, target) + onceOf(r, c, r, target) +
-               (step[2] == 0.0 ? 0.0 : onceOf(r, r, r, target));
+      chain += onceOf(r, r, c, target, device) + onceOf(r, c, r, target, device) +
+               (step[2] == 0.0 ? 0.0 : onceOf(r, r, r, target, device));
   });
-  return {double(modelledFlops(rule, group.getRows(), group.getCols())) / kFlops, chain};
+  return {blockSeconds(rule, group.getRows(), group.getCols(), device), chain};
 }
 
 void WaveModel::add(GroupOp group, const TargetShape *target) {
@@ -62,6 +55,7 @@ void WaveModel::add(GroupOp group, const TargetShape *target) {
     totals[rank] = saturatingAdd(totals[rank], model.work);
   }
   ops.push_back(group);
+  nearby.push_back(cluster.nearby(geometry.mesh.ranks));
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
   seconds.push_back(secondsOf(group, target ? *target : TargetShape()));
@@ -142,9 +136,10 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     // All groups' parts for one peer travel in one message: taken for the first group's alone.
     double bytes = double(element) * std::max(sent[position], received[position]);
-    double there = bytes / kBytes + (load.there > 0 ? 0 : double(peers[position]) * kMessage);
-    load.there += bytes > 0 ? there : 0;
-    load.back += bytes > 0 && strategy == Strategy::Owner ? there : 0;
+    double there =
+        cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
+    load.there += there;
+    load.back += strategy == Strategy::Owner ? there : 0;
   }
   int64_t most = *llvm::max_element(computed);
   Need result;

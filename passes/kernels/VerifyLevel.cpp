@@ -15,7 +15,7 @@ using namespace mlir;
 
 /// What stays as a symbol until the plan is bytes.
 bool isSymbolOfPlan(Operation *op) {
-  return isa<optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp,
+  return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp,
              comm::SegmentOp>(op);
 }
 

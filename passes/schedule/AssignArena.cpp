@@ -4,7 +4,7 @@
 
 #include "dialects/comm/Comm.h"
 #include "passes/plan/PlanFromIR.h"
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"
 
