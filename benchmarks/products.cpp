@@ -119,14 +119,14 @@ Code compileProduct(const Product &p, const std::string &type, const TargetShape
   std::vector<std::string> types = {
       p.transposeLhs ? memref(p.k, p.m, type) : memref(p.m, p.k, type),
       p.transposeRhs ? memref(p.n, p.k, type) : memref(p.k, p.n, type), memref(p.m, p.n, type),
-      memref(productScratch(p.m, p.n, p.k, target), 1, "f32"), memref(p.m, p.n, type)};
+      memref(p.m, p.n, type)};
   char flags[160];
   std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
-  Code code = compile("optim.product @g %0, %1 " + std::string(p.addend ? "plus %4 " : "") +
-                          "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
-                          types[0] + ", " + types[1] + (p.addend ? ", " + types[4] : ""),
+  Code code = compile("optim.product @g %0, %1 " + std::string(p.addend ? "plus %3 " : "") +
+                          "outs(%2 : " + types[2] + ") " + flags + " : " + types[0] + ", " +
+                          types[1] + (p.addend ? ", " + types[3] : ""),
                       types, target, std::getenv("STEPC_BENCHMARK_ASSEMBLY") != nullptr);
   if (!code.error.empty()) {
     std::fprintf(stderr, "%s\n", code.error.c_str());
@@ -135,11 +135,11 @@ Code compileProduct(const Product &p, const std::string &type, const TargetShape
   return code;
 }
 
-void launch(Pool &pool, const Code &code, const std::vector<void *> &operands) {
+void launch(Pool &pool, const Code &code, const std::vector<void *> &operands, void *scratch) {
   for (const CompiledLaunch &launch : code.launches) {
     std::vector<void *> arguments;
     for (int buffer : launch.buffers)
-      arguments.push_back(operands[buffer]);
+      arguments.push_back(buffer < 0 ? scratch : operands[buffer]);
     pool.run(launch.kernel, arguments.data(), launch.itemsPerBlock);
   }
 }
@@ -207,15 +207,12 @@ Prepared prepare(const std::string &line) {
     fill(prepared.memory.back(), elements, of);
     return prepared.memory.back().data;
   };
-  auto scratch = [&](const Product &product) {
-    return productScratch(product.m, product.n, product.k, target);
-  };
   if (what == "product") {
     void *lhs = add(p.m * p.k, type), *rhs = add(p.k * p.n, type), *out = add(p.m * p.n, type);
-    std::vector<void *> operands = {lhs, rhs, out, add(scratch(p), "f32")};
     prepared.codes.push_back(compileProduct(p, type, target));
     Code code = prepared.codes[0];
-    prepared.run = [=](Pool &pool) { launch(pool, code, operands); };
+    void *scratch = add(code.scratchBytesPerBlock / 4, "f32");
+    prepared.run = [=](Pool &pool) { launch(pool, code, {lhs, rhs, out}, scratch); };
     return prepared;
   }
   // torch.optim.Muon's coefficients; rows ≤ cols.
@@ -226,14 +223,17 @@ Prepared prepare(const std::string &line) {
     prepared.codes.push_back(compileProduct(product, type, target));
   void *x = add(rows * cols, type), *y = add(rows * cols, type);
   void *a = add(rows * rows, type), *b = add(rows * rows, type);
-  void *packed = add(std::max({scratch(gram), scratch(poly), scratch(update)}), "f32");
   std::vector<Code> codes = prepared.codes;
+  int64_t bytes = 0;
+  for (const Code &code : codes)
+    bytes = std::max(bytes, code.scratchBytesPerBlock);
+  void *scratch = add(bytes / 4, "f32");
   prepared.run = [=](Pool &pool) {
     void *from = x, *to = y;
     for (int64_t step = 0; step < steps; ++step) {
-      launch(pool, codes[0], {from, from, a, packed});
-      launch(pool, codes[1], {a, a, b, packed, a});
-      launch(pool, codes[2], {b, from, to, packed, from});
+      launch(pool, codes[0], {from, from, a}, scratch);
+      launch(pool, codes[1], {a, a, b, a}, scratch);
+      launch(pool, codes[2], {b, from, to, from}, scratch);
       std::swap(from, to);
     }
   };

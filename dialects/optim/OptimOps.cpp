@@ -147,8 +147,6 @@ LogicalResult ProductOp::verify() {
   for (Value value : getOperands())
     if (cast<ShapedType>(value.getType()).getRank() != 3)
       return emitOpError("expected operands of rank 3, found ") << value.getType();
-  if (getOuts().empty() || getOuts().size() > 2)
-    return emitOpError("expected one out and at most one scratch, found ") << getOuts().size();
   auto [m, n, k] = getSizes();
   auto rhs = cast<ShapedType>(getRhs().getType());
   int64_t rhsK = rhs.getDimSize(getTransposeRhs() ? 2 : 1);
@@ -158,7 +156,7 @@ LogicalResult ProductOp::verify() {
     auto type = cast<ShapedType>(value.getType());
     return type.getDimSize(1) == m && type.getDimSize(2) == n;
   };
-  if (!isResult(getOuts()[0]) || (getAddend() && !isResult(getAddend())))
+  if (!isResult(getInit()) || (getAddend() && !isResult(getAddend())))
     return emitOpError("expected addend and out of ") << m << " x " << n;
   if (getSymmetric() && m != n)
     return emitOpError("expected a square result for symmetric, found ") << m << " x " << n;
@@ -166,12 +164,10 @@ LogicalResult ProductOp::verify() {
 }
 
 LogicalResult BlockReduceOp::verify() {
-  if (getOuts().empty() || getOuts().size() > 2)
-    return emitOpError("expected one out and at most one scratch, found ") << getOuts().size();
   auto from = cast<ShapedType>(getSource().getType());
   if (from.getRank() != 3)
     return emitOpError("expected a source of rank 3, found ") << from;
-  auto to = cast<ShapedType>(getOuts()[0].getType());
+  auto to = cast<ShapedType>(getInit().getType());
   if (!to.getElementType().isF32())
     return emitOpError("expected an out of f32, found ") << to;
   bool squares = getKind() == Reduction::Norm || getKind() == Reduction::Rms;
@@ -180,25 +176,24 @@ LogicalResult BlockReduceOp::verify() {
     return emitOpError(
                "expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
            << exponent;
-  return verifyReduced(*this, from, cast<ShapedType>(getOuts()[0].getType()));
+  return verifyReduced(*this, from, to);
 }
 
 /// Memrefs are read and written; tensors are values and have no effects.
-static void addEffects(Operation *op, OperandRange outs,
+static void addEffects(Operation *op, Value init,
                        SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<MemRefType>(operand.get().getType()))
       continue;
-    bool out = llvm::is_contained(outs, operand.get());
-    if (!out)
+    if (operand.get() != init)
       effects.emplace_back(MemoryEffects::Read::get(), &operand);
     else
       effects.emplace_back(MemoryEffects::Write::get(), &operand);
   }
 }
 void ProductOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  addEffects(*this, getOuts(), effects);
+  addEffects(*this, getInit(), effects);
 }
 void BlockReduceOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
-  addEffects(*this, getOuts(), effects);
+  addEffects(*this, getInit(), effects);
 }

@@ -355,15 +355,15 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
 // Matrix space of level 3 and 4: batches of blocks, destination style
 //===----------------------------------------------------------------------===//
 
-class Optim_BatchOp<string mnemonic, list<Trait> traits = []>
-    : Optim_Op<mnemonic, !listconcat(traits, [DestinationStyleOpInterface,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])> {
+class Optim_BatchOp<string mnemonic>
+    : Optim_Op<mnemonic, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   code batchDeclaration = [{
-    ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
   }];
 }
 
-def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
+def Optim_ProductOp : Optim_BatchOp<"product"> {
   let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
     Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
@@ -374,22 +374,21 @@ def Optim_ProductOp : Optim_BatchOp<"product", [AttrSizedOperandSegments]> {
     so only elements on and below the diagonal are computed, with their addends, and mirrored.
 
     ```mlir
-    %a, %p = optim.product @g0 %x, %x outs(%init, %packed : tensor<?x8x8xbf16>, tensor<?x1x1024xf32>)
+    %a = optim.product @g0 %x, %x outs(%init : tensor<?x8x8xbf16>)
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-      : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x1024xf32>
+      : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>
     ```
-    Constraints: ranks 3; extents agree; `symmetric` needs m = n. The second out is the target's memory for packed
-    operands: as many f32 per block as `productScratchElements` says.
+    Constraints: ranks 3; extents agree; `symmetric` needs m = n.
   }];
   let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
                        Optional<FloatTensorOrMemRef>:$addend,
-                       Variadic<FloatTensorOrMemRef>:$outs,
+                       FloatTensorOrMemRef:$init,
                        F64Attr:$alpha, F64Attr:$beta, UnitAttr:$transpose_lhs,
                        UnitAttr:$transpose_rhs, UnitAttr:$symmetric, FlatSymbolRefAttr:$segment);
-  let results = (outs Variadic<FloatTensor>:$results);
+  let results = (outs Optional<FloatTensor>:$result);
   let assemblyFormat = [{
-    $segment $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($lhs) `,` type($rhs)
-    (`,` type($addend)^)? (`->` type($results)^)?
+    $segment $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $init `:` type($init) `)` attr-dict `:` type($lhs) `,` type($rhs)
+    (`,` type($addend)^)? (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration # [{
     /// m, n, k of one block's product.
@@ -405,16 +404,15 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
     %n = optim.block_reduce norm @g0 %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
     The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
-    rounded, so that a norm above the largest f32 can be told. The second out, if there, is scratch of f32 [?, R, 1] for
-    row partials.
+    rounded, so that a norm above the largest f32 can be told.
     Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
   }];
   let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
-                       Variadic<FloatTensorOrMemRef>:$outs, FlatSymbolRefAttr:$segment,
+                       FloatTensorOrMemRef:$init, FlatSymbolRefAttr:$segment,
                        DefaultValuedAttr<I64Attr, "0">:$exponent);
-  let results = (outs Variadic<FloatTensor>:$results);
+  let results = (outs Optional<FloatTensor>:$result);
   let assemblyFormat = [{
-    $kind $segment $source `outs` `(` $outs `:` type($outs) `)` attr-dict `:` type($source) (`->` type($results)^)?
+    $kind $segment $source `outs` `(` $init `:` type($init) `)` attr-dict `:` type($source) (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration;
   let hasVerifier = 1;

@@ -8,7 +8,6 @@
 
 #include "dialects/comm/Comm.h"
 #include "dialects/optim/Optim.h"
-#include "passes/kernels/TargetShape.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -39,7 +38,6 @@ public:
         ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     (*module)->setAttr(comm::kLevelAttr, builder.getStringAttr("optim"));
     (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
-    (*module)->setAttr(kChipAttr, builder.getStringAttr(options.chip));
     if (options.workspaceLimit > 0)
       (*module)->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));
     builder.setInsertionPointToEnd(module->getBody());

@@ -20,7 +20,6 @@ inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
 
 struct ImportOptions {
   std::string name; ///< The library's, see libraryName.
-  std::string chip; ///< See passes/kernels/TargetShape.h.
   std::string numerics = "exact";
   int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
 };

@@ -91,7 +91,7 @@ std::string makeHeader(const plan::Plan &plan) {
   raw_string_ostream os(text);
   os << "/* " << comment(plan.name) << " - an optimizer step compiled by stepc; do not edit.\n"
      << " * chip: " << comment(plan.chip) << "\n"
-     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.arenaBytes
+     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.workspaceBytes()
      << " bytes\n"
      << " * plan: 0x" << utohexstr(plan::hash(plan), /*LowerCase=*/true, 16) << " */\n"
      << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"

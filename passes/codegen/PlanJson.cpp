@@ -30,7 +30,8 @@ public:
       json.attribute("numerics", plan.numerics);
       json.attribute("hash", hex(plan::hash(plan)));
       json.attribute("program_hash", hex(plan.programHash));
-      json.attribute("workspace_bytes", plan.arenaBytes);
+      json.attribute("workspace_bytes", plan.workspaceBytes());
+      json.attribute("scratch_bytes", plan.scratchBytes);
       numbers("world", world);
       list("meshes", plan.meshes, [&](const plan::Mesh &mesh) {
         json.attribute("name", mesh.name);

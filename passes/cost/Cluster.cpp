@@ -13,6 +13,17 @@ double Device::seconds(double operations, double bytes) const {
   return std::max(operations / flops, bytes / memory);
 }
 
+double Device::once(int64_t m, int64_t n, int64_t k) const {
+  constexpr int64_t kCached = 98304, kFewest = 24, kMost = 128, kItems = 48, kLeast = 1 << 21;
+  int64_t rows = std::min(m, std::clamp(kCached / std::max<int64_t>(k, 1), kFewest, kMost));
+  int64_t cols = std::min(n, kMost);
+  auto items = [&] { return ((m + rows - 1) / rows) * ((n + cols - 1) / cols); };
+  auto work = [&] { return static_cast<double>(rows * cols) * static_cast<double>(k); };
+  while (rows > kFewest / 4 && items() < kItems && work() > kLeast)
+    rows = (rows + 1) / 2;
+  return 2 * launch + work() * (threads - 1) / flops;
+}
+
 Cluster Cluster::builtIn() {
   constexpr Link network{20e-6, 12.5e9};
   return {1, network, network, {1e12, 100e9, 5e-6, 16}};

@@ -30,6 +30,10 @@ struct Device {
   double threads; ///< that share a launch; all but one wait for half of an item at its end
   /// Work is bound by arithmetic or by memory.
   double seconds(double operations, double bytes) const;
+  /// Seconds that a product of m × k by k × n costs once, however many blocks there are: two
+  /// launches, at the end of which all threads but one wait for half of an item. An item is about
+  /// what a target makes of a product: its left rows fit in a cache, and dozens are shared.
+  double once(int64_t m, int64_t n, int64_t k) const;
   bool operator==(const Device &) const = default;
 };
 

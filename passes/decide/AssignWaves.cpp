@@ -10,7 +10,6 @@
 
 #include "dialects/comm/Comm.h"
 #include "passes/decide/WaveModel.h"
-#include "passes/kernels/TargetShape.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -58,19 +57,11 @@ private:
   };
 
   WaveModel collect() {
-    std::optional<TargetShape> target;
-    if (auto chip = getOperation()->getAttrOfType<StringAttr>(kChipAttr)) {
-      llvm::Expected<TargetShape> shape = shapeOfChip(chip.getValue());
-      if (shape)
-        target = *shape;
-      else // whoever needs it says so
-        llvm::consumeError(shape.takeError());
-    }
     WaveModel model(clusterOf(getOperation()));
     for (auto group : getOperation().getOps<GroupOp>()) {
       std::optional<Strategy> strategy = group.getStrategy();
       if (strategy && *strategy != Strategy::Elementwise && !group.getWaves())
-        model.add(group, target ? &*target : nullptr);
+        model.add(group);
     }
     return model;
   }

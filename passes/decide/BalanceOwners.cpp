@@ -28,8 +28,7 @@ namespace {
 int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   int64_t rows = group.getRows(), cols = group.getCols();
-  double bytes = 2 * double(rows) * double(cols) *
-                 double(modelledBytes(rule, rows, cols, /*target=*/nullptr).element);
+  double bytes = 2 * double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
   return cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device) +
                            cluster.between.seconds(0, bytes));
 }

@@ -2,9 +2,7 @@
 
 #include "passes/decide/GroupGeometry.h"
 
-#include "passes/cost/Saturate.h"
-#include "passes/kernels/TargetShape.h"
-#include "passes/kernels/products/Products.h"
+#include "passes/cost/ScratchBound.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -59,24 +57,20 @@ int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
   return flops;
 }
 
-BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols,
-                                 const TargetShape *target) {
+BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
   int64_t r = std::min(rows, cols), c = std::max(rows, cols);
-  auto scratch = [&](int64_t m, int64_t n, int64_t k) {
-    return 4 * (target ? kernels::productScratchElements(m, n, k, *target) : m * k + k * n);
-  };
-  BlockBytes bytes{4, 8 * r * c};
+  BlockBytes bytes{4, 8 * r * c, cost::reduceScratchBound(rows)};
   rule.walk([&](OrthogonalizeOp op) {
     int64_t size = op.getType().getElementTypeBitWidth() / 8;
-    int64_t square = size * r * r, whole = size * r * c;
-    // Of tall blocks the last product has the iterate on the left.
-    int64_t last = rows > cols ? scratch(rows, r, r) : scratch(r, cols, r);
-    // The normalized copy, then each product with its operands, result and packing.
-    int64_t most = std::max({2 * whole, whole + square + scratch(r, r, c),
-                             whole + 2 * square + scratch(r, r, r), 2 * whole + square + last});
     // What travels has the operand's type.
     bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
-    bytes.work = most;
+    // The last product of a step holds most: two iterates and the polynomial.
+    bytes.work = size * (2 * r * c + r * r);
+    // Of tall blocks the last product has the iterate on the left.
+    int64_t last =
+        rows > cols ? cost::productScratchBound(rows, r, r) : cost::productScratchBound(r, cols, r);
+    bytes.scratch =
+        std::max({cost::productScratchBound(r, r, c), cost::productScratchBound(r, r, r), last});
   });
   return bytes;
 }

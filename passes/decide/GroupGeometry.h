@@ -5,10 +5,6 @@
 #include "dialects/optim/Optim.h"
 #include "runtime/geometry/Geometry.h"
 
-namespace stepc {
-struct TargetShape;
-}
-
 namespace stepc::decide {
 
 /// A group as the geometry sees it: shape, placements, mesh; one parameter, no owners.
@@ -38,13 +34,12 @@ bool hasMatrixSpace(optim::RuleOp rule);
 /// Modelled floating-point operations of a block's matrix space: per Newton–Schulz step
 /// (symmetric products) r²c + r³ + 2r²c with r ≤ c, plus a few per element.
 int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// What a block asks of the workspace: bytes per element on the wire, and bytes where it is
-/// computed, packing included.
+/// What a block asks of the workspace: bytes per element on the wire, and where it is computed
+/// bytes of buffers and of scratch, which products share.
 struct BlockBytes {
-  int64_t element, work;
+  int64_t element, work, scratch;
 };
-/// Without a target the packing of a product is that of its operands in f32.
-BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols, const TargetShape *target);
+BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
 
 } // namespace stepc::decide
 

@@ -137,7 +137,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     these the least workspace is taken whose modelled time is at most 3 % above the best. Where nothing stays within the
     bound it is the least modelled workspace of all that were tried.
 
-    The model adds what gaps between buffers take: 15 % to one wave of several groups, 25 % to several waves. So a limit
+    The model adds what gaps between buffers take: 15 % to one wave of several groups, 25 % to several waves; and the most
+    scratch that a product of a wave may use on any target. So a limit
     that is only just kept by some number of waves may be missed. `comm-assign-arena` says exactly whether it holds.
 
     The time (`WaveModel.cpp`): a wave's products, the launches of each group in it, and what threads lose at a launch's end,

@@ -79,7 +79,7 @@ Judgement StrategyModel::judge(GroupOp group, const GroupGeometry &geometry,
   auto count = double(ranks.size()), blocks = double(geometry.blockCount());
   auto parameters = double(geometry.parameters);
   double block = blockSeconds(rule, group.getRows(), group.getCols(), cluster.device);
-  double element = double(modelledBytes(rule, group.getRows(), group.getCols(), nullptr).element);
+  double element = double(modelledBytes(rule, group.getRows(), group.getCols()).element);
   // Elements of all blocks, and those that all ranks together hold; the ranks that hold any.
   double whole = blocks * double(group.getRows()) * double(group.getCols()), held = 0, holders = 0;
   double mostComputed = 0, computed = 0;

@@ -3,29 +3,13 @@
 #include "passes/decide/WaveModel.h"
 
 #include "passes/cost/Saturate.h"
-#include "passes/kernels/TargetShape.h"
-#include "passes/kernels/products/Tiling.h"
 
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-namespace {
-
-/// Seconds that a product costs once, however many blocks there are: two launches, at the end of
-/// which all threads but one wait for half of an item.
-double onceOf(int64_t m, int64_t n, int64_t k, const TargetShape &target,
-              const cost::Device &device) {
-  kernels::Tiling tiling(m, n, k, target);
-  double rows = std::min(m, tiling.itemRows * tiling.tileRows);
-  double cols = std::min(n, tiling.itemCols * tiling.tileCols);
-  return 2 * device.launch + rows * cols * double(k) * (device.threads - 1) / device.flops;
-}
-
-} // namespace
-
-WaveModel::Seconds WaveModel::secondsOf(GroupOp group, const TargetShape &target) const {
+WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
   const cost::Device &device = cluster.device;
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   int64_t r = std::min(group.getRows(), group.getCols());
@@ -35,30 +19,31 @@ WaveModel::Seconds WaveModel::secondsOf(GroupOp group, const TargetShape &target
   rule.walk([&](OrthogonalizeOp op) {
     chain += 2 * device.launch; // norm and scaling
     for (std::array<double, 3> step : op.getSteps())
-      chain += onceOf(r, r, c, target, device) + onceOf(r, c, r, target, device) +
-               (step[2] == 0.0 ? 0.0 : onceOf(r, r, r, target, device));
+      chain += device.once(r, r, c) + device.once(r, c, r) +
+               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
   });
   return {blockSeconds(rule, group.getRows(), group.getCols(), device), chain};
 }
 
-void WaveModel::add(GroupOp group, const TargetShape *target) {
+void WaveModel::add(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   GroupGeometry geometry(group);
-  BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols(), target);
+  BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols());
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
     int64_t rank = -1;
     if (group.getStrategy() == Strategy::Owner)
       rank = geometry.mesh.ranks[(*group.getOwners())[block]];
     else if (group.getStrategy() == Strategy::Local)
       rank = geometry.mesh.ranks[geometry.firstHolder(block % geometry.blocksPerParameter())];
-    items.push_back({ops.size(), block, rank, model.work});
-    totals[rank] = saturatingAdd(totals[rank], model.work);
+    int64_t bytes = saturatingAdd(model.work, model.scratch);
+    items.push_back({ops.size(), block, rank, bytes});
+    totals[rank] = saturatingAdd(totals[rank], bytes);
   }
   ops.push_back(group);
   nearby.push_back(cluster.nearby(geometry.mesh.ranks));
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
-  seconds.push_back(secondsOf(group, target ? *target : TargetShape()));
+  seconds.push_back(secondsOf(group));
 }
 
 std::vector<int64_t> WaveModel::assign(int64_t count) const {
@@ -144,6 +129,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
   int64_t most = *llvm::max_element(computed);
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
+  result.scratch = saturatingMul(most, bytesOf[group].scratch);
   if (strategy != Strategy::Local) {
     result.held = saturatingMul(*llvm::max_element(held), element);
     result.whole = saturatingMul(most, element * size);
@@ -179,9 +165,9 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
 }
 
 /// While a group is computed, the next wave travels there, the one before it back, and the wave's
-/// other groups wait to be unpacked or are packed.
+/// other groups wait to be unpacked or are packed. Scratch is one region beside all that.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
-  int64_t most = 0;
+  int64_t most = 0, scratch = 0;
   size_t chains = 0;
   for (size_t wave = 0; wave < waves.size(); ++wave) {
     int64_t flying = saturatingAdd(wave > 0 ? waves[wave - 1].travel : 0,
@@ -190,15 +176,16 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
     for (const Need &n : waves[wave].needs)
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
-    for (const Need &n : waves[wave].needs)
+    for (const Need &n : waves[wave].needs) {
       most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
+      scratch = std::max(scratch, n.scratch);
+    }
     chains += waves[wave].needs.size();
   }
   // Buffers of several sizes leave gaps between them; those of one chain do not. In plans that
   // were looked at the gaps took up to 15 per cent of one wave, and mostly below 25 of several.
-  if (chains <= 1)
-    return most;
-  return saturatingAdd(most, waves.size() == 1 ? most / 20 * 3 : most / 4);
+  int64_t gaps = chains <= 1 ? 0 : waves.size() == 1 ? most / 20 * 3 : most / 4;
+  return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }
 
 /// The first wave's way there and the last one's back are seen; the rest hides behind products, as

@@ -16,8 +16,7 @@ struct WaveCost {
 class WaveModel {
 public:
   explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster) {}
-  /// `target` may be null, as for modelledBytes.
-  void add(optim::GroupOp group, const TargetShape *target);
+  void add(optim::GroupOp group);
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
   int64_t blocks() const { return int64_t(items.size()); }
@@ -39,7 +38,7 @@ private:
   struct Need {
     int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
     int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
-    int64_t work = 0;
+    int64_t work = 0, scratch = 0;
   };
   /// What one rank does in one wave.
   struct Load {
@@ -54,7 +53,7 @@ private:
   struct Seconds {
     double block, chain;
   };
-  Seconds secondsOf(optim::GroupOp group, const TargetShape &target) const;
+  Seconds secondsOf(optim::GroupOp group) const;
 
   std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;

@@ -47,17 +47,10 @@ void GroupChain::buildMatrix() {
     } else if (auto reduce = dyn_cast<optim::ReduceOp>(op)) {
       Value source = materialize(reduce.getSource(), builder.getF32Type());
       ValueKind kind = *kindOf(reduce.getResult().getType());
-      SmallVector<Value> outs = {batch(kind, builder.getF32Type())};
-      SmallVector<Type> types = {outs[0].getType()};
-      if (kind == ValueKind::One) { // a partial result per row that the source has
-        ValueKind from = *kindOf(reduce.getSource().getType());
-        bool oneRow = from == ValueKind::Cols || from == ValueKind::One;
-        outs.push_back(batch(oneRow ? ValueKind::One : ValueKind::Rows, builder.getF32Type()));
-        types.push_back(outs[1].getType());
-      }
-      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), types, reduce.getKind(),
-                                                  source, outs, segment.getValue());
-      matrix[reduce.getResult()] = created.getResults()[0];
+      Value init = batch(kind, builder.getF32Type());
+      auto created = optim::BlockReduceOp::create(
+          builder, op.getLoc(), init.getType(), reduce.getKind(), source, init, segment.getValue());
+      matrix[reduce.getResult()] = created.getResult();
     }
     // Elementwise operations are cloned into the stages that need them.
   }

@@ -3,8 +3,6 @@
 #include "passes/distribute/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/kernels/TargetShape.h"
-#include "passes/kernels/products/Products.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,8 +24,8 @@ namespace {
 
 class Expansion {
 public:
-  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, const TargetShape &target)
-      : builder(op), op(op), segment(segment), target(target), loc(op.getLoc()) {
+  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment)
+      : builder(op), op(op), segment(segment), loc(op.getLoc()) {
     auto type = cast<RankedTensorType>(op.getType());
     element = type.getElementType();
     rows = type.getDimSize(1);
@@ -87,14 +85,12 @@ private:
   }
 
   Value normalize(Value x) {
-    Type f32 = builder.getF32Type();
-    SmallVector<Value> outs = {empty(1, 1, f32), empty(rows, 1, f32)};
-    SmallVector<Type> types = {outs[0].getType(), outs[1].getType()};
+    Value one = empty(1, 1, builder.getF32Type());
     auto norm =
-        optim::BlockReduceOp::create(builder, loc, types, optim::Reduction::Norm, x, outs,
+        optim::BlockReduceOp::create(builder, loc, one.getType(), optim::Reduction::Norm, x, one,
                                      segment.getValue(), uint64_t(int64_t(optim::kNormExponent)));
     Value init = empty(rows, cols, element);
-    return stage({x, norm.getResults()[0]}, init, [&](OpBuilder &, ValueRange arguments) {
+    return stage({x, norm.getResult()}, init, [&](OpBuilder &, ValueRange arguments) {
       Value floor = constant(std::ldexp(op.getEps().convertToDouble(), optim::kNormExponent));
       Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
       Value quotient = arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor);
@@ -105,29 +101,18 @@ private:
 
   Value product(Value lhs, Value rhs, Value addend, double alpha, double beta, int64_t m, int64_t n,
                 bool symmetric = false, bool transposeLhs = false, bool transposeRhs = false) {
-    SmallVector<Value> outs = {empty(m, n, element)};
-    SmallVector<Type> types = {outs[0].getType()};
-    auto lhsType = cast<RankedTensorType>(lhs.getType());
-    int64_t k = lhsType.getDimSize(transposeLhs ? 1 : 2);
-    int64_t scratch = kernels::productScratchElements(m, n, k, target);
-    if (scratch > 0) {
-      outs.push_back(tensor::EmptyOp::create(builder, loc,
-                                             ArrayRef<int64_t>{ShapedType::kDynamic, 1, scratch},
-                                             builder.getF32Type(), ValueRange{count}));
-      types.push_back(outs[1].getType());
-    }
+    Value init = empty(m, n, element);
     auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
     auto created =
-        ProductOp::create(builder, loc, types, lhs, rhs, addend, outs,
+        ProductOp::create(builder, loc, init.getType(), lhs, rhs, addend, init,
                           builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),
                           unit(transposeLhs), unit(transposeRhs), unit(symmetric), segment);
-    return created.getResults()[0];
+    return created.getResult();
   }
 
   OpBuilder builder;
   optim::OrthogonalizeOp op;
   FlatSymbolRefAttr segment;
-  const TargetShape &target;
   Location loc;
   Type element;
   int64_t rows, cols, small;
@@ -141,22 +126,6 @@ public:
 
 private:
   void runOnOperation() override {
-    std::string name = chip;
-    if (auto attr = getOperation()->getAttrOfType<StringAttr>(kChipAttr); attr && name.empty())
-      name = attr.str();
-    if (name.empty()) {
-      llvm::Expected<std::string> host = chipOfTarget("cpu");
-      if (!host) {
-        getOperation().emitError(llvm::toString(host.takeError()));
-        return signalPassFailure();
-      }
-      name = *host;
-    }
-    llvm::Expected<TargetShape> target = shapeOfChip(name);
-    if (!target) {
-      getOperation().emitError(llvm::toString(target.takeError()));
-      return signalPassFailure();
-    }
     SmallVector<optim::OrthogonalizeOp> ops;
     for (auto step : getOperation().getOps<func::FuncOp>())
       step.walk([&](optim::OrthogonalizeOp op) { ops.push_back(op); });
@@ -167,7 +136,7 @@ private:
         op.emitOpError("expected a batch of blocks with comm.segment, found ") << type;
         return signalPassFailure();
       }
-      op.getResult().replaceAllUsesWith(Expansion(op, segment, *target).run());
+      op.getResult().replaceAllUsesWith(Expansion(op, segment).run());
       op.erase();
     }
   }

@@ -13,12 +13,8 @@ namespace stepc::distribute {
 #define GEN_PASS_REGISTRATION
 #include "passes/distribute/Passes.h.inc"
 
-struct DistributeOptions {
-  std::string chip; ///< empty: the module's stepc.chip, or this machine
-};
-
 /// decided → comm.
-void buildDistributePipeline(mlir::OpPassManager &manager, const DistributeOptions &options);
+void buildDistributePipeline(mlir::OpPassManager &manager);
 void registerDistributePipeline();
 
 } // namespace stepc::distribute

@@ -31,7 +31,6 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
   let summary = "Expand Newton–Schulz into a norm, a scaling and batched products";
   let description = [{
     The sequence is the meaning of `optim.orthogonalize`. X Xᵀ and the polynomial in it are marked symmetric.
-    Each product gets the packing scratch that the target asks for.
 
     ```mlir
     %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 {comm.segment = @g0} : tensor<?x8x16xbf16>
@@ -43,10 +42,6 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     %o = optim.product @g0 %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
     ```
   }];
-  let options = [
-    Option<"chip", "chip", "std::string", /*default=*/"\"\"",
-           "chip whose kernels size the scratch; empty: the module's stepc.chip, or this machine">,
-  ];
   let dependentDialects = ["::stepc::comm::CommDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::arith::ArithDialect"];
 }

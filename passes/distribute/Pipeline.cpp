@@ -6,18 +6,14 @@
 
 using namespace mlir;
 
-void stepc::distribute::buildDistributePipeline(OpPassManager &manager,
-                                                const DistributeOptions &options) {
+void stepc::distribute::buildDistributePipeline(OpPassManager &manager) {
   // The only pass that moves data between spaces.
   manager.addPass(createDistribute());
-  // Before bufferization, so that scratch is planned like any buffer.
-  OrthogonalizeToProductsOptions products;
-  products.chip = options.chip;
-  manager.addPass(createOrthogonalizeToProducts(products));
+  // Before bufferization, so that the buffers of iterates are planned like any other.
+  manager.addPass(createOrthogonalizeToProducts());
   // No CSE here: it would merge destinations (tensor.empty), and bufferization would then copy.
 }
 
 void stepc::distribute::registerDistributePipeline() {
-  PassPipelineRegistration<>("stepc-distribute", "decided → comm",
-                             [](OpPassManager &manager) { buildDistributePipeline(manager, {}); });
+  PassPipelineRegistration<>("stepc-distribute", "decided → comm", buildDistributePipeline);
 }

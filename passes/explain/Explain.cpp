@@ -5,8 +5,8 @@
 #include "passes/cost/Saturate.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
-#include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/StepScratch.h"
 #include "runtime/plan/Tables.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -103,7 +103,9 @@ public:
     program = std::move(*made);
     const plan::Plan &plan = program.plan;
     report.name = plan.name;
-    report.workspace = plan.arenaBytes;
+    report.arena = plan.arenaBytes;
+    for (auto step : module.getOps<func::FuncOp>())
+      report.scratch = scratchBound(program, step, MostBlocks(program));
     report.exchanges = plan.exchanges.size();
     report.parameters = plan.parameters.size();
     report.meshes = plan.meshes;
@@ -111,8 +113,6 @@ public:
     report.ranks.resize(report.world.size());
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
-    if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
-      report.chip = splitChip(chip.getValue()).first;
     countMessages();
     countFlops();
     for (auto group : module.getOps<optim::GroupOp>())

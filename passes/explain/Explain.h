@@ -52,8 +52,9 @@ struct GroupReport {
 };
 
 struct Report {
-  std::string name, chip;
-  int64_t workspace = 0, limit = 0, exchanges = 0, parameters = 0;
+  std::string name;
+  int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
+  int64_t scratch = 0; ///< at most: a target decides
   std::vector<plan::Mesh> meshes;
   std::vector<GroupReport> groups;
   std::vector<int64_t> world;  ///< global ranks

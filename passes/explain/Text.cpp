@@ -186,7 +186,8 @@ std::string explain::toText(const Report &report) {
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
        << " times the mean.\n";
-  os << "The workspace is " << bytes(report.workspace) << " on each rank";
+  os << "The workspace is " << bytes(report.arena) << " on each rank, and at most "
+     << bytes(report.scratch) << " of scratch";
   if (report.limit > 0)
     os << "; the limit is " << bytes(report.limit);
   os << ".\n";
@@ -259,10 +260,10 @@ std::string explain::toJson(const Report &report) {
                                         {"sizes", llvm::json::Array(mesh.sizes)},
                                         {"ranks", llvm::json::Array(mesh.ranks)}});
   llvm::json::Object object{{"name", report.name},
-                            {"chip", report.chip},
                             {"meshes", std::move(meshes)},
                             {"world", llvm::json::Array(report.world)},
-                            {"workspace_bytes", report.workspace},
+                            {"arena_bytes", report.arena},
+                            {"scratch_bytes_at_most", report.scratch},
                             {"exchanges", report.exchanges},
                             {"groups", std::move(groups)},
                             {"ranks", std::move(ranks)},

@@ -73,7 +73,7 @@ LogicalResult HostStep::lower(Block &body) {
     }
     current = key;
     if (!phase)
-      phase.emplace(module, program, shape, cache, name);
+      phase.emplace(module, program, mostBlocks, shape, cache, name);
     if (failed(phase->lower(&op)))
       return failure();
   }

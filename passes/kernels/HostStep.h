@@ -12,7 +12,7 @@ namespace stepc::kernels {
 class HostStep {
 public:
   HostStep(mlir::ModuleOp module, ProgramPlan &program, const TargetShape &shape)
-      : module(module), program(program), shape(shape), cache(module),
+      : module(module), program(program), mostBlocks(program), shape(shape), cache(module),
         b(module.getContext(), mlir::UnknownLoc::get(module.getContext())) {}
 
   /// Lowers the scheduled step and fills the plan's launches on the way.
@@ -28,6 +28,7 @@ private:
 
   mlir::ModuleOp module;
   ProgramPlan &program;
+  MostBlocks mostBlocks;
   const TargetShape &shape;
   KernelCache cache;
   KernelBuilder b;

@@ -17,17 +17,13 @@ struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
   using LowerToKernelsBase::LowerToKernelsBase;
 
   LogicalResult run(ModuleOp module) {
-    // Levels before this one may have looked at the chip: it is one for the whole program.
-    auto known = module->getAttrOfType<StringAttr>(kChipAttr);
-    llvm::Expected<std::string> chip =
-        known && target.empty() ? known.str()
-                                : chipOfTarget(target.empty() ? "cpu" : StringRef(target));
+    if (Attribute known = module->getAttr(kChipAttr))
+      return module.emitError("expected no ")
+             << kChipAttr
+             << " before level kernels, because nothing there depends on a chip, found " << known;
+    llvm::Expected<std::string> chip = chipOfTarget(target.empty() ? "cpu" : StringRef(target));
     if (!chip)
       return module.emitError(llvm::toString(chip.takeError()));
-    if (known && known.getValue() != *chip)
-      return module.emitError("expected the chip that the module was made for, '")
-             << known.getValue() << "', found target '" << target << "', which is '" << *chip
-             << "'";
     llvm::Expected<TargetShape> shape = shapeOfChip(*chip);
     if (!shape)
       return module.emitError(llvm::toString(shape.takeError()));

@@ -16,7 +16,7 @@ namespace stepc::kernels {
 #include "passes/kernels/Passes.h.inc"
 
 struct KernelOptions {
-  /// cpu (this machine) or cpu:<llvm cpu>; empty: the module's chip (kChipAttr), or this machine.
+  /// cpu (this machine) or cpu:<llvm cpu>; empty: this machine.
   std::string target;
   /// The module was made, and so proven, just now: a text is proven as it enters.
   bool isProven = false;

@@ -13,6 +13,10 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
     runtime; the step calls the phases one after another, each with its row of numbers. The tables, exchanges
     and launches of the plan are written on it; groups and segments stay as symbols.
 
+    Kernels of products and reductions may use scratch. It is one region behind the arena, because no two of them run
+    at a time; its size, `stepc.scratch_bytes` on the step, is the largest need over them and over ranks. None may need
+    more per block than the bound that earlier levels allowed for (passes/cost/ScratchBound.h).
+
     Before:
     ```mlir
     func.func @step() attributes {comm.arena_bytes = 64 : i64} {
@@ -38,15 +42,15 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
     llvm.mlir.global internal constant @stepc_program_numbers(dense<[2, 0, 3, 0, 0, 0, 1, 4, 0, 0, 0, 0]> ...)
     llvm.mlir.global internal constant @stepc_program_phases() ... // @Sgd_phase_scalars, @Sgd_phase_elementwise
     llvm.func @stepc_program_step(%context: !llvm.ptr)
-        attributes {stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ], ...} {
+        attributes {comm.arena_bytes = 64 : i64, stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ],
+                    stepc.scratch_bytes = 0 : i64, ...} {
       ... // for each row: call the phase; return where stepc_rt_failed(%context)
     }
     ```
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
-           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it the module's chip, "
-           "or this machine">,
+           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it this machine">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
                            "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",

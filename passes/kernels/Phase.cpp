@@ -2,6 +2,7 @@
 
 #include "passes/kernels/Phase.h"
 #include "passes/kernels/products/Products.h"
+#include "passes/cost/Saturate.h"
 #include "stepc/kernel_abi.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -10,9 +11,9 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-Phase::Phase(ModuleOp module, ProgramPlan &program, const TargetShape &shape, KernelCache &cache,
-             StringRef name)
-    : module(module), program(program), shape(shape), cache(cache),
+Phase::Phase(ModuleOp module, ProgramPlan &program, MostBlocks &mostBlocks,
+             const TargetShape &shape, KernelCache &cache, StringRef name)
+    : module(module), program(program), mostBlocks(mostBlocks), shape(shape), cache(cache),
       b(module.getContext(), UnknownLoc::get(module.getContext())) {
   b.setInsertionPointToEnd(module.getBody());
   auto type =
@@ -202,14 +203,31 @@ LogicalResult Phase::lowerScalars(comm::ScalarsOp op) {
   return success();
 }
 
+Value Phase::scratchBase() {
+  if (!scratch) {
+    Value arena = lookUp("stepc_rt_arena");
+    scratch = b.address(arena, b.getI8Type(), number(program.plan.scratchOffset()));
+  }
+  return scratch;
+}
+
 template <typename Op, typename Emit> LogicalResult Phase::lowerBatch(Op op, Emit emit) {
-  auto launches = emit(cache.symbols(), op, shape);
-  if (failed(launches))
+  FailureOr<BatchKernels> kernels = emit(cache.symbols(), op, shape);
+  if (failed(kernels))
     return failure();
-  for (const KernelLaunch &made : *launches) {
+  int64_t bytes = kernels->scratchBytesPerBlock, bound = scratchBoundPerBlock(op);
+  if (bytes > bound)
+    return op.emitOpError("expected kernels that need at most ")
+           << bound << " bytes of scratch per block, which the workspace allows for, found "
+           << bytes;
+  if (bytes > 0) {
+    int64_t blocks = mostBlocks(ProgramPlan::find(program.segments, op.getSegmentAttr()));
+    program.plan.scratchBytes = std::max(program.plan.scratchBytes, saturatingMul(bytes, blocks));
+  }
+  for (const KernelLaunch &made : kernels->launches) {
     SmallVector<Value> values;
     for (Value buffer : made.buffers) {
-      FailureOr<Value> base = pointerOf(buffer);
+      FailureOr<Value> base = buffer ? pointerOf(buffer) : scratchBase();
       if (failed(base))
         return failure();
       values.push_back(*base);

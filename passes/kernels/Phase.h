@@ -4,19 +4,20 @@
 
 #include "passes/kernels/StageKernel.h"
 #include "passes/kernels/TargetShape.h"
-#include "passes/plan/PlanFromIR.h"
+#include "passes/plan/StepScratch.h"
 
 namespace stepc::kernels {
 
 /// Writes one phase, `llvm.func internal @phase(%context, %numbers)`: straight-line calls of the
 /// runtime for the operations it is given, in their order. Whatever depends on the parameters or
 /// the wave (offsets into the workspace, tables, orders) is read from `numbers`, so that equal
-/// phases are one function. Appends the plan's launches on the way, in the order of the calls.
+/// phases are one function. Appends the plan's launches on the way, in the order of the calls, and
+/// makes its scratch large enough for them.
 class Phase {
 public:
   /// Begins a function at the module's end. KernelCache::enter makes its name unique if it is kept.
-  Phase(mlir::ModuleOp module, ProgramPlan &program, const TargetShape &shape, KernelCache &cache,
-        llvm::StringRef name);
+  Phase(mlir::ModuleOp module, ProgramPlan &program, MostBlocks &mostBlocks,
+        const TargetShape &shape, KernelCache &cache, llvm::StringRef name);
 
   mlir::LogicalResult lower(mlir::Operation *op);
 
@@ -30,6 +31,7 @@ private:
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   template <typename Op, typename Emit> mlir::LogicalResult lowerBatch(Op op, Emit emit);
+  mlir::Value scratchBase();
 
   /// Appends a number; returns what loads it.
   mlir::Value number(int64_t value);
@@ -48,11 +50,12 @@ private:
 
   mlir::ModuleOp module;
   ProgramPlan &program;
+  MostBlocks &mostBlocks;
   const TargetShape &shape;
   KernelCache &cache;
   KernelBuilder b;
   mlir::LLVM::LLVMFuncOp phase;
-  mlir::Value context, numberList;
+  mlir::Value context, numberList, scratch;
   /// The arguments of a launch, shared by all: the runtime reads them before it returns.
   mlir::LLVM::AllocaOp arguments;
   int64_t argumentCount = 0;

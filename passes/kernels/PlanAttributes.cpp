@@ -10,7 +10,7 @@ namespace stepc::kernels {
 namespace {
 
 constexpr StringLiteral kTables = "stepc.tables", kExchanges = "stepc.exchanges",
-                        kLaunches = "stepc.launches";
+                        kLaunches = "stepc.launches", kScratch = "stepc.scratch_bytes";
 // In the order of plan::TableKind and plan::LaunchKind.
 constexpr StringLiteral kTableKinds[] = {"shard_chunks", "block_chunks", "copy", "message"};
 constexpr StringLiteral kLaunchKinds[] = {"chunks", "group", "blocks", "copy"};
@@ -140,6 +140,7 @@ void attachProgram(Operation *step, const plan::Plan &plan) {
     launches.push_back(fields.get());
   }
   step->setAttr(comm::kArenaAttr, builder.getI64IntegerAttr(plan.arenaBytes));
+  step->setAttr(kScratch, builder.getI64IntegerAttr(plan.scratchBytes));
   step->setAttr(kTables, builder.getArrayAttr(tables));
   step->setAttr(kExchanges, builder.getArrayAttr(exchanges));
   step->setAttr(kLaunches, builder.getArrayAttr(launches));
@@ -158,6 +159,12 @@ FailureOr<plan::Plan> planOfKernels(ModuleOp module) {
     if (!list(name))
       return step->emitError("expected the attribute ")
              << name << " on the step function, found none";
+
+  auto scratch = step->getAttrOfType<IntegerAttr>(kScratch);
+  if (!scratch)
+    return step->emitError("expected the attribute ")
+           << kScratch << " on the step function, found none";
+  plan.scratchBytes = scratch.getInt();
 
   std::string error;
   for (Attribute attribute : list(kTables))

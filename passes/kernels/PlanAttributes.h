@@ -6,6 +6,7 @@
 //   stepc.tables = [{kind = "shard_chunks", segment = @g0, layout = "send", …}, …]
 //   stepc.exchanges = [array<i64: 1, 2>, …]       the tables of each, by number
 //   stepc.launches = [{kind = "chunks", index = 0 : i64}, …]
+//   stepc.scratch_bytes = 4096 : i64              behind the arena
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PLANATTRIBUTES_H
@@ -22,7 +23,7 @@ inline constexpr llvm::StringLiteral kNumbers = "stepc_program_numbers";
 /// The functions of the distinct phases.
 inline constexpr llvm::StringLiteral kPhases = "stepc_program_phases";
 
-/// Writes the tables, exchanges and launches of `plan` on the step function.
+/// Writes the tables, exchanges, launches and scratch of `plan` on the step function.
 void attachProgram(mlir::Operation *step, const plan::Plan &plan);
 
 /// The whole plan of a module at level kernels: its symbols, and what attachProgram wrote.

@@ -23,7 +23,7 @@ struct TargetShape {
   bool half = true;         ///< f16 ↔ f32 conversions in hardware
 };
 
-/// Set on the module from level 5 on: the chip.
+/// Set on the module from level 5 on, and on none before: the chip.
 inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
 /// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one

@@ -3,8 +3,8 @@
 #include "passes/schedule/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/plan/PlanFromIR.h"
 #include "passes/cost/Saturate.h"
+#include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"
 
@@ -27,23 +27,26 @@ namespace {
 class Extents {
 public:
   explicit Extents(const ProgramPlan &program)
-      : program(program), expander(program.plan), ranks(program.plan.world().size()) {}
+      : mostBlocks(program), program(program), expander(program.plan),
+        ranks(program.plan.world().size()) {}
 
   int64_t largest(ExtentOp op) {
     int64_t segment = program.segments.lookup(op.getSegmentAttr().getAttr());
     // Blocks are counted whatever the value: its elements would not tell how many there are.
-    bool blocks = op.getLayout() == Layout::Blocks;
-    std::array<int64_t, 4> key = {segment, blocks ? 0 : int64_t(op.getDirection()),
-                                  blocks ? 0 : int64_t(op.getValue()), int64_t(op.getLayout())};
+    if (op.getLayout() == Layout::Blocks)
+      return mostBlocks(segment);
+    std::array<int64_t, 4> key = {segment, int64_t(op.getDirection()), int64_t(op.getValue()),
+                                  int64_t(op.getLayout())};
     auto [it, isNew] = known.try_emplace(key, 0);
     for (int64_t rank = 0; isNew && rank < ranks; ++rank)
-      it->second = std::max(
-          it->second, blocks ? expander.computedBlocks(segment, rank)
-                             : expander.layoutElements(segment, plan::Direction(op.getDirection()),
+      it->second =
+          std::max(it->second, expander.layoutElements(segment, plan::Direction(op.getDirection()),
                                                        plan::ValueKind(op.getValue()),
                                                        plan::Layout(op.getLayout()), rank));
     return it->second;
   }
+
+  MostBlocks mostBlocks;
 
 private:
   const ProgramPlan &program;
@@ -59,11 +62,11 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return signalPassFailure();
     Extents extents(*program);
     for (auto step : getOperation().getOps<func::FuncOp>())
-      if (failed(assign(step, extents)))
+      if (failed(assign(step, *program, extents)))
         return signalPassFailure();
   }
 
-  LogicalResult assign(func::FuncOp step, Extents &extents) {
+  LogicalResult assign(func::FuncOp step, const ProgramPlan &program, Extents &extents) {
     llvm::DenseMap<Operation *, int64_t> position;
     for (auto [index, op] : llvm::enumerate(step.getBody().front()))
       position[&op] = index;
@@ -78,12 +81,14 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       buffers.push_back(lifetime(alloc, *bytes, position));
     }
     int64_t arena = schedule::packArena(buffers);
+    int64_t scratch = scratchBound(program, step, std::ref(extents.mostBlocks));
+    int64_t workspace = saturatingAdd(arena, scratch);
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(kLimitAttr);
-    if (limit && arena > limit.getInt())
+    if (limit && workspace > limit.getInt())
       return blameInput(step.emitError("expected a workspace within the limit of ")
                         << limit.getInt() << " bytes per rank, found that this schedule needs "
-                        << arena);
-    if (arena > plan::kMostArenaBytes)
+                        << arena << ", and up to " << scratch << " of scratch");
+    if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));
     Builder builder(&getContext());
@@ -94,7 +99,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     step->setAttr(kArenaAttr, builder.getI64IntegerAttr(arena));
     remark::passed(step.getLoc(),
                    remark::RemarkOpts::name("workspace-assigned").category("comm-assign-arena"))
-        << remark::metric("buffers", buffers.size()) << remark::metric("workspace-bytes", arena)
+        << remark::metric("buffers", buffers.size()) << remark::metric("arena-bytes", arena)
+        << remark::metric("scratch-bytes-at-most", scratch)
         << remark::metric("buffer-bytes", together);
     return success();
   }

@@ -51,11 +51,12 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
   let summary = "Decide every buffer's place in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
-    Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The workspace
-    must obey the module's `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the
-    workspace's bytes one of the step.
+    Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The arena
+    and the scratch that a target may use behind it (passes/cost/ScratchBound.h) must obey the module's
+    `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the arena's bytes one of the
+    step.
 
-    Remark (passed) `workspace-assigned`: the workspace's bytes, and those of all buffers side by side.
+    Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the bytes of all buffers side by side.
 
     ```mlir
     func.func @step() {

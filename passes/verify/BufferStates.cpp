@@ -10,8 +10,6 @@ std::string BufferStates::describe(const Meaning &meaning) const {
   switch (meaning.kind) {
   case Meaning::Nothing:
     return "nothing";
-  case Meaning::Scratch:
-    return "scratch";
   case Meaning::Scalars:
     return "the scalars of group @" + plan.groups[meaning.index].name;
   case Meaning::Staged:
@@ -61,9 +59,7 @@ bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer, const Mea
   // How many blocks a rank computes depends on neither direction nor kind.
   if (given.layout == plan::Layout::Blocks)
     given = Meaning::blocks(given.index);
-  Meaning wanted = meaning;
-  wanted.kind = Meaning::Staged; // scratch is counted as batches are
-  if (given == wanted)
+  if (given == meaning)
     return true;
   return refuse("that of " + describe(given), extent, "the extent is here");
 }

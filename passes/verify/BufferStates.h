@@ -10,7 +10,7 @@ namespace stepc::verify {
 
 /// What stands in a buffer.
 struct Meaning {
-  enum Kind { Nothing, Staged, Scalars, Scratch } kind = Nothing;
+  enum Kind { Nothing, Staged, Scalars } kind = Nothing;
   int64_t index = -1; ///< the segment, or the group of scalars
   plan::Layout layout = plan::Layout::None;
   plan::Direction direction = plan::Direction::ToMatrix;

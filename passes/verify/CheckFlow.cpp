@@ -334,31 +334,20 @@ private:
       ins.push_back(op.getAddend());
     // The addend is read where the result goes, but for the half that is mirrored.
     ValueRange kept = op.getSymmetric() ? ValueRange(ins) : ValueRange(ins).take_front(2);
-    return batchOperation(op, segment, ins, op.getOuts()) &&
-           checkApart(op, op.getOuts().front(), kept);
+    return batchOperation(op, segment, ins, op.getInit()) && checkApart(op, op.getInit(), kept);
   }
 
   bool reduce(optim::BlockReduceOp op) {
-    return batchOperation(op, segmentOf(op.getSegmentAttr()), op.getSource(), op.getOuts()) &&
-           checkApart(op, op.getOuts().front(), op.getSource());
+    return batchOperation(op, segmentOf(op.getSegmentAttr()), op.getSource(), op.getInit()) &&
+           checkApart(op, op.getInit(), op.getSource());
   }
 
-  bool batchOperation(Operation *op, int64_t segment, ValueRange ins, ValueRange outs) {
+  bool batchOperation(Operation *op, int64_t segment, ValueRange ins, Value out) {
     useTable(op);
     for (Value value : ins)
       if (!buffers.read(op, value, Meaning::blocks(segment)) || !needBlocks(op, value, segment))
         return false;
-    for (auto [i, value] : llvm::enumerate(outs)) {
-      Meaning meaning = Meaning::blocks(segment);
-      if (i > 0) {
-        meaning.kind = Meaning::Scratch;
-        if (!checkApart(op, value, ins))
-          return false;
-      }
-      if (!buffers.write(op, value, meaning) || !needBlocks(op, value, segment))
-        return false;
-    }
-    return true;
+    return buffers.write(op, out, Meaning::blocks(segment)) && needBlocks(op, out, segment);
   }
 
   const ProgramPlan &program;

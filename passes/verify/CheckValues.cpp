@@ -180,7 +180,7 @@ private:
                            op.getBeta().convertToDouble()};
     if (op.getAddend())
       product.addend = buffers.lookup(op.getAddend());
-    Value out = op.getOuts().front();
+    Value out = op.getInit();
     Term term = terms.product(product, elementOf(out));
     buffers[out] = term;
     if (!op.getSymmetric() || terms.isSymmetric(term))
@@ -191,7 +191,7 @@ private:
   }
 
   bool reduce(optim::BlockReduceOp op) {
-    Value out = op.getOuts().front();
+    Value out = op.getInit();
     Term term = terms.reduce(op.getKind(), buffers.lookup(op.getSource()),
                              extentsOf(op.getSource()), extentsOf(out), int64_t(op.getExponent()));
     buffers[out] = terms.convert(term, elementOf(out));

@@ -1,5 +1,6 @@
 //===- CheckWorkspace.cpp - Room for all, and none shared in time ---------===//
 
+#include "passes/plan/StepScratch.h"
 #include "passes/verify/Verify.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -10,18 +11,23 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
-static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, func::FuncOp step) {
+static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, func::FuncOp step,
+                                 TableProof &proof) {
   if (!step->hasAttr(comm::kArenaAttr))
     return step.emitOpError("expected ")
            << comm::kArenaAttr << ", the workspace per rank, found none";
   int64_t arena = program.plan.arenaBytes;
-  if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
-    if (arena > limit.getInt()) {
+  if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr)) {
+    int64_t scratch = scratchBound(
+        program, step, [&](int64_t segment) { return proof.mostComputed(segment).elements; });
+    if (llvm::SaturatingAdd<uint64_t>(arena, scratch) > uint64_t(limit.getInt())) {
       auto diag = step.emitOpError("expected a workspace within the limit of ")
-                  << limit.getInt() << " bytes per rank, found " << arena << " bytes";
+                  << limit.getInt() << " bytes per rank, found " << arena << " bytes, and up to "
+                  << scratch << " of scratch";
       diag.attachNote(module.getLoc()) << "the limit is set here";
       return diag;
     }
+  }
   bool fine = true;
   for (comm::BufferOp buffer : step.getOps<comm::BufferOp>())
     if (llvm::SaturatingAdd(buffer.getOffset(), buffer.getBytes()) >
@@ -116,7 +122,8 @@ static LogicalResult checkApart(std::vector<Life> lives) {
 
 LogicalResult verify::checkWorkspace(const ProgramPlan &program, ModuleOp module, func::FuncOp step,
                                      const StepFacts &facts, TableProof &proof) {
-  if (failed(checkLimits(program, module, step)) || failed(checkNeeds(program, facts, proof)))
+  if (failed(checkLimits(program, module, step, proof)) ||
+      failed(checkNeeds(program, facts, proof)))
     return failure();
   return checkApart(facts.lives);
 }

@@ -41,8 +41,7 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
     9. nothing in the step allocates, copies memory or is a tensor.
 
     Not proven: that kernels compute what an operation says (tests compare with a reference), what a transport does
-    with messages, scratch beyond its bytes (lowering checks that it is what the chip needs), and anything about a
-    text that was edited at level 5 or later. There the numbers of tables, launches and exchanges are checked for
+    with messages, and anything about a text that was edited at level 5 or later. There the numbers of tables, launches and exchanges are checked for
     consistency, and the runtime's counters refuse a step that ran other launches than its plan lists.
 
     ```mlir

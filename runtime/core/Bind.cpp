@@ -82,6 +82,7 @@ int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64
               plan::byteSize(lib.plan.groups[group].parameterType)};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
+  self->shardsChecked = false;
   self->parameters[parameter] = data;
   self->parameterBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -105,6 +106,7 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
               local.bytes, states[state].elementBytes};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
+  self->shardsChecked = false;
   self->states[states[state].index][parameter] = data;
   self->stateBound[states[state].index][parameter] = boundAs(data);
   return STEPC_OK;
@@ -127,6 +129,7 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
     if (int32_t status = check(*self, place, data, bytes))
       return status;
   }
+  self->gradientsChecked = false;
   self->boundGradients[parameter] = data;
   self->gradientBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -147,6 +150,7 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
       return self->refuse(STEPC_ERROR_ARGUMENT, "gradient of parameter " +
                                                     quoted(lib.parameter(p).name) +
                                                     ": the pointer is not aligned to its type");
+  self->gradientsChecked = false;
   for (int64_t p = 0; p < count; ++p) {
     self->boundGradients[p] = data[p];
     self->gradientBound[p] = boundAs(data[p]);
@@ -170,8 +174,7 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!values) {
-    self->values = nullptr;
-    self->valueGroups.clear();
+    placeHyperparameters(*self, nullptr, 0, {});
     return STEPC_OK;
   }
   if (int32_t status = checkMemory(*self, "hyperparameters", memory))
@@ -194,9 +197,7 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
                                  name.c_str(), lib.route(p).name.c_str(), (long long)needed,
                                  (long long)stride));
   }
-  self->values = values;
-  self->valueStride = stride;
-  self->valueGroups.assign(groups, groups + count);
+  placeHyperparameters(*self, values, stride, {groups, groups + count});
   return STEPC_OK;
 }
 

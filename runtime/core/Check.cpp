@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace stepc::runtime {
 namespace {
@@ -15,7 +16,7 @@ const char *whyMissing(Bound bound) {
 /// True where a pointer is needed and not there.
 bool isMissing(Bound bound, int64_t bytes) { return bytes != 0 && bound != Bound::Given; }
 
-int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
+int32_t checkShards(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
   int64_t index = lib.parameter(parameter).group;
   const LocalGroup &local = instance.groups[index];
@@ -32,16 +33,21 @@ int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
           STEPC_ERROR_UNBOUND,
           format("state '%s' of parameter '%s' %s", state.name.c_str(), name, whyMissing(bound)));
   }
+  return STEPC_OK;
+}
+
+int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
+  const Library &lib = instance.library;
   // What kernels read: zeros where the route says so; nothing is read of a skipped one.
   const void *gradient = instance.boundGradients[parameter];
-  if (isMissing(instance.gradientBound[parameter], local.gradientBytes)) {
+  if (!isPresent(instance, parameter)) {
     switch (lib.route(parameter).missingGrad) {
     case plan::MissingGrad::Error:
       return instance.refuse(
           STEPC_ERROR_GRADIENT,
           format("the gradient of parameter '%s' %s, and route '%s' says missing_grad = error",
-                 name, whyMissing(instance.gradientBound[parameter]),
-                 lib.route(parameter).name.c_str()));
+                 lib.parameter(parameter).name.c_str(),
+                 whyMissing(instance.gradientBound[parameter]), lib.route(parameter).name.c_str()));
     case plan::MissingGrad::Zero:
       gradient = instance.zeros.data();
       break;
@@ -53,21 +59,19 @@ int32_t checkParameter(stepc_instance &instance, int64_t parameter) {
   return STEPC_OK;
 }
 
-int32_t checkHyperparameters(stepc_instance &instance, int64_t parameter) {
+int32_t checkHyperparameters(stepc_instance &instance, const HyperparameterRow &row) {
   const Library &lib = instance.library;
-  int64_t route = lib.parameter(parameter).route;
-  const double *values =
-      instance.values ? instance.values + instance.valueGroups[parameter] * instance.valueStride
-                      : instance.routeValues[route].data();
-  instance.records[parameter].hyperparameters = values;
-  const auto &names = lib.plan.rules[lib.plan.routes[route].rule].hyperparameters;
+  const plan::Parameter &parameter = lib.parameter(row.parameter);
+  const plan::Route &route = lib.plan.routes[parameter.route];
+  const auto &names = lib.plan.rules[route.rule].hyperparameters;
   for (size_t i = 0; i < names.size(); ++i)
-    if (std::isnan(values[i]))
-      return instance.refuse(
-          STEPC_ERROR_HYPERPARAMETER,
-          format("hyperparameter '%s' of parameter '%s' (route '%s') %s", names[i].c_str(),
-                 lib.parameter(parameter).name.c_str(), lib.plan.routes[route].name.c_str(),
-                 instance.values ? "is not a number" : "has no default and was never set"));
+    if (std::isnan(row.values[i]))
+      return instance.refuse(STEPC_ERROR_HYPERPARAMETER,
+                             format("hyperparameter '%s' of parameter '%s' (route '%s') %s",
+                                    names[i].c_str(), parameter.name.c_str(), route.name.c_str(),
+                                    instance.areHyperparametersBound
+                                        ? "is not a number"
+                                        : "has no default and was never set"));
   return STEPC_OK;
 }
 
@@ -78,15 +82,43 @@ bool isPresent(const stepc_instance &instance, int64_t parameter) {
   return !isMissing(instance.gradientBound[parameter], local.gradientBytes);
 }
 
+void placeHyperparameters(stepc_instance &instance, const double *values, int64_t stride,
+                          std::vector<int32_t> groups) {
+  const Library &lib = instance.library;
+  std::vector<HyperparameterRow> rows;
+  std::set<std::pair<const double *, int64_t>> seen;
+  auto rowOf = [&](int64_t p) {
+    return values ? values + groups[p] * stride
+                  : instance.routeValues[lib.parameter(p).route].data();
+  };
+  int64_t count = int64_t(instance.records.size());
+  for (int64_t p = 0; p < count; ++p)
+    if (seen.emplace(rowOf(p), lib.parameter(p).route).second)
+      rows.push_back({rowOf(p), p});
+  // All memory is there: from here on nothing fails.
+  for (int64_t p = 0; p < count; ++p)
+    instance.records[p].hyperparameters = rowOf(p);
+  instance.hyperparameterRows.swap(rows);
+  instance.areHyperparametersBound = values != nullptr;
+}
+
+// Most steps are small, so what only a bind can change is not looked at again.
 int32_t checkStep(stepc_instance &instance) {
   int64_t count = int64_t(instance.library.plan.parameters.size());
   if (!instance.steps && count)
     return instance.refuse(STEPC_ERROR_UNBOUND, "the step counts were never bound");
+  for (int64_t p = 0; !instance.shardsChecked && p < count; ++p)
+    if (int32_t status = checkShards(instance, p))
+      return status;
+  instance.shardsChecked = true;
+  for (int64_t p = 0; !instance.gradientsChecked && p < count; ++p)
+    if (int32_t status = checkGradient(instance, p))
+      return status;
+  instance.gradientsChecked = true;
+  for (const HyperparameterRow &row : instance.hyperparameterRows)
+    if (int32_t status = checkHyperparameters(instance, row))
+      return status;
   for (int64_t p = 0; p < count; ++p) {
-    if (int32_t status = checkParameter(instance, p))
-      return status;
-    if (int32_t status = checkHyperparameters(instance, p))
-      return status;
     if (instance.steps[p] < 0)
       return instance.refuse(STEPC_ERROR_ARGUMENT,
                              format("parameter '%s' has taken %lld steps",

@@ -158,6 +158,7 @@ void prepareBindings(stepc_instance &instance) {
     double numel = group.batchAxes > 0 ? rows * cols : double(product(group.shape));
     instance.records[p] = {rows, cols, numel, 0, nullptr, 1, {0, 0}};
   }
+  placeHyperparameters(instance, nullptr, 0, {});
 }
 
 /// What a rank says of itself; compared by each.
@@ -228,10 +229,11 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   if (!wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
-  if (!instance.arena.allocate(lib.plan.arenaBytes, options))
+  int64_t workspaceBytes = lib.plan.workspaceBytes();
+  if (!instance.arena.allocate(workspaceBytes, options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
-                        (long long)lib.plan.arenaBytes,
+                        (long long)workspaceBytes,
                         options.allocate ? " by the options' allocator" : ""));
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)

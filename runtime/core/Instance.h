@@ -61,6 +61,12 @@ inline stepc_operation receiveFrom(int32_t peer, void *buffer, int64_t bytes, in
   return {STEPC_RECEIVE, peer, nullptr, nullptr, buffer, bytes, tag, STEPC_ELEMENT_NONE, 0};
 }
 
+/// Values of hyperparameters that some parameters of one route read, the first of them `parameter`.
+struct HyperparameterRow {
+  const double *values;
+  int64_t parameter;
+};
+
 /// What a pointer that the trainer bound is known to be.
 enum class Bound : uint8_t { Never, Null, Given };
 
@@ -98,9 +104,9 @@ struct stepc_instance : stepc_context {
   std::vector<std::vector<stepc::runtime::Bound>> stateBound;
   int64_t *steps = nullptr;
   std::vector<std::vector<double>> routeValues;
-  const double *values = nullptr; // bind_hyperparameters
-  int64_t valueStride = 0;
-  std::vector<int32_t> valueGroups;
+  bool areHyperparametersBound = false;
+  std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
+  bool shardsChecked = false, gradientsChecked = false;              // since they were bound
 
   // --- one step ---
   std::vector<stepc_parameter_record> records;
@@ -193,6 +199,10 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 std::string prepareExchanges(stepc_instance &);
 void countPlanned(stepc_instance &);
 void preparePresence(stepc_instance &);
+/// Tells the records which hyperparameters are theirs: at create, and after a bind.
+/// With null values they are their routes'.
+void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
+                          std::vector<int32_t> groups);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips.

@@ -22,7 +22,7 @@ bool isHyperparameter(int64_t route, int32_t index) {
 
 int32_t worldSize() { return int32_t(library().world.size()); }
 const int64_t *worldRanks() { return library().world.data(); }
-int64_t workspaceBytes() { return library().plan.arenaBytes; }
+int64_t workspaceBytes() { return library().plan.workspaceBytes(); }
 int64_t parameterCount() { return int64_t(library().plan.parameters.size()); }
 int64_t routeCount() { return int64_t(library().plan.routes.size()); }
 

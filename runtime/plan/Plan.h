@@ -182,7 +182,10 @@ struct Plan {
   std::string name; // the library's
   std::string chip; // LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
-  int64_t arenaBytes = 0; // workspace per rank
+  // Workspace per rank: buffers at places that were decided, and behind them one region of scratch
+  // for products and reductions, which run one at a time.
+  int64_t arenaBytes = 0;
+  int64_t scratchBytes = 0;
   std::vector<Mesh> meshes;
   std::vector<Rule> rules;
   std::vector<Route> routes;
@@ -196,6 +199,9 @@ struct Plan {
 
   /// The world: the sorted union of the meshes' ranks that some group uses.
   std::vector<int64_t> world() const;
+  /// Where the scratch begins: the arena's end, aligned.
+  int64_t scratchOffset() const { return (arenaBytes + 63) / 64 * 64; }
+  int64_t workspaceBytes() const { return scratchOffset() + scratchBytes; }
 };
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.

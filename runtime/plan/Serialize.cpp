@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 2;
+constexpr int64_t kVersion = 3;
 
 class Writer {
 public:
@@ -173,7 +173,7 @@ public:
   void field(Ref<Exchange> v) { list(v.tables, "tables"); }
   void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
   void field(Ref<Plan> v) {
-    fields(v.name, v.chip, v.numerics, v.arenaBytes);
+    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
     list(v.meshes, "meshes");
     list(v.rules, "rules");
     list(v.routes, "routes");

@@ -28,6 +28,8 @@ public:
   std::string run() {
     if (plan.arenaBytes < 0 || plan.arenaBytes > kMostArenaBytes)
       return "the workspace has " + std::to_string(plan.arenaBytes) + " bytes";
+    if (plan.scratchBytes < 0 || plan.scratchBytes > kMostArenaBytes)
+      return "the scratch has " + std::to_string(plan.scratchBytes) + " bytes";
     each("mesh", plan.meshes, &Validator::mesh);
     each("rule", plan.rules, &Validator::rule);
     each("route", plan.routes, &Validator::route);

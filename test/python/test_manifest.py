@@ -13,7 +13,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, 
 
 from stepc.errors import StepcError
 from stepc.torch import Optimizer, Placed, PlacementError, export_manifest, register_placement
-from stepc.torch.describe import Entry, Mesh, Root
+from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.manifest import build, world_manifest
 from stepc.torch.names import canonical_name, matches
 from stepc.torch.placements import parse_placements, placement_text

@@ -15,7 +15,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, 
 
 import stepc
 from stepc.torch import Optimizer, PlacementError, export_manifest
-from stepc.torch.describe import Entry, Mesh
+from stepc.torch.entries import Entry, Mesh
 from stepc.torch.strided import resolve
 
 

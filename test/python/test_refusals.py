@@ -13,7 +13,8 @@ from torch.distributed.tensor.placement_types import Shard
 
 import stepc
 from stepc.torch import Optimizer
-from stepc.torch.groups import RouteInfo, Routing
+from stepc.torch.groups import Routing
+from stepc.torch.options import RouteInfo
 
 
 def saved_by(optimizer, bare=False):

@@ -9,7 +9,7 @@ import torch
 from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
 from stepc.torch import PlacementError
-from stepc.torch.describe import Entry, Mesh
+from stepc.torch.entries import Entry, Mesh
 from stepc.torch.slices import _positions, cut, moved_in
 from stepc.torch.strided import held, is_ambiguous, moved_dimensions, resolve
 

@@ -108,10 +108,9 @@ int driver::runCheck(const CheckCommand &command) {
   }
   CompileOptions options;
   options.input = command.spec;
-  int exitCode = kSuccess;
-  module = input.import(options, exitCode);
+  module = input.import(options);
   if (!module)
-    return exitCode;
+    return kInputError;
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
   mlir::PassManager manager(&input.context());

@@ -4,7 +4,6 @@
 
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
-#include "passes/kernels/TargetShape.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/IR/Remarks.h"
@@ -60,17 +59,9 @@ bool Input::loadManifest(const std::string &path) {
   return manifest.has_value();
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options, int &exitCode) {
+mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
-  llvm::Expected<std::string> chip = chipOfTarget(options.target.empty() ? "cpu" : options.target);
-  if (!chip) {
-    report.error("--target", llvm::toString(chip.takeError()));
-    exitCode = kUsageError;
-    return nullptr;
-  }
-  exitCode = kInputError;
-  import.chip = *chip;
   import.numerics = options.numerics;
   import.workspaceLimit = options.workspaceLimit;
   auto module = frontends::importModule(context(), *spec.file,
@@ -177,7 +168,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
   good &= loadManifest(options.manifest);
   if (!good)
     return nullptr;
-  auto module = import(options, exitCode);
+  auto module = import(options);
   if (module && !allowNoMatch(*module, options.ifPresent)) {
     exitCode = kUsageError;
     return nullptr;

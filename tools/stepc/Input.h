@@ -31,7 +31,7 @@ public:
   bool loadSpecification(const std::string &path, bool requireRoute);
   bool loadManifest(const std::string &path);
   /// Level 1 from the loaded files; null after an error, and then `exitCode` says of what kind.
-  mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options, int &exitCode);
+  mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
   /// Lets patterns of the module's routes match nothing; false, after an error, if one is none of
   /// theirs.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);

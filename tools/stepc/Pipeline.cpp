@@ -6,6 +6,7 @@
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanFromIR.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
@@ -74,19 +75,18 @@ const Rung kRungs[] = {
      [](mlir::OpPassManager &manager, const CompileOptions &options, Level) {
        decide::buildDecidePipeline(manager, {options.strategies, options.waves});
      }},
-    // The chip is the module's own from here on: it was set when the module was made.
     {Level::Comm, "distributing",
      [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
-       distribute::buildDistributePipeline(manager, {});
+       distribute::buildDistributePipeline(manager);
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
      [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        schedule::buildSchedulePipeline(manager);
      }},
     {Level::Kernels, "making kernels",
-     [](mlir::OpPassManager &manager, const CompileOptions &, Level entered) {
+     [](mlir::OpPassManager &manager, const CompileOptions &options, Level entered) {
        // Scheduling ends with the proof; a text that comes here without it has none yet.
-       kernels::buildKernelsPipeline(manager, {"", entered < Level::Scheduled});
+       kernels::buildKernelsPipeline(manager, {options.target, entered < Level::Scheduled});
      }},
     {Level::Llvm, "lowering to LLVM",
      [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
@@ -110,9 +110,14 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)
     return refuse("--workspace-limit", Level::Optim);
-  if (level > Level::Optim && !options.target.empty())
-    return refuse("--target", Level::Optim);
-  return true;
+  if (level > Level::Scheduled && !options.target.empty())
+    return refuse("--target", Level::Scheduled);
+  if (options.target.empty())
+    return true;
+  llvm::Expected<std::string> chip = chipOfTarget(options.target);
+  if (!chip)
+    report.error("--target", llvm::toString(chip.takeError()));
+  return bool(chip);
 }
 
 /// What a pipeline's failure means: see the table in the room's README.

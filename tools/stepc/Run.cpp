@@ -225,10 +225,9 @@ static int stepLibrary(Input &input, mlir::ModuleOp module, const RunCommand &co
 
 static int execute(Input &input, const RunCommand &command, const RunInput &run,
                    std::vector<RunOutput> &outputs) {
-  int exitCode = kSuccess;
-  mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command, exitCode);
+  mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command);
   if (!module)
-    return exitCode;
+    return kInputError;
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
   if (!command.library.empty())

@@ -9,9 +9,6 @@ namespace stepc::kernels {
 /// Success for a memref with identity layout whose blocks (all axes but the first) are static.
 mlir::LogicalResult checkContiguous(mlir::Operation *op, mlir::Value value);
 
-/// Elements of one block of such a memref.
-int64_t elementsPerBlock(mlir::Value value);
-
 } // namespace stepc::kernels
 
 #endif

@@ -19,33 +19,15 @@ LogicalResult checkContiguous(Operation *op, Value value) {
   return success();
 }
 
-int64_t elementsPerBlock(Value value) {
-  int64_t elements = 1;
-  for (int64_t extent : cast<MemRefType>(value.getType()).getShape().drop_front())
-    elements *= extent;
-  return elements;
-}
-
-int64_t productScratchElements(int64_t m, int64_t n, int64_t k, const TargetShape &target) {
-  return Tiling(m, n, k, target).scratchElements();
-}
-
-FailureOr<SmallVector<KernelLaunch>> emitProduct(SymbolTable &symbols, optim::ProductOp op,
-                                                 const TargetShape &target) {
+FailureOr<BatchKernels> emitProduct(SymbolTable &symbols, optim::ProductOp op,
+                                    const TargetShape &target) {
   for (Value value : op->getOperands())
     if (failed(checkContiguous(op, value)))
       return failure();
   auto elementType = [](Value value) { return cast<MemRefType>(value.getType()).getElementType(); };
   auto [m, n, k] = op.getSizes();
   Tiling tiling(m, n, k, target);
-  Value out = op.getOuts()[0], scratch = op.getOuts().back();
-  if (tiling.scratchElements() > 0) { // nothing is packed of an empty operand
-    if (op.getOuts().size() != 2)
-      return op.emitOpError("expected scratch as second out, found none");
-    if (!elementType(scratch).isF32() || elementsPerBlock(scratch) != tiling.scratchElements())
-      return op.emitOpError("expected scratch of ")
-             << tiling.scratchElements() << " x f32 per block, found " << scratch.getType();
-  }
+  Value out = op.getInit(), scratch;
   ProductSpec spec{tiling,
                    elementType(op.getLhs()),
                    elementType(op.getRhs()),
@@ -57,18 +39,20 @@ FailureOr<SmallVector<KernelLaunch>> emitProduct(SymbolTable &symbols, optim::Pr
                    op.getTransposeRhs(),
                    op.getSymmetric(),
                    op.getLoc()};
-  SmallVector<KernelLaunch> launches;
+  BatchKernels kernels;
   if (m == 0 || n == 0)
-    return launches;
+    return kernels;
   if (k > 0) {
     Kernel pack = packKernel(symbols, spec);
-    launches.push_back({pack.function, {op.getLhs(), op.getRhs(), scratch}, pack.itemsPerBlock});
+    kernels.launches.push_back(
+        {pack.function, {op.getLhs(), op.getRhs(), scratch}, pack.itemsPerBlock});
   }
   Kernel tiles = tilesKernel(symbols, spec);
-  launches.push_back({tiles.function, {scratch, out}, tiles.itemsPerBlock});
+  kernels.launches.push_back({tiles.function, {scratch, out}, tiles.itemsPerBlock});
   if (op.getAddend())
-    launches.back().buffers.push_back(op.getAddend());
-  return launches;
+    kernels.launches.back().buffers.push_back(op.getAddend());
+  kernels.scratchBytesPerBlock = 4 * tiling.scratchElements();
+  return kernels;
 }
 
 } // namespace stepc::kernels

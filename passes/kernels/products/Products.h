@@ -16,29 +16,28 @@
 namespace stepc::kernels {
 
 /// One kernel over itemsPerBlock items of each slot; arguments[i] is the base pointer of
-/// buffers[i].
+/// buffers[i], and that of the scratch where there is no value.
 struct KernelLaunch {
   mlir::LLVM::LLVMFuncOp kernel;
   llvm::SmallVector<mlir::Value> buffers;
   int64_t itemsPerBlock;
 };
 
-/// f32 elements of packing scratch per block that a product of an m × k by a k × n matrix needs as
-/// its second out; a multiple of 16, so that blocks keep the alignment of the first.
-int64_t productScratchElements(int64_t m, int64_t n, int64_t k, const TargetShape &target);
-
-/// f32 elements per block of a reduction's optional second out: the row partials of a reduction to
-/// one value, which rows then share among threads; 0 where there is no use for it.
-int64_t reduceScratchElements(int64_t rows, int64_t cols, int64_t resultRows, int64_t resultCols);
+/// What an operation becomes.
+struct BatchKernels {
+  llvm::SmallVector<KernelLaunch> launches;
+  /// Memory that the kernels use beside the operands, for each block by itself: packed panels, or
+  /// partial results of rows, which threads then share. Not above scratchBoundPerBlock.
+  int64_t scratchBytesPerBlock = 0;
+};
 
 /// Kernels are found by name among the module's symbols, so equal products share theirs. Nothing is
-/// launched for an empty result. Emits an error when an operand is not a contiguous memref or the
-/// scratch is missing or too small.
-mlir::FailureOr<llvm::SmallVector<KernelLaunch>>
-emitProduct(mlir::SymbolTable &symbols, optim::ProductOp op, const TargetShape &target);
+/// launched for an empty result. Emits an error when an operand is not a contiguous memref.
+mlir::FailureOr<BatchKernels> emitProduct(mlir::SymbolTable &symbols, optim::ProductOp op,
+                                          const TargetShape &target);
 
-mlir::FailureOr<llvm::SmallVector<KernelLaunch>>
-emitBlockReduce(mlir::SymbolTable &symbols, optim::BlockReduceOp op, const TargetShape &target);
+mlir::FailureOr<BatchKernels> emitBlockReduce(mlir::SymbolTable &symbols, optim::BlockReduceOp op,
+                                              const TargetShape &target);
 
 } // namespace stepc::kernels
 

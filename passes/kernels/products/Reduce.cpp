@@ -178,26 +178,15 @@ int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
 
 } // namespace
 
-int64_t reduceScratchElements(int64_t rows, int64_t cols, int64_t resultRows, int64_t resultCols) {
-  // One item's worth is done faster in one launch.
-  bool one = resultRows == 1 && resultCols == 1;
-  return one && rows > 1 && rows * cols > kItemElements ? rows : 0;
-}
-
-FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(SymbolTable &symbols, optim::BlockReduceOp op,
-                                                     const TargetShape &target) {
+FailureOr<BatchKernels> emitBlockReduce(SymbolTable &symbols, optim::BlockReduceOp op,
+                                        const TargetShape &target) {
   for (Value value : op->getOperands())
     if (failed(checkContiguous(op, value)))
       return failure();
-  Value source = op.getSource(), out = op.getOuts()[0];
-  Value scratch = op.getOuts().size() == 2 ? op.getOuts()[1] : Value();
+  Value source = op.getSource(), out = op.getInit(), scratch;
   auto from = cast<MemRefType>(source.getType()), to = cast<MemRefType>(out.getType());
   Shape shape{from.getElementType(), from.getDimSize(1), from.getDimSize(2)};
-  if (scratch && (!cast<MemRefType>(scratch.getType()).getElementType().isF32() ||
-                  elementsPerBlock(scratch) != shape.rows))
-    return op.emitOpError("expected scratch of ")
-           << shape.rows << " x f32 per block, found " << scratch.getType();
-  SmallVector<KernelLaunch> launches;
+  BatchKernels kernels;
   bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
   auto launch = [&](StringRef what, ArrayRef<Value> buffers,
                     function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
@@ -218,14 +207,16 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(SymbolTable &symbols, optim
     }
     int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt();
     if (items > 0)
-      launches.push_back({kernel, SmallVector<Value>(buffers), items});
+      kernels.launches.push_back({kernel, SmallVector<Value>(buffers), items});
   };
   using Kernel = LLVM::LLVMFuncOp;
   if (to.getDimSize(1) == 1 && to.getDimSize(2) == 1) {
-    if (!scratch || shape.rows == 0) {
+    // One item's worth is done faster in one launch.
+    if (shape.rows <= 1 || shape.rows * shape.cols <= kItemElements) {
       launch("one", {source, out}, [&](Reducer &r, Kernel f) { return emitOne(r, f, shape); });
-      return launches;
+      return kernels;
     }
+    kernels.scratchBytesPerBlock = 4 * shape.rows;
     launch("partials", {source, scratch},
            [&](Reducer &r, Kernel f) { return emitRows(r, f, shape, true); });
     launch("combine", {scratch, out},
@@ -242,7 +233,7 @@ FailureOr<SmallVector<KernelLaunch>> emitBlockReduce(SymbolTable &symbols, optim
   } else {
     launch("cols", {source, out}, [&](Reducer &r, Kernel f) { return emitCols(r, f, shape); });
   }
-  return launches;
+  return kernels;
 }
 
 } // namespace stepc::kernels

@@ -1,9 +1,7 @@
-// Newton–Schulz becomes a norm, a scaling and products. The chip decides on scratch alone.
-// RUN: stepc-opt %s --optim-orthogonalize-to-products=chip=znver3 | FileCheck %s
-// RUN: stepc-opt %s --optim-orthogonalize-to-products=chip=x86-64 | FileCheck %s --check-prefix PLAIN
-// RUN: stepc-opt %s --optim-orthogonalize-to-products | FileCheck %s --check-prefix MODULE
+// Newton–Schulz becomes a norm, a scaling and products.
+// RUN: stepc-opt %s --optim-orthogonalize-to-products | FileCheck %s
 
-module attributes {stepc.chip = "znver3"} {
+module {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
@@ -25,8 +23,8 @@ comm.segment @s group @g all
 // CHECK-LABEL: func.func @wide
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x6xbf16>
 // CHECK: comm.extent @s to_matrix full blocks
-// CHECK: %[[N:.*]]:2 = optim.block_reduce norm @s %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x4x1xf32>) {exponent = -24 : i64}
-// CHECK: %[[Y:.*]] = comm.stage @s over blocks to_matrix blocks ins(%[[X]], %[[N]]#0 : tensor<?x4x6xbf16>, tensor<?x1x1xf32>)
+// CHECK: %[[N:.*]] = optim.block_reduce norm @s %[[X]] outs(%{{.*}} : tensor<?x1x1xf32>) {exponent = -24 : i64}
+// CHECK: %[[Y:.*]] = comm.stage @s over blocks to_matrix blocks ins(%[[X]], %[[N]] : tensor<?x4x6xbf16>, tensor<?x1x1xf32>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: bf16, %[[NE:.*]]: f32):
 // CHECK-NEXT: %[[EPS:.*]] = arith.constant 5.96046455E-15 : f32
 // CHECK-NEXT: %[[MAX:.*]] = arith.maximumf %[[NE]], %[[EPS]] : f32
@@ -35,17 +33,11 @@ comm.segment @s group @g all
 // CHECK-NEXT: %[[SCALE:.*]] = arith.constant 5.96046448E-8 : f32
 // CHECK-NEXT: %[[T:.*]] = arith.mulf %[[Q]], %[[SCALE]] : f32
 // CHECK-NEXT: arith.truncf %[[T]] : f32 to bf16
-// CHECK: %[[A:.*]]:2 = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>, tensor<?x1x{{[0-9]+}}xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: %[[B:.*]]:2 = optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
-// CHECK: %[[O:.*]]:2 = optim.product @s %[[B]]#0, %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
-// CHECK: return %[[O]]#0 : tensor<?x4x6xbf16>
-// Every product of every chip has an out of its block; scratch is after it.
-// PLAIN-LABEL: func.func @wide
-// PLAIN-COUNT-3: optim.product
-// PLAIN-NOT: optim.orthogonalize
-// The module's chip is taken when the option names none.
-// MODULE-LABEL: func.func @wide
-// MODULE-COUNT-3: optim.product
+// CHECK: %[[A:.*]] = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[B:.*]] = optim.product @s %[[A]], %[[A]] plus %[[A]] outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
+// CHECK: %[[O:.*]] = optim.product @s %[[B]], %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
+// CHECK: return %[[O]] : tensor<?x4x6xbf16>
+// CHECK-NOT: optim.orthogonalize
 func.func @wide(%x: tensor<?x4x6xbf16>) -> tensor<?x4x6xbf16> {
   %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xbf16>
   return %o : tensor<?x4x6xbf16>
@@ -68,9 +60,9 @@ func.func @half(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf16> {
 // Of a tall block the small products are Xᵀ X, and X B: no transposed copy is made.
 // CHECK-LABEL: func.func @tall
 // CHECK: %[[Y:.*]] = comm.stage
-// CHECK: %[[A:.*]]:2 = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>, {{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
-// CHECK: %[[B:.*]]:2 = optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0
-// CHECK: optim.product @s %[[Y]], %[[B]]#0 plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16>
+// CHECK: %[[A:.*]] = optim.product @s %[[Y]], %[[Y]] outs(%{{.*}} : tensor<?x4x4xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
+// CHECK: %[[B:.*]] = optim.product @s %[[A]], %[[A]] plus %[[A]]
+// CHECK: optim.product @s %[[Y]], %[[B]] plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16>
 func.func @tall(%x: tensor<?x6x4xbf16>) -> tensor<?x6x4xbf16> {
   %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 {comm.segment = @s} : tensor<?x6x4xbf16>
   return %o : tensor<?x6x4xbf16>
@@ -80,8 +72,8 @@ func.func @tall(%x: tensor<?x6x4xbf16>) -> tensor<?x6x4xbf16> {
 // CHECK-LABEL: func.func @cubic
 // CHECK: arith.divf
 // CHECK-NOT: arith.truncf
-// CHECK: %[[B:.*]]:2 = optim.product {{.*}} {alpha = -5.000000e-01 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: optim.product @s %[[B]]#0, {{.*}} {alpha = 1.000000e+00 : f64, beta = 1.500000e+00 : f64}
+// CHECK: %[[B:.*]] = optim.product {{.*}} {alpha = -5.000000e-01 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: optim.product @s %[[B]], {{.*}} {alpha = 1.000000e+00 : f64, beta = 1.500000e+00 : f64}
 // CHECK-NOT: optim.product
 func.func @cubic(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
   %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32>
@@ -92,10 +84,10 @@ func.func @cubic(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
 // CHECK-LABEL: func.func @steps
 // CHECK: optim.block_reduce
 // CHECK: optim.product
-// CHECK: %[[X1:.*]]:2 = optim.product {{.*}} beta = 1.500000e+00
+// CHECK: %[[X1:.*]] = optim.product {{.*}} beta = 1.500000e+00
 // CHECK-NOT: optim.block_reduce
-// CHECK: optim.product @s %[[X1]]#0, %[[X1]]#0
-// CHECK: optim.product {{.*}} plus %[[X1]]#0 {{.*}} beta = 2.500000e+00
+// CHECK: optim.product @s %[[X1]], %[[X1]]
+// CHECK: optim.product {{.*}} plus %[[X1]] {{.*}} beta = 2.500000e+00
 func.func @steps(%x: tensor<?x4x6xf32>) -> tensor<?x4x6xf32> {
   %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [2.5, -0.5, 0.0]] eps 1.0e-07 {comm.segment = @s} : tensor<?x4x6xf32>
   return %o : tensor<?x4x6xf32>

@@ -22,7 +22,7 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
   optim.group @g rule @R parameters [@w] strategy elementwise
   comm.segment @s group @g all
   // CHECK: llvm.func hidden @stepc_program_step(%{{.*}}: !llvm.ptr) {
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.exchanges = [],
+  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.scratch_bytes = 0 : i64, stepc.exchanges = [],
       stepc.launches = [{index = 0 : i64, kind = "chunks"}], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
     llvm.return
   }

@@ -562,11 +562,11 @@ func.func @f(%x: tensor<8x8xf32>) {
 
 // -----
 
-// A product has one out and one scratch.
+// A product has one out: scratch is the target's.
 func.func @f(%x: tensor<?x8x8xf32>) {
-  // expected-error @below {{expected one out and at most one scratch, found 3}}
-  %0:3 = optim.product @s %x, %x outs(%x, %x, %x : tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64}
-    : tensor<?x8x8xf32>, tensor<?x8x8xf32> -> tensor<?x8x8xf32>, tensor<?x8x8xf32>, tensor<?x8x8xf32>
+  // expected-error @below {{expected ':'}}
+  %0:2 = optim.product @s %x, %x outs(%x, %x : tensor<?x8x8xf32>, tensor<?x8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64}
+    : tensor<?x8x8xf32>, tensor<?x8x8xf32> -> tensor<?x8x8xf32>, tensor<?x8x8xf32>
   return
 }
 
@@ -611,7 +611,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>
 
 // A block reduction has an out.
 func.func @f(%x: tensor<?x8x6xf32>) {
-  // expected-error @below {{expected one out and at most one scratch, found 0}}
+  // expected-error @below {{expected 2 operands, but found 1}}
   "optim.block_reduce"(%x) <{kind = 0 : i64, segment = @s}> : (tensor<?x8x6xf32>) -> ()
   return
 }

@@ -93,32 +93,32 @@ optim.group @g1 rule @Every parameters [@experts] strategy owner owners [0, 3, 1
 
 comm.segment @s group @g1 all
 
-// Products on tensors, with every attribute, an addend and scratch, and on memrefs.
+// Products on tensors, with every attribute and an addend, and on memrefs.
 // CHECK-LABEL: func.func @product
-// CHECK: %[[A:.*]]:2 = optim.product @s %[[X:.*]], %[[X]] outs(%{{.*}}, %{{.*}} : tensor<?x8x8xbf16>, tensor<?x1x96xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs} : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x96xf32>
-// CHECK: optim.product @s %[[A]]#0, %[[A]]#0 plus %[[A]]#0 outs(%{{.*}} : tensor<?x8x8xbf16>) {alpha = 2.000000e+00 : f64, beta = -1.000000e+00 : f64} : tensor<?x8x8xbf16>, tensor<?x8x8xbf16>, tensor<?x8x8xbf16> -> tensor<?x8x8xbf16>
+// CHECK: %[[A:.*]] = optim.product @s %[[X:.*]], %[[X]] outs(%{{.*}} : tensor<?x8x8xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs} : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>
+// CHECK: optim.product @s %[[A]], %[[A]] plus %[[A]] outs(%{{.*}} : tensor<?x8x8xbf16>) {alpha = 2.000000e+00 : f64, beta = -1.000000e+00 : f64} : tensor<?x8x8xbf16>, tensor<?x8x8xbf16>, tensor<?x8x8xbf16> -> tensor<?x8x8xbf16>
 // CHECK: optim.product @s %{{.*}}, %{{.*}} outs(%{{.*}} : memref<?x8x6xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, transpose_lhs} : memref<?x4x8xf32>, memref<?x4x6xf32>{{$}}
-// GENERIC: "optim.product"({{.*}}operandSegmentSizes = array<i32: 1, 1, 0, 2>
-func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>, %s: tensor<?x1x96xf32>,
+// GENERIC: "optim.product"({{.*}}alpha = 1.0
+func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>,
                    %l: memref<?x4x8xf32>, %r: memref<?x4x6xf32>, %to: memref<?x8x6xf32>) {
-  %a, %b = optim.product @s %x, %x outs(%e, %s : tensor<?x8x8xbf16>, tensor<?x1x96xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-    : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>, tensor<?x1x96xf32>
+  %a = optim.product @s %x, %x outs(%e : tensor<?x8x8xbf16>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    : tensor<?x8x6xbf16>, tensor<?x8x6xbf16> -> tensor<?x8x8xbf16>
   %c = optim.product @s %a, %a plus %a outs(%e : tensor<?x8x8xbf16>) {alpha = 2.0 : f64, beta = -1.0 : f64}
     : tensor<?x8x8xbf16>, tensor<?x8x8xbf16>, tensor<?x8x8xbf16> -> tensor<?x8x8xbf16>
   optim.product @s %l, %r outs(%to : memref<?x8x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_lhs} : memref<?x4x8xf32>, memref<?x4x6xf32>
   return
 }
 
-// Reductions of a batch of blocks, with and without scratch, and on memrefs.
+// Reductions of a batch of blocks, and on memrefs.
 // CHECK-LABEL: func.func @block_reduce
-// CHECK: optim.block_reduce norm @s %[[X:.*]] outs(%{{.*}}, %{{.*}} : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
+// CHECK: optim.block_reduce norm @s %[[X:.*]] outs(%{{.*}} : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
 // CHECK: optim.block_reduce sum @s %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
 // CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
 // CHECK: optim.block_reduce rms @s %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>{{$}}
 // GENERIC: "optim.block_reduce"({{.*}}kind = 3 : i64
-func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %rows: tensor<?x8x1xf32>, %cols: tensor<?x1x6xf32>,
+func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %cols: tensor<?x1x6xf32>,
                         %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
-  %n:2 = optim.block_reduce norm @s %x outs(%one, %rows : tensor<?x1x1xf32>, tensor<?x8x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>, tensor<?x8x1xf32>
+  %n = optim.block_reduce norm @s %x outs(%one : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
   %c = optim.block_reduce sum @s %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
   optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
   optim.block_reduce rms @s %m outs(%to : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>

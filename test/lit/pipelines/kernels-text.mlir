@@ -36,7 +36,7 @@ module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} 
     }
     llvm.return
   }
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.exchanges = [],
+  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.scratch_bytes = 0 : i64, stepc.exchanges = [],
       stepc.launches = [{index = 0 : i64, kind = "chunks"}], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
     %kernel = llvm.mlir.addressof @kernel : !llvm.ptr
     llvm.return

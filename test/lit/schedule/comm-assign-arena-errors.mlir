@@ -12,7 +12,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 comm.segment @s group @g all
-// expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule needs 128}}
+// expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule needs 128, and up to 0 of scratch}}
 func.func @limit() {
   %n = comm.extent @s to_matrix full blocks
   %a = memref.alloc(%n) : memref<?x4x6xf32>

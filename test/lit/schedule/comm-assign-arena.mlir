@@ -2,8 +2,8 @@
 // RUN: stepc-opt %s -split-input-file --comm-assign-arena --remark-policy=all --remarks-filter=comm-assign-arena -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
 
 // What the workspace needs, and what the buffers would side by side.
-// REMARK: remark: [Passed] workspace-assigned | Category:comm-assign-arena | buffer-bytes=288, buffers=3, workspace-bytes=256
-// REMARK: remark: [Passed] workspace-assigned | Category:comm-assign-arena | buffer-bytes=392, buffers=3, workspace-bytes=448
+// REMARK: remark: [Passed] workspace-assigned | Category:comm-assign-arena | arena-bytes=256, buffer-bytes=288, buffers=3, scratch-bytes-at-most=0
+// REMARK: remark: [Passed] workspace-assigned | Category:comm-assign-arena | arena-bytes=448, buffer-bytes=392, buffers=3, scratch-bytes-at-most=0
 
 // One block of 96 bytes per rank: what is no longer used gives its place away, and places are multiples of 64.
 // CHECK-LABEL: func.func @reuse() attributes {comm.arena_bytes = 256 : i64}

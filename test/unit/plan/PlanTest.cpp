@@ -62,6 +62,7 @@ Plan rich() {
   plan.chip = "znver5";
   plan.numerics = "fast";
   plan.arenaBytes = 4096;
+  plan.scratchBytes = 128;
   plan.programHash = 0xfedcba9876543210;
   plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
   plan.rules[0].definition = 0x0123456789abcdef;
@@ -121,8 +122,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(rich());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 2, found 1");
-  bytes[8] = 2;
+  EXPECT_EQ(error, "expected plan version 3, found 1");
+  bytes[8] = 3;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

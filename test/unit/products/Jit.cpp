@@ -89,10 +89,6 @@ void print(llvm::Module &module, llvm::TargetMachine &machine) {
 
 } // namespace
 
-int64_t productScratch(int64_t m, int64_t n, int64_t k, const TargetShape &target) {
-  return kernels::productScratchElements(m, n, k, target);
-}
-
 std::string chipName(const TargetShape &target) {
   auto features = llvm::sys::getHostCPUFeatures();
   if (target.vectorBits == 512 && !features.lookup("avx512vl"))
@@ -127,19 +123,20 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
   auto function = cast<func::FuncOp>(module->lookupSymbol("f"));
   Operation &op = function.front().front();
   SymbolTable symbols(*module);
-  auto launches = isa<optim::ProductOp>(op)
-                      ? kernels::emitProduct(symbols, cast<optim::ProductOp>(op), target)
-                      : kernels::emitBlockReduce(symbols, cast<optim::BlockReduceOp>(op), target);
-  if (failed(launches))
+  auto kernels = isa<optim::ProductOp>(op)
+                     ? kernels::emitProduct(symbols, cast<optim::ProductOp>(op), target)
+                     : kernels::emitBlockReduce(symbols, cast<optim::BlockReduceOp>(op), target);
+  if (failed(kernels))
     return fail("expected kernels");
+  code.scratchBytesPerBlock = kernels->scratchBytesPerBlock;
   std::vector<std::string> names;
-  for (kernels::KernelLaunch &launch : *launches) {
+  for (kernels::KernelLaunch &launch : kernels->launches) {
     // Internal functions could not be looked up.
     launch.kernel.setLinkage(LLVM::Linkage::External);
     names.push_back(launch.kernel.getSymName().str());
     CompiledLaunch compiled{nullptr, {}, launch.itemsPerBlock};
     for (Value buffer : launch.buffers)
-      compiled.buffers.push_back(cast<BlockArgument>(buffer).getArgNumber());
+      compiled.buffers.push_back(buffer ? int(cast<BlockArgument>(buffer).getArgNumber()) : -1);
     code.launches.push_back(compiled);
   }
   function.erase();

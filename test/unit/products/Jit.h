@@ -20,7 +20,7 @@ using KernelFunction = void (*)(void *const *, int64_t, int64_t);
 
 struct CompiledLaunch {
   KernelFunction kernel;
-  std::vector<int> buffers; ///< indices of the operation's operands, in order
+  std::vector<int> buffers; ///< indices of the operation's operands, in order; -1: the scratch
   int64_t itemsPerBlock;
 };
 
@@ -28,6 +28,7 @@ struct CompiledLaunch {
 struct Code {
   std::shared_ptr<void> jit;
   std::vector<CompiledLaunch> launches;
+  int64_t scratchBytesPerBlock = 0;
   std::string error; ///< set when nothing was compiled
 };
 
@@ -36,9 +37,6 @@ struct Code {
 /// stdout.
 Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
              const TargetShape &target, bool assembly = false);
-
-/// kernels::productScratchElements, for sources that see no MLIR.
-int64_t productScratch(int64_t m, int64_t n, int64_t k, const TargetShape &target);
 
 /// The x86-64 level of a shape, for messages; empty when this machine cannot run it.
 std::string chipName(const TargetShape &target);

@@ -1,5 +1,7 @@
 //===- ProductTest.cpp - Products, bit for bit -----------------------------===//
 
+#include "passes/cost/ScratchBound.h"
+#include "passes/kernels/products/Tiling.h"
 #include "test/unit/products/Random.h"
 
 #include <gtest/gtest.h>
@@ -28,20 +30,18 @@ std::string describe(const Case &c) {
 }
 
 Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
-  int64_t scratch = productScratch(p.m, p.n, p.k, target);
   std::vector<std::string> types = {
       p.transposeLhs ? memref(p.lhs, p.k, p.m) : memref(p.lhs, p.m, p.k),
-      p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n), memref(p.out, p.m, p.n),
-      memref(Storage::F32, scratch, 1)};
+      p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n), memref(p.out, p.m, p.n)};
   if (p.hasAddend)
     types.push_back(memref(p.addend, p.m, p.n));
   char flags[160];
   std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
-  return compile("optim.product @g %0, %1 " + std::string(p.hasAddend ? "plus %4 " : "") +
-                     "outs(%2, %3 : " + types[2] + ", " + types[3] + ") " + flags + " : " +
-                     types[0] + ", " + types[1] + (p.hasAddend ? ", " + types[4] : ""),
+  return compile("optim.product @g %0, %1 " + std::string(p.hasAddend ? "plus %3 " : "") +
+                     "outs(%2 : " + types[2] + ") " + flags + " : " + types[0] + ", " + types[1] +
+                     (p.hasAddend ? ", " + types[3] : ""),
                  types, target);
 }
 
@@ -68,11 +68,9 @@ void check(Case c, Engine &engine) {
     p.run(lhs.data(), rhsData, addend.data(), expected.data());
     Code code = compileProduct(p, target);
     ASSERT_EQ(code.error, "");
-    Buffer scratch(Storage::F32, p.slots * productScratch(p.m, p.n, p.k, target));
-    runInPieces(
-        code,
-        {lhs.data(), const_cast<void *>(rhsData), actual.data(), scratch.data(), addend.data()},
-        p.slots, engine);
+    Buffer scratch(Storage::F32, p.slots * code.scratchBytesPerBlock / 4);
+    runInPieces(code, {lhs.data(), const_cast<void *>(rhsData), actual.data(), addend.data()},
+                scratch.data(), p.slots, engine);
     int64_t at = actual.firstDifference(expected);
     ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), p.out, at) << ", found "
                       << readNumber(actual.data(), p.out, at) << " in block " << at / (p.m * p.n)
@@ -168,13 +166,16 @@ TEST(Product, ManyItems) {
   check({plain(1, 257, 391, 1100), false}, engine);
 }
 
-TEST(Product, ScratchIsChecked) {
-  TargetShape target{256, true};
-  std::string type = "memref<?x8x8xf32>";
-  Code code = compile("optim.product @g %0, %0 outs(%0, %0 : " + type + ", " + type +
-                          ") {alpha = 1.0 : f64, beta = 0.0 : f64} : " + type + ", " + type,
-                      {type}, target);
-  EXPECT_NE(code.error, "");
+// Levels before the target's allow for a bound from shapes alone.
+TEST(Product, ScratchIsWithinTheBoundForEveryChip) {
+  for (int64_t bits : {128, 256, 512})
+    for (bool fma : {false, true})
+      for (int64_t m : {1, 2, 5, 6, 7, 13, 14, 15, 16, 17, 64, 333, 4096})
+        for (int64_t n : {1, 3, 8, 15, 16, 17, 31, 33, 768, 4096})
+          for (int64_t k : {0, 1, 2, 3, 16, 100, 4096})
+            EXPECT_LE(4 * kernels::Tiling(m, n, k, {bits, fma}).scratchElements(),
+                      cost::productScratchBound(m, n, k))
+                << m << " x " << n << " x " << k << " with " << bits << (fma ? " fma" : "");
 }
 
 } // namespace

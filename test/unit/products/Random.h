@@ -75,12 +75,12 @@ private:
 };
 
 /// Runs every launch over all slots, cut into pieces at random, in random order.
-inline void runInPieces(const Code &code, const std::vector<void *> &operands, int64_t slots,
-                        Engine &engine) {
+inline void runInPieces(const Code &code, const std::vector<void *> &operands, void *scratch,
+                        int64_t slots, Engine &engine) {
   for (const CompiledLaunch &launch : code.launches) {
     std::vector<void *> arguments;
     for (int buffer : launch.buffers)
-      arguments.push_back(operands[buffer]);
+      arguments.push_back(buffer < 0 ? scratch : operands[buffer]);
     std::vector<std::pair<int64_t, int64_t>> pieces;
     int64_t items = slots * launch.itemsPerBlock;
     for (int64_t first = 0; first < items;) {

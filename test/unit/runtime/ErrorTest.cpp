@@ -329,6 +329,17 @@ TEST(Step, AsksForRatesWithoutDefault) {
     EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
     EXPECT_EQ(trainer.error(),
               "rank 0: hyperparameter 'keep' of parameter 'a' (route 'Decay') is not a number");
+    // Rows are read in every step, shards and gradients again where they were bound.
+    values[1] = 0.5;
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    trainer.library->bind_gradient(trainer.instance, W2, nullptr, 0);
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_GRADIENT);
+    trainer.bindGradients();
+    values[0] = std::nan("");
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_HYPERPARAMETER);
+    EXPECT_THAT(trainer.error(), HasSubstr("hyperparameter 'lr' of parameter 'a'"));
+    values[0] = 1;
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
   });
   stepc_options options = defaultOptions();
   stepc_instance *instance = nullptr;

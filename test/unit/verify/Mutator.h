@@ -169,11 +169,6 @@ private:
     if (isEmpty(op) || isa<comm::WaitOp>(op))
       return {};
     OpOperand &operand = op->getOpOperand(unsigned(draw(random, 0, op->getNumOperands() - 1)));
-    // Scratch may stand anywhere.
-    if (isa<optim::ProductOp, optim::BlockReduceOp>(op) &&
-        operand.get() == op->getOperands().back() &&
-        cast<DestinationStyleOpInterface>(op).getNumDpsInits() > 1)
-      return {};
     SmallVector<Value> others;
     for (Operation &each : step().getBody().front())
       if (isa<comm::BufferOp, comm::ShardsOp>(each) && each.getResult(0) != operand.get() &&

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -11,10 +11,8 @@ from stepc.errors import StepcError, warn_user
 from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.names import canonical_name
 from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
+from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, check_source, copy_state, whole_step, written_placements
-
-if TYPE_CHECKING:
-    from stepc.torch.optimizer import Optimizer
 
 
 def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -36,7 +34,7 @@ def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _match(
-    optimizer: Optimizer, saved: list[Mapping[str, Any]]
+    optimizer: RoutedGroups, saved: list[Mapping[str, Any]]
 ) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
     """Saved parameter ids to (name, tensor) of this optimizer, and the saved group of each name.
 
@@ -65,7 +63,7 @@ def _match(
 
 
 def _match_positions(
-    optimizer: Optimizer, saved: list[Mapping[str, Any]], mine: Mapping[str, Any]
+    optimizer: RoutedGroups, saved: list[Mapping[str, Any]], mine: Mapping[str, Any]
 ) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
     expected = [len(group["params"]) for group in optimizer.param_groups]
     found = [len(group["params"]) for group in saved]
@@ -87,7 +85,7 @@ def _match_positions(
 
 
 def _options(
-    optimizer: Optimizer,
+    optimizer: RoutedGroups,
     matched: Mapping[Any, tuple[str, Any]],
     group_of: Mapping[str, Mapping[str, Any] | None],
     states: Mapping[Any, Any],
@@ -124,7 +122,7 @@ def _options(
     return result
 
 
-def load_into(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> None:
+def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
     """Copies a state dict into an optimizer that is prepared."""
     state_dict = dict(state_dict)
     for hook in optimizer._optimizer_load_state_dict_pre_hooks.values():

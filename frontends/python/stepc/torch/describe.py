@@ -1,4 +1,4 @@
-"""What one rank knows about its parameters, as plain data that travels between ranks."""
+"""What one rank knows about its parameters."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Placement, Replicate
 
+from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.names import canonical_name, matches, parse_pattern
 from stepc.torch.placements import PlacementError, placement_text
 from stepc.torch.strided import is_ambiguous
@@ -33,46 +34,6 @@ class Placed:
     mesh: DeviceMesh
     placements: Sequence[Placement]
     shape: Sequence[int] | None = None
-
-
-@dataclass(frozen=True)
-class Mesh:
-    """Axes (name, size), outermost first, and global ranks, row-major."""
-
-    axes: tuple[tuple[str, int], ...]
-    ranks: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Root:
-    """The mesh that a mesh is a slice of, and which of its axes the slice has."""
-
-    mesh: Mesh
-    axes: tuple[int, ...]
-
-
-@dataclass
-class Entry:
-    """One parameter as one rank sees it."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    grad_dtype: str
-    mesh: Mesh
-    placements: tuple[str, ...]
-    root: Root | None = None
-    batch_axes: int = 0
-    aliases: list[str] = field(default_factory=list)
-    #: This rank's shard, where only all shards together tell what the placements mean.
-    local_shape: tuple[int, ...] | None = None
-    requires_grad: bool = True
-    #: Its rule does the same to every element, so that it need not be known which a rank holds.
-    elementwise: bool = False
-
-    @property
-    def names(self) -> list[str]:
-        return [self.name, *self.aliases]
 
 
 @dataclass(frozen=True)

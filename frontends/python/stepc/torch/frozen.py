@@ -7,7 +7,7 @@ A frozen parameter is not bound. The states that it had are kept by name and sho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -16,14 +16,12 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from stepc.errors import StepcError
 from stepc.torch.groups import split
 from stepc.torch.options import OPTIONS, ROUTE
+from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut
 from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, whole_step
 
-if TYPE_CHECKING:
-    from stepc.torch.optimizer import Optimizer
 
-
-def adopt_unfrozen(optimizer: Optimizer) -> None:
+def adopt_unfrozen(optimizer: RoutedGroups) -> None:
     """Gives a route to unfrozen parameters of a group that had none while they were frozen."""
     for group in [one for one in optimizer.param_groups if one[ROUTE] is None]:
         pairs = list(zip(optimizer._names(group), group["params"], strict=True))
@@ -43,14 +41,14 @@ def adopt_unfrozen(optimizer: Optimizer) -> None:
     optimizer.param_groups[:] = [group for group in optimizer.param_groups if group["params"]]
 
 
-def _give_route(group: dict[str, Any], made: Mapping[str, Any], optimizer: Optimizer) -> None:
+def _give_route(group: dict[str, Any], made: Mapping[str, Any], optimizer: RoutedGroups) -> None:
     # Without a route it had the hyperparameters of all of them.
     for name in optimizer._routing.hyperparameters - made.keys():
         group.pop(name, None)
     group.update({key: made[key] for key in made if key not in ("params", "param_names")})
 
 
-def show_states(optimizer: Optimizer) -> None:
+def show_states(optimizer: RoutedGroups) -> None:
     """Puts the kept states of frozen parameters into ``optimizer.state``."""
     for name, tensor in optimizer._named():
         kept = optimizer._kept_states.get(name)

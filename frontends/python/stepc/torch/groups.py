@@ -20,18 +20,7 @@ from stepc.errors import CompileError, HyperparameterError, PlanError
 from stepc.torch.describe import Declarations
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
-from stepc.torch.options import ROUTE, is_other_key, unknown_hint
-
-
-@dataclass(frozen=True)
-class RouteInfo:
-    """A route, the rule that it applies, and the rule's hyperparameters with defaults."""
-
-    name: str
-    rule: str
-    defaults: dict[str, float | None]
-    #: Known to do the same to every element. A ready library does not say.
-    elementwise: bool = False
+from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ import torch.distributed as dist
 from stepc.errors import StepcError, warn_user
 from stepc.torch.describe import (
     Declarations,
-    Entry,
-    Mesh,
     Placed,
     by_tensor,
     connected,
@@ -29,6 +27,7 @@ from stepc.torch.describe import (
     group_ranks,
     my_rank,
 )
+from stepc.torch.entries import Entry, Mesh
 from stepc.torch.meeting import Meeting
 from stepc.torch.merge import Merge
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stepc.torch.describe import Entry, Mesh, Root
+from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.strided import resolve
 
 

@@ -18,8 +18,9 @@ from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
-    Connected, Declarations, Entry, Placed, connected, describe, describe_frozen, group_ranks,
+    Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
 )  # fmt: skip
+from stepc.torch.entries import Entry
 from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import ROUTE, Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest

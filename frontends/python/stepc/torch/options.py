@@ -10,14 +10,12 @@ from __future__ import annotations
 import difflib
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from stepc.errors import StepcError
-
-if TYPE_CHECKING:
-    from stepc.torch.groups import RouteInfo
 
 ROUTE = "route"
 #: A parameter's hyperparameters beside its states, in what torch.distributed.checkpoint saves and
@@ -30,6 +28,17 @@ _OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
 _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
 _FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
 _TORCH_BETAS = "betas"
+
+
+@dataclass(frozen=True)
+class RouteInfo:
+    """A route, the rule that it applies, and the rule's hyperparameters with defaults."""
+
+    name: str
+    rule: str
+    defaults: dict[str, float | None]
+    #: Known to do the same to every element. A ready library does not say.
+    elementwise: bool = False
 
 
 def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool:

@@ -37,6 +37,19 @@ class RoutedGroups(torch.optim.Optimizer):
             for name, value in route.defaults.items():
                 self.defaults.setdefault(name, value)
 
+    # What states, frozen parameters and checkpoints see of the optimizer that it becomes.
+    _binding: Any
+    _kept_states: dict[str, dict[str, Any]]
+    transport: Any
+
+    def _prepared(self) -> None:
+        """Prepares unless what is bound is what the groups hold."""
+        raise NotImplementedError
+
+    def _fail(self, error: BaseException, where: str = "step") -> None:
+        """Tells the peers of an error here."""
+        raise NotImplementedError
+
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         """The routes that the definition gives these parameters."""
         raise NotImplementedError

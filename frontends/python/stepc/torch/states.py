@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
@@ -16,11 +16,9 @@ from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.placements import parse_placements, same_placements, same_spec
+from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut, moved_in
 from stepc.torch.transport import Move, TorchTransport, redistribute
-
-if TYPE_CHECKING:
-    from stepc.torch.optimizer import Optimizer
 
 STEP = "step"
 
@@ -34,7 +32,7 @@ class LazyStates(defaultdict):
     saving or loading every parameter has its options here, too.
     """
 
-    def __init__(self, owner: Optimizer) -> None:
+    def __init__(self, owner: RoutedGroups) -> None:
         super().__init__(dict)
         self._owner = weakref.ref(owner)
         self.options_shown = False
@@ -47,7 +45,7 @@ class LazyStates(defaultdict):
             self._show_options(owner)
         return len(self) > 0
 
-    def _show_options(self, owner: Optimizer) -> None:
+    def _show_options(self, owner: RoutedGroups) -> None:
         frozen = sum(bool(state) and not tensor.requires_grad for tensor, state in self.items())
         for group in owner.param_groups:
             if group[ROUTE] is not None:

@@ -15,12 +15,9 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from stepc.torch.entries import Entry
 from stepc.torch.placements import PlacementError
-
-if TYPE_CHECKING:
-    from stepc.torch.describe import Entry
 
 _Runs = list[tuple[int, int]]  # first and one past the last index
 _Cuts = tuple[tuple[int, int], ...]  # size of a mesh axis, split factor; outermost first

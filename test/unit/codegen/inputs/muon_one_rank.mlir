@@ -1,4 +1,4 @@
-module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.level = "scheduled", stepc.numerics = "exact"} {
+module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @Muon hyperparameters ["lr", "momentum", "weight_decay"] states [#optim.state<"m", f32, full, 0.000000e+00 : f64, false>] needs_matrix {
   ^bb0(%arg0: tensor<?x?xf32>, %arg1: tensor<?x?xf32>, %arg2: tensor<?x?xf32>, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64, %arg8: f64, %arg9: f64):
@@ -50,8 +50,7 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     }
     %5 = comm.extent @group.0.w0 to_matrix full blocks
     %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32>
-    %7 = comm.buffer offset 16832 bytes 840(%5) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %4 outs(%6, %7 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
+    optim.block_reduce norm @group.0.w0 %4 outs(%6 : memref<?x1x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
     %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16>
     comm.stage @group.0.w0 over blocks to_matrix blocks ins(%4, %6 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%8 : memref<?x70x40xbf16>) {
     ^bb0(%arg0: bf16, %arg1: f32):
@@ -65,23 +64,17 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       comm.yield %25 : bf16
     }
     %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16>
-    %10 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %8, %8 outs(%9, %10 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %8, %8 outs(%9 : memref<?x40x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
     %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16>
-    %12 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %9, %9 plus %9 outs(%11, %12 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    optim.product @group.0.w0 %9, %9 plus %9 outs(%11 : memref<?x40x40xbf16>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
     %13 = comm.buffer offset 104192 bytes 16800(%5) : memref<?x70x40xbf16>
-    %14 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %8, %11 plus %8 outs(%13, %14 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %8, %11 plus %8 outs(%13 : memref<?x70x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
     %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16>
-    %16 = comm.buffer offset 0 bytes 87360(%5) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %13, %13 outs(%15, %16 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %13, %13 outs(%15 : memref<?x40x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
     %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16>
-    %18 = comm.buffer offset 0 bytes 49920(%5) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    optim.product @group.0.w0 %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
     %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16>
-    %20 = comm.buffer offset 0 bytes 69120(%5) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %13, %17 plus %13 outs(%19, %20 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %13, %17 plus %13 outs(%19 : memref<?x70x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
     %21 = comm.shards parameter @group.0 : <@group.0, f32>
     comm.stage @group.0.w0 over shards to_shards blocks ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):

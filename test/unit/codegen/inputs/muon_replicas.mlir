@@ -1,4 +1,4 @@
-module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.level = "scheduled", stepc.numerics = "exact"} {
+module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.mesh @world axes ["dp", "fsdp"] sizes [2, 2] ranks [0, 1, 2, 3]
   optim.rule @Muon hyperparameters ["lr", "momentum", "weight_decay"] states [#optim.state<"m", f32, full, 0.000000e+00 : f64, false>] needs_matrix {
   ^bb0(%arg0: tensor<?x?xf32>, %arg1: tensor<?x?xf32>, %arg2: tensor<?x?xf32>, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64, %arg8: f64, %arg9: f64):
@@ -58,8 +58,7 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
     comm.copy @group.0.w0 to_matrix full from receive to blocks ins(%7 : memref<?xbf16>) outs(%10 : memref<?x70x40xbf16>)
     %11 = comm.extent @group.0.w0 to_matrix full blocks
     %12 = comm.buffer offset 5952 bytes 4(%11) : memref<?x1x1xf32>
-    %13 = comm.buffer offset 5632 bytes 280(%11) : memref<?x70x1xf32>
-    optim.block_reduce norm @group.0.w0 %10 outs(%12, %13 : memref<?x1x1xf32>, memref<?x70x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
+    optim.block_reduce norm @group.0.w0 %10 outs(%12 : memref<?x1x1xf32>) {exponent = -24 : i64} : memref<?x70x40xbf16>
     %14 = comm.buffer offset 29120 bytes 5600(%11) : memref<?x70x40xbf16>
     comm.stage @group.0.w0 over blocks to_matrix blocks ins(%10, %12 : memref<?x70x40xbf16>, memref<?x1x1xf32>) outs(%14 : memref<?x70x40xbf16>) {
     ^bb0(%arg0: bf16, %arg1: f32):
@@ -73,23 +72,17 @@ module @muon attributes {stepc.chip = "x86-64-v3;+avx,+avx2,+f16c,+fma", stepc.l
       comm.yield %36 : bf16
     }
     %15 = comm.buffer offset 34752 bytes 3200(%11) : memref<?x40x40xbf16>
-    %16 = comm.buffer offset 0 bytes 29120(%11) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %14, %14 outs(%15, %16 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %14, %14 outs(%15 : memref<?x40x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
     %17 = comm.buffer offset 23040 bytes 3200(%11) : memref<?x40x40xbf16>
-    %18 = comm.buffer offset 0 bytes 16640(%11) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %15, %15 plus %15 outs(%17, %18 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    optim.product @group.0.w0 %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
     %19 = comm.buffer offset 34752 bytes 5600(%11) : memref<?x70x40xbf16>
-    %20 = comm.buffer offset 0 bytes 23040(%11) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %14, %17 plus %14 outs(%19, %20 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %14, %17 plus %14 outs(%19 : memref<?x70x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
     %21 = comm.buffer offset 29120 bytes 3200(%11) : memref<?x40x40xbf16>
-    %22 = comm.buffer offset 0 bytes 29120(%11) : memref<?x1x7280xf32>
-    optim.product @group.0.w0 %19, %19 outs(%21, %22 : memref<?x40x40xbf16>, memref<?x1x7280xf32>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %19, %19 outs(%21 : memref<?x40x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16>, memref<?x70x40xbf16>
     %23 = comm.buffer offset 40384 bytes 3200(%11) : memref<?x40x40xbf16>
-    %24 = comm.buffer offset 0 bytes 16640(%11) : memref<?x1x4160xf32>
-    optim.product @group.0.w0 %21, %21 plus %21 outs(%23, %24 : memref<?x40x40xbf16>, memref<?x1x4160xf32>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
+    optim.product @group.0.w0 %21, %21 plus %21 outs(%23 : memref<?x40x40xbf16>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16>, memref<?x40x40xbf16>, memref<?x40x40xbf16>
     %25 = comm.buffer offset 23040 bytes 5600(%11) : memref<?x70x40xbf16>
-    %26 = comm.buffer offset 0 bytes 23040(%11) : memref<?x1x5760xf32>
-    optim.product @group.0.w0 %19, %23 plus %19 outs(%25, %26 : memref<?x70x40xbf16>, memref<?x1x5760xf32>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
+    optim.product @group.0.w0 %19, %23 plus %19 outs(%25 : memref<?x70x40xbf16>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16>, memref<?x40x40xbf16>, memref<?x70x40xbf16>
     %27 = comm.extent @group.0.w0 to_shards full send
     %28 = comm.buffer offset 0 bytes 11200(%27) : memref<?xbf16>
     comm.copy @group.0.w0 to_shards full from blocks to send ins(%25 : memref<?x70x40xbf16>) outs(%28 : memref<?xbf16>)

@@ -1,0 +1,45 @@
+"""What one rank knows about its parameters, as plain data that travels between ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Axes (name, size), outermost first, and global ranks, row-major."""
+
+    axes: tuple[tuple[str, int], ...]
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Root:
+    """The mesh that a mesh is a slice of, and which of its axes the slice has."""
+
+    mesh: Mesh
+    axes: tuple[int, ...]
+
+
+@dataclass
+class Entry:
+    """One parameter as one rank sees it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    grad_dtype: str
+    mesh: Mesh
+    placements: tuple[str, ...]
+    root: Root | None = None
+    batch_axes: int = 0
+    aliases: list[str] = field(default_factory=list)
+    #: This rank's shard, where only all shards together tell what the placements mean.
+    local_shape: tuple[int, ...] | None = None
+    requires_grad: bool = True
+    #: Its rule does the same to every element, so that it need not be known which a rank holds.
+    elementwise: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name, *self.aliases]

@@ -1,0 +1,37 @@
+//===- StepScratch.h - The scratch that a step may take ---------*- C++ -*-===//
+#ifndef STEPC_PASSES_PLAN_STEPSCRATCH_H
+#define STEPC_PASSES_PLAN_STEPSCRATCH_H
+
+#include "passes/plan/PlanFromIR.h"
+#include "runtime/plan/Tables.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace stepc {
+
+/// Bytes per computed block that a target may use beside the operands of a product or a reduction
+/// (passes/cost/ScratchBound.h); 0 for any other operation.
+int64_t scratchBoundPerBlock(mlir::Operation *op);
+
+/// Bytes per rank that a target may use as scratch in a step. One region serves all products and
+/// reductions, because they run one after another. `mostBlocks` gives the blocks of a segment that
+/// the rank that computes most of them computes.
+int64_t scratchBound(const ProgramPlan &program, mlir::func::FuncOp step,
+                     llvm::function_ref<int64_t(int64_t segment)> mostBlocks);
+
+/// Most blocks of a segment that a rank computes, by the runtime's own expansion.
+class MostBlocks {
+public:
+  explicit MostBlocks(const ProgramPlan &program)
+      : expander(program.plan), ranks(int64_t(program.plan.world().size())) {}
+  int64_t operator()(int64_t segment);
+
+private:
+  plan::Expander expander;
+  int64_t ranks;
+  llvm::DenseMap<int64_t, int64_t> known;
+};
+
+} // namespace stepc
+
+#endif
