@@ -155,7 +155,6 @@ struct Manifest {
 /// if there was an error; all errors of the text are in `errors`, in the order
 /// of the text.
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file, ErrorList &errors);
-std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors);
 
 /// JSON with stable order and defaults left out: readManifest(writeManifest(m))
 /// == m for every m that checks without errors.

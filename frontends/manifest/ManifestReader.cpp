@@ -1,9 +1,9 @@
 #include "frontends/manifest/JsonText.h"
 #include "frontends/manifest/Manifest.h"
 #include "frontends/manifest/ManifestCheck.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <limits>
 #include <numeric>
 
@@ -268,18 +268,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
 
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
                                      ErrorList &errors) {
-  // How some editors store UTF-8: no part of the text, whose columns are counted from here.
-  text.consume_front("\xEF\xBB\xBF");
-  return Reader(text, file, errors).read();
-}
-
-std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) {
-    errors.add(path, "expected a readable file, found: " + buffer.getError().message());
-    return std::nullopt;
-  }
-  return readManifest((*buffer)->getBuffer(), path, errors);
+  return Reader(text::withoutByteOrderMark(text), file, errors).read();
 }
 
 } // namespace stepc::manifest

@@ -94,13 +94,6 @@ TEST(ManifestText, Positions) {
   EXPECT_EQ(errors.str(), "m.json:3:4: /parameters: expected an array of parameters, found 7\n");
 }
 
-TEST(ManifestText, MissingFile) {
-  ErrorList errors;
-  EXPECT_FALSE(readManifestFile("/nonexistent/m.json", errors));
-  EXPECT_EQ(errors.str(), "/nonexistent/m.json: expected a readable file, "
-                          "found: No such file or directory\n");
-}
-
 TEST(Manifest, LooksUpNamesAndWorld) {
   Manifest m = mustRead(R"({"version": 1, "meshes": [
       {"name": "m", "axes": [{"name": "a", "size": 2}], "ranks": [7, 3]},
