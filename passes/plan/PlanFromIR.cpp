@@ -63,8 +63,7 @@ private:
           .Case([&](optim::GroupOp op) { groups.push_back(op); })
           .Case([&](comm::SegmentOp op) { segments.push_back(op); })
           .Case([&](FunctionOpInterface op) {
-            // Level 5 renames the function and keeps the attribute.
-            if (op.getName() == "step" || op->hasAttr(comm::kArenaAttr))
+            if (op.getName() == "step")
               step = op;
           });
     }
@@ -268,12 +267,15 @@ private:
   }
 
   LogicalResult addExchange(comm::StartOp op) {
-    if (op.getOrder() != plan().exchanges.size())
+    if (op.getOrder() != plan().commands.size())
       return op.emitOpError("expected order ")
-             << plan().exchanges.size()
+             << plan().commands.size()
              << ", because all ranks start exchanges in program order, found " << op.getOrder();
     if (!op.getCommunicator().getDefiningOp<comm::WorldOp>())
       return op.emitOpError("expected comm.world as communicator, found ") << op.getCommunicator();
+    plan::Command start;
+    start.kind = plan::CommandKind::Start;
+    start.collective = plan::CollectiveKind(op.getKind());
     result.tables[op];
     for (auto [send, receive] : llvm::zip(op.getSends(), op.getReceives())) {
       comm::PlaceAttr from = comm::placeOf(send), to = comm::placeOf(receive);
@@ -283,10 +285,9 @@ private:
         return failure();
       addTable(op, {plan::TableKind::Message, from.toPlan(*source), to.toPlan(*target),
                     elementBytes(send)});
+      start.tables.push_back(result.tables[op].back());
     }
-    const auto &tables = result.tables[op];
-    plan().exchanges.push_back(
-        {plan::CollectiveKind(op.getKind()), {}, {tables.begin(), tables.end()}});
+    plan().commands.push_back(std::move(start));
     return success();
   }
 

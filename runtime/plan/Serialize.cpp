@@ -97,7 +97,8 @@ template <> constexpr Distribution last() { return Distribution::Blocks; }
 template <> constexpr End last() { return End::Received; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Message; }
-template <> constexpr LaunchKind last() { return LaunchKind::Copy; }
+template <> constexpr OperandKind last() { return OperandKind::BlockRows; }
+template <> constexpr CommandKind last() { return CommandKind::AdvanceSteps; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
@@ -171,12 +172,14 @@ public:
   void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
   void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
   void field(Ref<Factor> v) { fields(v.axis, v.stride, v.size); }
-  void field(Ref<Exchange> v) {
-    fields(v.kind, v.communicator.mesh);
-    list(v.communicator.factors, "factors");
+  void field(Ref<Operand> v) { fields(v.kind, v.value, v.bytes); }
+  void field(Ref<Command> v) {
+    fields(v.kind, v.kernel, v.index, v.items);
     list(v.tables, "tables");
+    list(v.operands, "operands");
+    fields(v.collective, v.communicator.mesh);
+    list(v.communicator.factors, "factors");
   }
-  void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
     list(v.meshes, "meshes");
@@ -186,8 +189,8 @@ public:
     list(v.parameters, "parameters");
     list(v.segments, "segments");
     list(v.tables, "tables");
-    list(v.exchanges, "exchanges");
-    list(v.launches, "launches");
+    list(v.kernels, "kernels");
+    list(v.commands, "commands");
     field(v.programHash);
   }
 
