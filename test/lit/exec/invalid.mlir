@@ -147,7 +147,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program workspace 8192 {
-  // expected-error @below {{expected a part of the workspace for layout receive, found #exec.shards<state, "m">}}
+  // expected-error @below {{expected a part of the workspace for #comm.place<@s, full, shards to blocks, received>, found #exec.shards<state, "m">}}
   exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 64>
 }
 
@@ -166,7 +166,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program workspace 8192 {
-  // expected-error @below {{expected the shards of a state for #comm.place<@s, {{.*}}, shards>, found #exec.shards<gradient>}}
+  // expected-error @below {{expected the shards of a state for #comm.place<@s, full, shards>, found #exec.shards<gradient>}}
   exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.shards<gradient> to #exec.workspace<offset = 64, bytes = 64>
 }
 
