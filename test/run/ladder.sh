@@ -6,7 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 STEPC=${STEPC:-$ROOT/build/bin/stepc}
 ARCHIVE=$(cd "$(dirname "$STEPC")/../lib" && pwd)/libstepc_runtime.a
 SPEC=$ROOT/examples/muon.optim
-LEVELS="optim decided comm scheduled kernels llvm"
+LEVELS="optim decided comm scheduled exec llvm"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
@@ -82,7 +82,7 @@ for level in comm scheduled; do
   refused "the smallest norm" $level "over blocks" 5.96046455e-15 5.36441803e-07
   changed "the smallest norm" $level "optim.orthogonalize" 9.9999999999999995e-08 9.0 "every over blocks" 5.96046455e-15 5.36441803e-07
 done
-changed "a constant of a kernel" kernels "@Muon_scalars(%" 0.2 0.3
+changed "a constant of a kernel" exec "@Muon_scalars(%" 0.2 0.3
 changed "a constant of a kernel" llvm "@Muon_scalars(%" 0.2 0.3
 # A decision changes who computes, and never what.
 edit decided "optim.group" "strategy owner owners [0]" "strategy owner owners [1]"
@@ -90,6 +90,26 @@ stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 ! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level decided ignores an owner"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"
 echo "  decided: an owner changes the library, and no number"
+
+echo "the order of groups in a level's text means nothing, or is refused"
+for level in decided comm scheduled exec; do
+  python3 - "$work/text/two_ranks/$level/muon.mlir" "$work/edited/muon.mlir" <<'PYTHON'
+import sys
+source, target = sys.argv[1:]
+lines = open(source).read().split("\n")
+groups = [i for i, line in enumerate(lines) if line.lstrip().startswith("optim.group ")]
+assert len(groups) > 1, source
+lines[groups[0]], lines[groups[1]] = lines[groups[1]], lines[groups[0]]
+open(target, "w").write("\n".join(lines))
+PYTHON
+  if "$STEPC" compile "$work/edited/muon.mlir" -o "$work/edited" 2>"$work/log"; then
+    [ "$(hash_of "$work/edited")" = "$sound" ] || fail "level $level: a step differs with swapped groups"
+    echo "  $level: the same results"
+  else
+    grep -q "error: " "$work/log" || fail "level $level: swapped groups fail without an error"
+    echo "  $level: refused"
+  fi
+done
 
 echo "a library steps without its plan in JSON"
 mkdir "$work/alone"
