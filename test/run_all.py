@@ -4,11 +4,13 @@
 
 Unit tests are the GoogleTest binaries in build/bin/unit, lit tests stand in test/lit, Python tests in
 test/python, and run tests are the scripts test/run/*.sh (exit 0 passed, 77 skipped). Results are read from
-the runners' own machine-readable reports. The last line is 'N passed, N failed, N skipped'.
+the runners' own machine-readable reports. Within a kind, tests run beside each other, one per core.
+The last line is 'N passed, N failed, N skipped'.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -20,6 +22,7 @@ import xml.etree.ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
+CORES = len(os.sched_getaffinity(0))
 LLVM_BIN = pathlib.Path("/usr/lib/llvm-22/bin")
 
 
@@ -36,19 +39,33 @@ class Tally:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def run(command: list, **options) -> int:
+def run(command: list) -> int:
     print("$", " ".join(str(part) for part in command), flush=True)
-    return subprocess.call([str(part) for part in command], cwd=ROOT, **options)
+    return subprocess.call([str(part) for part in command], cwd=ROOT)
+
+
+def run_beside(commands: list[list]) -> list[int]:
+    """As `run`, one command per core; what a command prints is printed when it has ended."""
+
+    def one(command: list) -> int:
+        text = [str(part) for part in command]
+        done = subprocess.run(text, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        print("$", " ".join(text) + "\n" + done.stdout.decode(errors="replace"), end="", flush=True)
+        return done.returncode
+
+    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
+        return list(pool.map(one, commands))
 
 
 def unit(report: pathlib.Path) -> Tally:
     tally = Tally()
     # What does not end in -tests (or a sanitizer's name after it) belongs to a run test.
-    for binary in sorted((BUILD / "bin" / "unit").glob("*-tests*")):
-        if not os.access(binary, os.X_OK) or not binary.is_file():
-            continue
-        output = report / f"{binary.name}.json"
-        code = run([binary, "--gtest_brief=1", f"--gtest_output=json:{output}"])
+    binaries = [path for path in sorted((BUILD / "bin" / "unit").glob("*-tests*"))
+                if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
+    outputs = [report / f"{binary.name}.json" for binary in binaries]
+    codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
+                        for binary, output in zip(binaries, outputs)])  # fmt: skip
+    for code, output in zip(codes, outputs):
         if not output.exists():  # crashed before it could report
             tally.add("failed")
             continue
@@ -88,7 +105,8 @@ def lit(report: pathlib.Path) -> Tally:
 def python(report: pathlib.Path) -> Tally:
     tally = Tally()
     output = report / "pytest.xml"
-    run([sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={output}", "test/python"])
+    run([sys.executable, "-m", "pytest", "-q", "-ra", "-n", min(CORES, 8), "--dist", "worksteal",
+         f"--junitxml={output}", "test/python"])  # fmt: skip
     if not output.exists():
         tally.add("failed")
         return tally
@@ -105,8 +123,8 @@ def python(report: pathlib.Path) -> Tally:
 
 def scripts(report: pathlib.Path) -> Tally:
     tally = Tally()
-    for script in sorted((ROOT / "test" / "run").glob("*.sh")):
-        code = run(["bash", script])
+    files = sorted((ROOT / "test" / "run").glob("*.sh"))
+    for script, code in zip(files, run_beside([["bash", script] for script in files])):
         tally.add({0: "passed", 77: "skipped"}.get(code, "failed"))
         if code not in (0, 77):
             print(f"FAILED: {script.relative_to(ROOT)} (exit {code})")

@@ -2,6 +2,7 @@
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
 #include "frontends/language/Lexer.h"
+#include "frontends/text/Text.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -9,7 +10,7 @@ using llvm::Twine;
 
 void stepc::lang::hintNearest(Diagnostic &diagnostic, StringRef name,
                               llvm::ArrayRef<StringRef> candidates) {
-  StringRef nearest = nearestName(name, candidates);
+  StringRef nearest = text::nearestName(name, candidates);
   if (!nearest.empty())
     diagnostic.withHint("did you mean '" + nearest + "'?");
 }
@@ -232,7 +233,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
       candidates.push_back(state.name.text);
     Diagnostic &error =
         diagnostics.error(target.range, "unknown state '" + Twine(target.text) + "'");
-    StringRef nearest = nearestName(target.text, candidates);
+    StringRef nearest = text::nearestName(target.text, candidates);
     if (std::optional<StringRef> foreign = foreignValueHint(target.text);
         foreign && foreign->contains("'param'"))
       error.withHint(*foreign);

@@ -74,11 +74,6 @@ private:
   Diagnostic dropped;
 };
 
-/// The candidate nearest to `name` by edit distance if it is near enough to be
-/// a likely misspelling (at most a third of the letters differ), otherwise an
-/// empty string. The candidates are names of the kind that is wanted.
-llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
-
 } // namespace stepc::lang
 
 #endif // STEPC_FRONTENDS_LANGUAGE_DIAGNOSTICS_H

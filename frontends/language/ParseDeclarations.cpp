@@ -1,6 +1,7 @@
 //===- ParseDeclarations.cpp - Rules, statements and routes ---------------===//
 #include "frontends/language/Builtins.h"
 #include "frontends/language/Parser.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -30,7 +31,7 @@ std::unique_ptr<File> Parser::parseFile() {
 
 void Parser::hintDeclaration(Diagnostic &error) const {
   static constexpr StringRef words[] = {"optimizer", "route"};
-  StringRef nearest = at(TokenKind::Name) ? nearestName(spelling(current()), words) : "";
+  StringRef nearest = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
   if (!nearest.empty())
     error.withHint("did you mean '" + nearest + "'?");
 }
@@ -262,7 +263,7 @@ void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
   else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
     // `sate m : f32`, `var x = 1`: a word in front of what is declared.
     static constexpr StringRef words[] = {"state", "master", "let"};
-    StringRef nearest = nearestName(name, words);
+    StringRef nearest = text::nearestName(name, words);
     if (!nearest.empty())
       error.withHint("did you mean '" + nearest + "'?");
     else if (at(TokenKind::Name) && next().kind == TokenKind::Equal)
@@ -381,7 +382,7 @@ bool Parser::parseSelector(Claim &claim) {
           "vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
     else if (at(TokenKind::Name)) {
       static constexpr StringRef words[] = {"matrix", "rest"};
-      StringRef nearest = nearestName(spelling(current()), words);
+      StringRef nearest = text::nearestName(spelling(current()), words);
       if (nearest.empty())
         error.withHint("patterns stand in quotes: \"" + spelling(current()) + "\"");
       else

@@ -1,14 +1,12 @@
 //===- Source.cpp ---------------------------------------------------------===//
 #include "frontends/language/Source.h"
+#include "frontends/text/Text.h"
 #include <algorithm>
 
 using namespace stepc::lang;
 
 Source::Source(std::string name, std::string text)
-    : fileName(std::move(name)), contents(std::move(text)) {
-  // A byte-order mark is how some editors store text, not a part of it.
-  if (llvm::StringRef(contents).starts_with("\xEF\xBB\xBF"))
-    contents.erase(0, 3);
+    : fileName(std::move(name)), contents(text::withoutByteOrderMark(text)) {
   lineStarts.push_back(0);
   // Beyond the limit no offset is ever made, and a line table would overflow.
   size_t size = std::min(contents.size(), maxBytes);

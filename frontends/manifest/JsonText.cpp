@@ -1,4 +1,5 @@
 #include "frontends/manifest/JsonText.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -125,16 +126,7 @@ std::string describe(const json::Value &value) {
 }
 
 std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates) {
-  // Beyond a third of the word, a "nearest" name is noise.
-  unsigned best = static_cast<unsigned>(word.size() / 3) + 1;
-  llvm::StringRef nearest;
-  for (llvm::StringRef candidate : candidates) {
-    unsigned distance = word.edit_distance(candidate, true, best);
-    if (distance < best) {
-      best = distance;
-      nearest = candidate;
-    }
-  }
+  llvm::StringRef nearest = text::nearestName(word, candidates);
   return nearest.empty() ? "" : (", did you mean '" + nearest + "'?").str();
 }
 

@@ -104,6 +104,9 @@ struct Cluster {
   /// Latency of one message in microseconds.
   std::optional<double> intraNodeLatency;
   std::optional<double> interNodeLatency;
+  /// Of one rank's device: 1e12 operations per second on matrices, 1e9 bytes of memory per second.
+  std::optional<double> deviceTflops;
+  std::optional<double> deviceMemory;
   bool operator==(const Cluster &) const = default;
 };
 
@@ -152,7 +155,6 @@ struct Manifest {
 /// if there was an error; all errors of the text are in `errors`, in the order
 /// of the text.
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file, ErrorList &errors);
-std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors);
 
 /// JSON with stable order and defaults left out: readManifest(writeManifest(m))
 /// == m for every m that checks without errors.

@@ -1,9 +1,9 @@
 #include "frontends/manifest/JsonText.h"
 #include "frontends/manifest/Manifest.h"
 #include "frontends/manifest/ManifestCheck.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include <limits>
 #include <numeric>
 
@@ -139,10 +139,10 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
 }
 
 void Reader::readCluster(const json::Value &value, const Pointer &at) {
-  const json::Object *object =
-      json.object(value, at, "a cluster",
-                  {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s",
-                   "intra_node_latency_us", "inter_node_latency_us"});
+  const json::Object *object = json.object(
+      value, at, "a cluster",
+      {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s", "intra_node_latency_us",
+       "inter_node_latency_us", "device_tflop_per_s", "device_memory_gb_per_s"});
   if (!object)
     return;
   Cluster &cluster = manifest.cluster.emplace();
@@ -164,6 +164,8 @@ void Reader::readCluster(const json::Value &value, const Pointer &at) {
   readNumber("inter_node_gb_per_s", false, cluster.interNodeBandwidth);
   readNumber("intra_node_latency_us", true, cluster.intraNodeLatency);
   readNumber("inter_node_latency_us", true, cluster.interNodeLatency);
+  readNumber("device_tflop_per_s", false, cluster.deviceTflops);
+  readNumber("device_memory_gb_per_s", false, cluster.deviceMemory);
 }
 
 void Reader::readNames(const json::Value *value, const Pointer &at,
@@ -266,18 +268,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
 
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
                                      ErrorList &errors) {
-  // How some editors store UTF-8: no part of the text, whose columns are counted from here.
-  text.consume_front("\xEF\xBB\xBF");
-  return Reader(text, file, errors).read();
-}
-
-std::optional<Manifest> readManifestFile(llvm::StringRef path, ErrorList &errors) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) {
-    errors.add(path, "expected a readable file, found: " + buffer.getError().message());
-    return std::nullopt;
-  }
-  return readManifest((*buffer)->getBuffer(), path, errors);
+  return Reader(text::withoutByteOrderMark(text), file, errors).read();
 }
 
 } // namespace stepc::manifest

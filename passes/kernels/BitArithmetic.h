@@ -10,27 +10,36 @@
 
 namespace stepc::kernels {
 
-/// Integer arithmetic on scalars or vectors of one shape.
+/// Arithmetic on scalars or vectors of one shape: integers and floats of one width.
 struct Bits {
   mlir::PatternRewriter &b;
   mlir::Location loc;
-  mlir::Type shape; // the float type that gives the shape
+  mlir::Type shape;  // the float type that gives the shape
+  bool wide = false; // of f64 and i64, otherwise of f32 and i32
+  bool fuses = true; // of f64: the chip has a fused multiply-add
 
   mlir::Type withElement(mlir::Type element) const {
     if (auto vector = llvm::dyn_cast<mlir::VectorType>(shape))
       return vector.clone(element);
     return element;
   }
-  mlir::Type i32() const { return withElement(b.getI32Type()); }
-  mlir::Value number(int64_t value) const {
-    mlir::TypedAttr attribute = b.getI32IntegerAttr(int32_t(value));
-    if (auto vector = llvm::dyn_cast<mlir::VectorType>(i32()))
+  mlir::Type integers() const { return withElement(b.getIntegerType(wide ? 64 : 32)); }
+  mlir::Type floats() const { return withElement(wide ? b.getF64Type() : b.getF32Type()); }
+  mlir::Value splat(mlir::Type type, mlir::TypedAttr attribute) const {
+    if (auto vector = llvm::dyn_cast<mlir::VectorType>(type))
       attribute = mlir::DenseElementsAttr::get(vector, attribute);
     return mlir::arith::ConstantOp::create(b, loc, attribute);
   }
-  mlir::Value bits(mlir::Value v) const { return mlir::arith::BitcastOp::create(b, loc, i32(), v); }
+  mlir::Value number(int64_t value) const {
+    unsigned width = wide ? 64 : 32;
+    llvm::APInt bits(width, uint64_t(value), /*isSigned=*/true, /*implicitTrunc=*/true);
+    return splat(integers(), b.getIntegerAttr(b.getIntegerType(width), bits));
+  }
+  mlir::Value bits(mlir::Value v) const {
+    return mlir::arith::BitcastOp::create(b, loc, integers(), v);
+  }
   mlir::Value real(mlir::Value v) const {
-    return mlir::arith::BitcastOp::create(b, loc, withElement(b.getF32Type()), v);
+    return mlir::arith::BitcastOp::create(b, loc, floats(), v);
   }
   mlir::Value both(mlir::Value v, int64_t m) const {
     return mlir::arith::AndIOp::create(b, loc, v, number(m));
@@ -61,8 +70,8 @@ struct Bits {
     return mlir::arith::SelectOp::create(b, loc, c, v, w);
   }
 
-  mlir::Value constant(float value) const {
-    return real(number(int32_t(llvm::bit_cast<uint32_t>(value))));
+  mlir::Value constant(double value) const {
+    return splat(floats(), b.getFloatAttr(getElementTypeOrSelf(floats()), value));
   }
   mlir::Value product(mlir::Value v, mlir::Value w) const {
     return mlir::arith::MulFOp::create(b, loc, v, w);
@@ -70,6 +79,11 @@ struct Bits {
   mlir::Value sum(mlir::Value v, mlir::Value w) const {
     return mlir::arith::AddFOp::create(b, loc, v, w);
   }
+  mlir::Value difference(mlir::Value v, mlir::Value w) const {
+    return mlir::arith::SubFOp::create(b, loc, v, w);
+  }
+  mlir::Value negative(mlir::Value v) const { return mlir::arith::NegFOp::create(b, loc, v); }
+  mlir::Value absolute(mlir::Value v) const { return mlir::math::AbsFOp::create(b, loc, v); }
   /// v · w + u, rounded once.
   mlir::Value fused(mlir::Value v, mlir::Value w, mlir::Value u) const {
     return mlir::math::FmaOp::create(b, loc, v, w, u);
@@ -78,10 +92,10 @@ struct Bits {
     return mlir::arith::CmpFOp::create(b, loc, predicate, v, w);
   }
   mlir::Value toInteger(mlir::Value v) const {
-    return mlir::arith::FPToSIOp::create(b, loc, i32(), v);
+    return mlir::arith::FPToSIOp::create(b, loc, integers(), v);
   }
   mlir::Value toFloat(mlir::Value v) const {
-    return mlir::arith::SIToFPOp::create(b, loc, withElement(b.getF32Type()), v);
+    return mlir::arith::SIToFPOp::create(b, loc, floats(), v);
   }
 };
 

@@ -39,7 +39,11 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
     Value clamped = x.choose(x.compare(Predicate::OLT, input, low), low, input);
     clamped = x.choose(x.compare(Predicate::OGT, clamped, high), high, clamped);
     Value scaled = x.fused(clamped, x.constant(1.44269504088896341f), x.constant(0.5f));
-    Value n = math::FloorOp::create(rewriter, op.getLoc(), scaled);
+    // Its floor: old chips have no instruction for that.
+    Value whole = x.toInteger(scaled), n = x.toFloat(whole);
+    Value above = x.compare(Predicate::OGT, n, scaled);
+    whole = x.choose(above, x.minus(whole, x.number(1)), whole);
+    n = x.choose(above, x.sum(n, x.constant(-1.0f)), n);
     Value r = x.fused(n, x.constant(-kLn2High), clamped);
     r = x.fused(n, x.constant(-kLn2Low), r);
     Value p = polynomial(x, r,
@@ -47,7 +51,7 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
                           1.6666665459e-1f, 5.0000001201e-1f});
     p = x.sum(x.fused(p, x.product(r, r), r), x.constant(1.0f));
     // In two halves, because 2^n itself may be no float: only the last product rounds.
-    Value whole = x.toInteger(n), first = x.halved(whole), second = x.minus(whole, first);
+    Value first = x.halved(whole), second = x.minus(whole, first);
     for (Value exponent : {first, second})
       p = x.product(p, x.real(x.left(x.plus(exponent, x.number(127)), 23)));
     Value isNumber = x.compare(Predicate::ORD, input, input);

@@ -17,7 +17,7 @@ struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
     Bits x{rewriter, op.getLoc(), op.getType()};
     Value half = arith::BitcastOp::create(rewriter, op.getLoc(),
                                           x.withElement(rewriter.getI16Type()), op.getIn());
-    half = arith::ExtUIOp::create(rewriter, op.getLoc(), x.i32(), half);
+    half = arith::ExtUIOp::create(rewriter, op.getLoc(), x.integers(), half);
     Value sign = x.left(x.both(half, 0x8000), 16), magnitude = x.left(x.both(half, 0x7fff), 13);
     // As a float the magnitude is 2^112 too small, also where it is denormal: the product is exact.
     Value scaled = arith::MulFOp::create(rewriter, op.getLoc(), x.real(magnitude),

@@ -22,21 +22,20 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-bool isF32(Type type) { return getElementTypeOrSelf(type).isF32(); }
-
 bool isSmall(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isBF16() || element.isF16();
 }
 
 /// What is left must not be open to a chip or a library.
-WalkResult check(Operation *op) {
+WalkResult check(Operation *op, bool fuses) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
     return WalkResult::advance();
-  if (isa<math::MathDialect>(op->getDialect()) && llvm::any_of(op->getResultTypes(), isF32) &&
-      !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp, math::CeilOp>(
-          op)) {
-    op->emitOpError("expected a function of f32 with one sequence for vectors and scalars");
+  // These are calls of the machine's math library, where they are anything.
+  if (isa<arith::RemFOp>(op) || (isa<math::FmaOp>(op) && !fuses) ||
+      (isa<math::MathDialect>(op->getDialect()) &&
+       !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp>(op))) {
+    op->emitOpError("expected a function with one sequence for vectors and scalars");
     return WalkResult::interrupt();
   }
   bool small =
@@ -67,6 +66,7 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
     RewritePatternSet patterns(&getContext());
     populateExpandPowerPatterns(patterns);
     populateExpandExponentialPatterns(patterns);
+    populateExpandFloat64Patterns(patterns, shape->fma);
     arith::populateExpandBFloat16Patterns(patterns);
     if (!shape->half)
       populateExpandHalfPatterns(patterns);
@@ -76,7 +76,7 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
         return function.emitError("expected the expansion of its numerics to end");
 
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (function.walk([](Operation *op) { return check(op); }).wasInterrupted())
+      if (function.walk([&](Operation *op) { return check(op, shape->fma); }).wasInterrupted())
         return failure();
     return success();
   }

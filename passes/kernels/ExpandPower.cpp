@@ -3,7 +3,6 @@
 #include "passes/kernels/Expansions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -34,7 +33,7 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-/// Whole exponents up to this one are products; above, their roundings add up to more than powf's.
+/// Whole exponents up to this one are products; above, their roundings add up to more than one.
 constexpr double kMostProducts = 4;
 
 struct ExpandPower : OpRewritePattern<math::PowFOp> {
@@ -79,21 +78,14 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
       rewriter.replaceOp(op, result);
       return success();
     }
-    auto vector = dyn_cast<VectorType>(op.getType());
-    if (!vector) {
-      rewriter.replaceOpWithNewOp<LLVM::PowOp>(op, base, op.getRhs());
-      return success();
-    }
-    if (vector.getRank() != 1)
-      return rewriter.notifyMatchFailure(op, "expected vectors of one axis");
-    Value result = constant(rewriter, loc, vector, 0.0);
-    for (int64_t i = 0; i < vector.getDimSize(0); ++i) {
-      Value x = vector::ExtractOp::create(rewriter, loc, base, i);
-      Value y = vector::ExtractOp::create(rewriter, loc, op.getRhs(), i);
-      Value power = LLVM::PowOp::create(rewriter, loc, x, y);
-      result = vector::InsertOp::create(rewriter, loc, power, result, i);
-    }
-    rewriter.replaceOp(op, result);
+    // In f64, which leaves one rounding.
+    Type wide = rewriter.getF64Type();
+    if (auto vector = dyn_cast<VectorType>(op.getType()))
+      wide = vector.clone(wide);
+    Value x = arith::ExtFOp::create(rewriter, loc, wide, base);
+    Value y = arith::ExtFOp::create(rewriter, loc, wide, op.getRhs());
+    Value power = math::PowFOp::create(rewriter, loc, x, y);
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), power);
     return success();
   }
 };

@@ -13,8 +13,13 @@ void populateExpandHalfPatterns(mlir::RewritePatternSet &patterns);
 /// math.exp and math.log of f32 as one sequence, ≤ 2 ulp over all floats, denormal ones included.
 void populateExpandExponentialPatterns(mlir::RewritePatternSet &patterns);
 
-/// math.rsqrt and math.powf of f32.
+/// math.rsqrt and math.powf of f32, the latter by that of f64 unless the exponent is a small whole
+/// constant.
 void populateExpandPowerPatterns(mlir::RewritePatternSet &patterns);
+
+/// math.exp, math.log and math.powf of f64, below 1 ulp over all numbers, and fused multiply-adds
+/// of f32 for chips without them. The same bits with (`fuses`) and without fused multiply-adds.
+void populateExpandFloat64Patterns(mlir::RewritePatternSet &patterns, bool fuses);
 
 } // namespace stepc::kernels
 

@@ -52,14 +52,16 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
   let summary = "Spells out the operations whose bits a chip or a library could decide";
   let description = [{
-    Afterwards kernels hold only IEEE operations, integer operations and calls on single elements:
+    Afterwards kernels hold only IEEE operations and integer operations, and call no math library:
     - bf16 ↔ f32 as integer operations (round to nearest, ties to even; NaN stays NaN, quiet); f16 ↔ f32 likewise
       on chips without conversions in hardware;
     - exp and log of f32 as one polynomial sequence, the same for vectors and scalars (≤ 2 ulp);
     - rsqrt as 1 / sqrt: two roundings;
     - a power of f32 with a constant whole exponent up to 4 as products (its inverse when negative), any other
-      as a call of libm's powf for each element.
-    f64 (scalar stages) keeps calling libm.
+      as that of f64, rounded once;
+    - exp, log and powers of f64 as series (≤ 1 ulp), with the same bits on every chip;
+    - on chips without fused multiply-adds, those of f32 by exact products in f64. What is left over and would be a call
+      (a remainder, a fused multiply-add of f64 there) is an error.
 
     Before:
     ```mlir

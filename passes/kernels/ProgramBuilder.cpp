@@ -1,8 +1,8 @@
 //===- ProgramBuilder.cpp - The scheduled step as commands -----------------===//
 
 #include "passes/kernels/ProgramBuilder.h"
+#include "passes/cost/Saturate.h"
 #include "passes/kernels/products/Products.h"
-#include "passes/plan/Saturate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

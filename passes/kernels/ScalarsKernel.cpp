@@ -1,7 +1,8 @@
 //===- ScalarsKernel.cpp - Kernels of scalar stages ------------------------===//
 //
 // One item per parameter of the group: hyperparameters, step and block sizes in
-// f64 go in, the columns of the table come out, each rounded once to f32.
+// f64 go in, the columns of the table come out, each rounded once to f32. Several items are
+// computed at once, by the operations that compute one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,46 +15,80 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
+namespace {
+
+/// Parameters that are computed at once. The functions of f64 are long chains, which wait less so.
+constexpr int64_t kWidth = 8;
+
+/// Emits the region for the parameters from `item` on: kWidth of them, or one where `width` is 0.
+void emitItems(KernelBuilder &b, ElementwiseBody &region, Block &body, Value records, Value table,
+               Value item, int64_t width) {
+  Type f64 = b.getF64Type(), f32 = b.getF32Type();
+  int64_t lanes = std::max<int64_t>(width, 1), columns = body.getTerminator()->getNumOperands();
+  SmallVector<Value> items, each;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    items.push_back(lane ? b.add(item, b.constant(lane)) : item);
+    each.push_back(b.address(records, b.getI8Type(),
+                             b.mul(items[lane], b.constant(sizeof(stepc_parameter_record)))));
+  }
+  auto gather = [&](function_ref<Value(Value record)> load) -> Value {
+    SmallVector<Value> values = llvm::map_to_vector(each, load);
+    if (!width)
+      return values[0];
+    return vector::FromElementsOp::create(b, b.loc, VectorType::get({width}, f64), values);
+  };
+  auto field = [&](Value record, Type type, size_t offset) {
+    return b.load(type, b.address(record, b.getI8Type(), int64_t(offset)));
+  };
+  SmallVector<Value> given, arguments;
+  for (Value record : each)
+    given.push_back(field(record, b.pointer, offsetof(stepc_parameter_record, hyperparameters)));
+  for (int64_t i = 0, e = body.getNumArguments() - 4; i < e; ++i)
+    arguments.push_back(gather(
+        [&, lane = 0](Value) mutable { return b.load(f64, b.address(given[lane++], f64, i)); }));
+  // The order of the region's arguments: step, rows, cols, numel.
+  for (size_t offset :
+       {offsetof(stepc_parameter_record, step), offsetof(stepc_parameter_record, rows),
+        offsetof(stepc_parameter_record, cols), offsetof(stepc_parameter_record, numel)})
+    arguments.push_back(gather([&](Value record) { return field(record, f64, offset); }));
+  for (auto [k, value] : llvm::enumerate(region.emit(b, arguments, width))) {
+    Type type = width ? Type(VectorType::get({width}, f32)) : f32;
+    Value rounded = arith::TruncFOp::create(b, b.loc, type, value);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value row = b.address(table, f32, b.mul(items[lane], b.constant(columns)));
+      Value one = width ? vector::ExtractOp::create(b, b.loc, rounded, lane).getResult() : rounded;
+      b.store(one, b.address(row, f32, int64_t(k)));
+    }
+  }
+}
+
+} // namespace
+
 FailureOr<LLVM::LLVMFuncOp> KernelCache::scalars(comm::ScalarsOp op) {
   auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, op.getGroupAttr());
   Block &body = op.getBody().front();
-  for (Operation &inner : body.without_terminator())
-    if (inner.getNumRegions() || !isMemoryEffectFree(&inner))
-      return inner.emitOpError(
-          "expected an operation on scalars without effects in a scalar stage");
+  ElementwiseBody region(body, body.getNumArguments());
+  if (Operation *illegal = region.illegal())
+    return illegal->emitOpError(
+        "expected an operation on scalars without effects in a scalar stage");
 
   std::string name = (group.getRule() + "_scalars").str();
   return get(name + fingerprint(op.getBody()), name, op.getLoc(),
              [&](KernelBuilder &b, LLVM::LLVMFuncOp kernel) {
                Value records = b.argument(kernel.getArgument(0), 0),
                      table = b.argument(kernel.getArgument(0), 1);
-               int64_t columns = body.getTerminator()->getNumOperands();
-               int64_t hyperparameters = body.getNumArguments() - 4;
-               b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value item) {
-                 Type f64 = b.getF64Type();
-                 Value record = b.address(records, b.getI8Type(),
-                                          b.mul(item, b.constant(sizeof(stepc_parameter_record))));
-                 auto field = [&](Type type, size_t offset) {
-                   return b.load(type, b.address(record, b.getI8Type(), int64_t(offset)));
+               Value first = kernel.getArgument(1), last = kernel.getArgument(2);
+               Value count = arith::SubIOp::create(b, b.loc, last, first);
+               Value tail = arith::RemSIOp::create(b, b.loc, count, b.constant(kWidth));
+               Value whole = arith::SubIOp::create(b, b.loc, last, tail);
+               region.emitUniform(b, {});
+               auto emit = [&](int64_t width) {
+                 return [&, width](Value item) {
+                   emitItems(b, region, body, records, table, item, width);
                  };
-                 IRMapping values;
-                 Value given = field(b.pointer, offsetof(stepc_parameter_record, hyperparameters));
-                 for (int64_t i = 0; i < hyperparameters; ++i)
-                   values.map(body.getArgument(i), b.load(f64, b.address(given, f64, i)));
-                 // The order of the region's arguments: step, rows, cols, numel.
-                 size_t offsets[] = {offsetof(stepc_parameter_record, step),
-                                     offsetof(stepc_parameter_record, rows),
-                                     offsetof(stepc_parameter_record, cols),
-                                     offsetof(stepc_parameter_record, numel)};
-                 for (auto [i, offset] : llvm::enumerate(offsets))
-                   values.map(body.getArgument(hyperparameters + i), field(f64, offset));
-                 for (Operation &inner : body.without_terminator())
-                   b.clone(inner, values);
-                 Value row = b.address(table, b.getF32Type(), b.mul(item, b.constant(columns)));
-                 for (auto [k, value] : llvm::enumerate(body.getTerminator()->getOperands()))
-                   b.store(arith::TruncFOp::create(b, b.loc, b.getF32Type(), values.lookup(value)),
-                           b.address(row, b.getF32Type(), int64_t(k)));
-               });
+               };
+               b.loop(first, whole, kWidth, emit(kWidth));
+               b.loop(whole, last, 1, emit(0));
                return success();
              });
 }

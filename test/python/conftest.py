@@ -16,8 +16,10 @@ multiprocessing.set_forkserver_preload(["torch", "torch.distributed.tensor", "st
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch):
     """Libraries that tests compile do not land in the user's cache."""
-    folder = os.environ.get("STEPC_TEST_CACHE") or tmp_path_factory.getbasetemp() / "cache"
-    monkeypatch.setenv("STEPC_CACHE", str(folder))
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # workers share what they compile
+        base = base.parent
+    monkeypatch.setenv("STEPC_CACHE", os.environ.get("STEPC_TEST_CACHE") or str(base / "cache"))
 
 
 @pytest.fixture

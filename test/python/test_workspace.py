@@ -36,11 +36,11 @@ def write(path, shapes, ranks):
 
 
 def test_a_number_of_waves_between_round_ones_is_found(tmp_path):
-    """Ten waves hold less than eight, eleven or twelve: blocks of one shape come together."""
+    """Seven waves hold less than six or eight: blocks of one shape come together."""
     shapes = [[64, 64], [48, 200], [333, 20], [128, 128]]
-    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(23)], 3)
-    limit = arena(manifest, "--waves", 10)
-    assert limit < min(arena(manifest, "--waves", waves) for waves in (8, 11, 12))
+    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(19)], 3)
+    limit = arena(manifest, "--waves", 7)
+    assert limit < min(arena(manifest, "--waves", waves) for waves in (6, 8))
     assert arena(manifest, "--workspace-limit", limit) <= limit
 
 

@@ -3,7 +3,7 @@
 #include "tools/stepc/OptionChecks.h"
 
 #include "dialects/optim/NamePattern.h"
-#include "frontends/language/Diagnostics.h"
+#include "frontends/text/Text.h"
 #include "tools/stepc/Options.h"
 
 #include <cmath>
@@ -115,6 +115,6 @@ std::string driver::suggest(llvm::StringRef word, const std::vector<std::string>
       ++longer;
     }
   if (longer != 1)
-    meant = lang::nearestName(word, std::vector<llvm::StringRef>(names.begin(), names.end()));
+    meant = text::nearestName(word, std::vector<llvm::StringRef>(names.begin(), names.end()));
   return meant.empty() ? "" : "did you mean '" + meant.str() + "'? ";
 }

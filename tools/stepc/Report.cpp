@@ -3,6 +3,7 @@
 #include "tools/stepc/Report.h"
 
 #include "dialects/comm/Comm.h"
+#include "frontends/text/Text.h"
 #include "passes/decide/Forces.h"
 #include "tools/stepc/Options.h"
 
@@ -44,9 +45,7 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what) {
     error(path, "expected " + what + ", but the file cannot be read: " + reason);
     return std::nullopt;
   }
-  StringRef content = (*buffer)->getBuffer();
-  // How some editors store UTF-8: no part of the text, whose columns are counted from here.
-  content.consume_front("\xEF\xBB\xBF");
+  StringRef content = text::withoutByteOrderMark((*buffer)->getBuffer());
   if (content.trim().empty()) {
     error(path, "expected " + what + ", found an empty file");
     return std::nullopt;

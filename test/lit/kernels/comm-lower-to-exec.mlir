@@ -63,11 +63,16 @@ module @sgd {
 // CHECK-NEXT: exec.advance_steps
 // CHECK-NEXT: }
 
-// The scalars are f64 and rounded once, at the store.
+// The scalars are f64 and rounded once, at the store: those of eight parameters at once, and then one by one.
 // CHECK: llvm.func internal @Sgd_scalars(
+// CHECK: scf.for
+// CHECK: %[[LR:.*]] = vector.from_elements %{{.*}} : vector<8xf64>
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : vector<8xf64> to vector<8xf32>
+// CHECK-COUNT-8: vector.extract %[[ROUNDED]]
+// CHECK: scf.for
 // CHECK: %[[LR:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f64
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : f64 to f32
-// CHECK: llvm.store %[[ROUNDED]]
+// CHECK: llvm.store %{{.*}}, %{{.*}} : f32, !llvm.ptr
 
 // A row of a chunk: 16 at a time, then one by one; all loads before the store.
 // CHECK: llvm.func internal @Sgd_elementwise_f32(

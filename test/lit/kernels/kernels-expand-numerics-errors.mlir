@@ -10,9 +10,31 @@ module {
 // A function whose bits a library would decide.
 module attributes {stepc.chip = "x86-64-v3;"} {
   llvm.func @wave(%x: f32) -> f32 {
-    // expected-error @+1 {{'math.sin' op expected a function of f32 with one sequence for vectors and scalars}}
+    // expected-error @+1 {{'math.sin' op expected a function with one sequence for vectors and scalars}}
     %r = math.sin %x : f32
     llvm.return %r : f32
+  }
+}
+
+// -----
+
+// A remainder is a call of the math library.
+module attributes {stepc.chip = "x86-64-v3;"} {
+  llvm.func @remainder(%x: f64) -> f64 {
+    // expected-error @+1 {{'arith.remf' op expected a function with one sequence for vectors and scalars}}
+    %r = arith.remf %x, %x : f64
+    llvm.return %r : f64
+  }
+}
+
+// -----
+
+// And so is a fused multiply-add of f64 on a chip that has none.
+module attributes {stepc.chip = "nehalem;"} {
+  llvm.func @fused(%x: f64) -> f64 {
+    // expected-error @+1 {{'math.fma' op expected a function with one sequence for vectors and scalars}}
+    %r = math.fma %x, %x, %x : f64
+    llvm.return %r : f64
   }
 }
 

@@ -37,10 +37,11 @@ module attributes {stepc.chip = "x86-64-v3;"} {
     llvm.return %r : vector<16xf32>
   }
 
-  // Other powers call libm for each element, in vectors and scalars alike.
+  // Other powers are those of f64, rounded once.
   // CHECK-LABEL: llvm.func @power
-  // CHECK-COUNT-4: llvm.intr.pow(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
-  // CHECK-NOT: llvm.intr.pow
+  // CHECK-COUNT-2: arith.extf %{{.*}} : vector<4xf32> to vector<4xf64>
+  // CHECK-NOT: pow
+  // CHECK: arith.truncf %{{.*}} : vector<4xf64> to vector<4xf32>
   llvm.func @power(%x: vector<4xf32>, %y: vector<4xf32>) -> vector<4xf32> {
     %r = math.powf %x, %y : vector<4xf32>
     llvm.return %r : vector<4xf32>
@@ -57,13 +58,16 @@ module attributes {stepc.chip = "x86-64-v3;"} {
     llvm.return %l : f32
   }
 
-  // Scalar stages are f64 and call libm.
+  // Scalar stages are f64: series, in which a fused multiply-add gives the error of a product.
   // CHECK-LABEL: llvm.func @scalars
-  // CHECK: math.powf %{{.*}}, %{{.*}} : f64
-  // CHECK: math.exp %{{.*}} : f64
+  // CHECK: %[[NEGATIVE:.*]] = arith.negf %{{.*}} : f64
+  // CHECK: math.fma %{{.*}}, %{{.*}}, %[[NEGATIVE]] : f64
+  // CHECK-NOT: math.{{exp|log|powf}}
+  // CHECK: llvm.return
   llvm.func @scalars(%x: f64) -> f64 {
     %p = math.powf %x, %x : f64
-    %e = math.exp %p : f64
+    %l = math.log %p : f64
+    %e = math.exp %l : f64
     llvm.return %e : f64
   }
 }
@@ -72,6 +76,17 @@ module attributes {stepc.chip = "x86-64-v3;"} {
 
 // A chip without conversions gets them in integers.
 module attributes {stepc.chip = "nehalem;"} {
+  // Without fused multiply-adds those of f32 are worked out in f64, and the error of a product of f64 by splitting.
+  // CHECK-LABEL: llvm.func @unfused
+  // CHECK-NOT: math.fma
+  // CHECK: llvm.return
+  llvm.func @unfused(%x: f32, %y: f64) -> f64 {
+    %e = math.exp %x : f32
+    %w = arith.extf %e : f32 to f64
+    %p = math.powf %w, %y : f64
+    llvm.return %p : f64
+  }
+
   // CHECK-LABEL: llvm.func @half
   // CHECK-NOT: arith.truncf
   // CHECK-NOT: arith.extf

@@ -219,7 +219,8 @@ TEST(Numerics, ExactFunctions) {
        [](float x, float) { return 1.0f / x; }},
       {"unit", "%c = arith.constant 0.0 : f32\n %r = math.powf %x, %c : f32",
        [](float, float) { return 1.0f; }},
-      {"power", "%r = math.powf %x, %y : f32", [](float x, float y) { return std::pow(x, y); }},
+      {"power", "%r = math.powf %x, %y : f32",
+       [](float x, float y) { return float(std::pow(double(x), double(y))); }},
   };
   std::vector<float> x = anyFloats(1), y = anyFloats(2);
   for (size_t i = 0; i < 24; ++i) // special pairs
@@ -344,7 +345,7 @@ TEST(Numerics, ARoundTripIsNotFoldedAway) {
 
 TEST(Numerics, FunctionsWithoutASequenceAreRefused) {
   Compiled compiled = compile({moduleOf({"wave", "f32", "f32", "%r = math.sin %x : f32"})});
-  EXPECT_NE(compiled.error.find("expected a function of f32 with one sequence"), std::string::npos)
+  EXPECT_NE(compiled.error.find("expected a function with one sequence"), std::string::npos)
       << compiled.error;
 }
 

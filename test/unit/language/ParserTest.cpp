@@ -1,6 +1,7 @@
 //===- ParserTest.cpp - Tokens, trees, syntax errors and recovery ---------===//
 #include "Helpers.h"
 #include "frontends/language/Lexer.h"
+#include "frontends/text/Text.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc::lang;
@@ -369,17 +370,17 @@ TEST(Diagnostics, CaretsCountCharactersAndLongLinesAreCut) {
 
 TEST(Diagnostics, NearestName) {
   llvm::StringRef names[] = {"momentum", "lr", "beta1", "beta2"};
-  EXPECT_EQ(nearestName("momentun", names), "momentum");
-  EXPECT_EQ(nearestName("Momentum", names), "momentum");
-  EXPECT_EQ(nearestName("lrr", names), "lr");
-  EXPECT_EQ(nearestName("beta", names), "beta1");
-  EXPECT_EQ(nearestName("q", names), "");
-  EXPECT_EQ(nearestName("gradient", names), "");
+  EXPECT_EQ(stepc::text::nearestName("momentun", names), "momentum");
+  EXPECT_EQ(stepc::text::nearestName("Momentum", names), "momentum");
+  EXPECT_EQ(stepc::text::nearestName("lrr", names), "lr");
+  EXPECT_EQ(stepc::text::nearestName("beta", names), "beta1");
+  EXPECT_EQ(stepc::text::nearestName("q", names), "");
+  EXPECT_EQ(stepc::text::nearestName("gradient", names), "");
   // Swapped letters are one mistake, and short names begin alike.
-  EXPECT_EQ(nearestName("btea1", names), "beta1");
-  EXPECT_EQ(nearestName("rl", names), "");
-  EXPECT_EQ(nearestName("mr", names), "");
-  EXPECT_EQ(nearestName("bta22", names), "");
+  EXPECT_EQ(stepc::text::nearestName("btea1", names), "beta1");
+  EXPECT_EQ(stepc::text::nearestName("rl", names), "");
+  EXPECT_EQ(stepc::text::nearestName("mr", names), "");
+  EXPECT_EQ(stepc::text::nearestName("bta22", names), "");
 }
 
 } // namespace

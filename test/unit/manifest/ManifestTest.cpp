@@ -94,13 +94,6 @@ TEST(ManifestText, Positions) {
   EXPECT_EQ(errors.str(), "m.json:3:4: /parameters: expected an array of parameters, found 7\n");
 }
 
-TEST(ManifestText, MissingFile) {
-  ErrorList errors;
-  EXPECT_FALSE(readManifestFile("/nonexistent/m.json", errors));
-  EXPECT_EQ(errors.str(), "/nonexistent/m.json: expected a readable file, "
-                          "found: No such file or directory\n");
-}
-
 TEST(Manifest, LooksUpNamesAndWorld) {
   Manifest m = mustRead(R"({"version": 1, "meshes": [
       {"name": "m", "axes": [{"name": "a", "size": 2}], "ranks": [7, 3]},
@@ -195,6 +188,8 @@ TEST(Manifest, DocumentedExamplesRead) {
                           "inter_node_gb_per_s",
                           "intra_node_latency_us",
                           "inter_node_latency_us",
+                          "device_tflop_per_s",
+                          "device_memory_gb_per_s",
                           "aliases",
                           "shape",
                           "dtype",
@@ -227,6 +222,10 @@ public:
         m.cluster->intraNodeBandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
       if (upTo(0, 1))
         m.cluster->interNodeLatency = 0;
+      if (upTo(0, 1))
+        m.cluster->deviceTflops = std::uniform_real_distribution<>(1e-9, 1e4)(random);
+      if (upTo(0, 1))
+        m.cluster->deviceMemory = 3350;
     }
     for (int64_t i = 0, n = upTo(1, 6); i < n; ++i)
       m.parameters.push_back(parameter(m, i));

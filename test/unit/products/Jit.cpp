@@ -2,6 +2,7 @@
 
 #include "test/unit/products/Jit.h"
 
+#include "passes/kernels/Passes.h"
 #include "passes/kernels/products/Products.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -31,6 +32,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <cstdio>
+#include <numeric>
 
 using namespace mlir;
 
@@ -98,17 +100,49 @@ std::string chipName(const TargetShape &target) {
   return cpuOf(target).first + cpuOf(target).second;
 }
 
-Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
-             const TargetShape &target, bool assembly) {
-  Code code;
+static void load(MLIRContext &context) {
   DialectRegistry registry;
   registry.insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect,
                   func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
                   scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
+}
+
+static Code lower(Code code, ModuleOp module, const std::vector<std::string> &names,
+                  const TargetShape &target, bool assembly);
+
+Code compileKernels(const std::string &text, const std::vector<std::string> &names, int buffers,
+                    const TargetShape &target) {
+  Code code;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  load(context);
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  if (!module) {
+    code.error = "expected a module that parses\n" + text;
+    return code;
+  }
+  auto [cpu, features] = cpuOf(target);
+  (*module)->setAttr(kChipAttr, StringAttr::get(&context, cpu + ";" + features));
+  PassManager passes(&context);
+  passes.addPass(kernels::createExpandNumerics());
+  if (failed(passes.run(*module))) {
+    code.error = "expected numerics that are spelled out";
+    return code;
+  }
+  std::vector<int> all(buffers);
+  std::iota(all.begin(), all.end(), 0);
+  code.launches.assign(names.size(), CompiledLaunch{nullptr, all, 1});
+  return lower(std::move(code), *module, names, target, /*assembly=*/false);
+}
+
+Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
+             const TargetShape &target, bool assembly) {
+  Code code;
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  load(context);
   std::string text = "func.func @f(";
   for (size_t i = 0; i < argumentTypes.size(); ++i)
     text += (i ? ", %" : "%") + std::to_string(i) + ": " + argumentTypes[i];
@@ -140,7 +174,16 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
     code.launches.push_back(compiled);
   }
   function.erase();
-  PassManager passes(&context);
+  return lower(std::move(code), *module, names, target, assembly);
+}
+
+static Code lower(Code code, ModuleOp module, const std::vector<std::string> &names,
+                  const TargetShape &target, bool assembly) {
+  auto fail = [&](const std::string &why) {
+    code.error = why;
+    return code;
+  };
+  PassManager passes(module.getContext());
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSCFToControlFlowPass());
@@ -149,12 +192,12 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
   passes.addPass(createArithToLLVMConversionPass());
   passes.addPass(createConvertControlFlowToLLVMPass());
   passes.addPass(createReconcileUnrealizedCastsPass());
-  if (failed(passes.run(*module)))
+  if (failed(passes.run(module)))
     return fail("expected kernels that lower");
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   auto llvmContext = std::make_unique<llvm::LLVMContext>();
-  auto llvmModule = translateModuleToLLVMIR(*module, *llvmContext);
+  auto llvmModule = translateModuleToLLVMIR(module, *llvmContext);
   if (!llvmModule)
     return fail("expected kernels that translate");
   auto machine = machineOf(target);

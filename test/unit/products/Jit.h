@@ -38,6 +38,11 @@ struct Code {
 Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
              const TargetShape &target, bool assembly = false);
 
+/// Kernels of a module as text, each of `buffers` buffers: their numerics are spelled out and they
+/// are compiled. What a kernel takes: its arguments' bases, the first item, the last.
+Code compileKernels(const std::string &text, const std::vector<std::string> &names, int buffers,
+                    const TargetShape &target);
+
 /// The x86-64 level of a shape, for messages; empty when this machine cannot run it.
 std::string chipName(const TargetShape &target);
 
