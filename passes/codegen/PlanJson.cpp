@@ -183,7 +183,7 @@ private:
         return;
       json.attributeArray("segments", [&] {
         for (int64_t table : command.tables)
-          json.value(plan.segments[plan.tables[table].segment].name);
+          json.value(plan.segments[plan.tables[table].from.segment].name);
       });
     });
   }
