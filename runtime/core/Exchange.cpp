@@ -27,15 +27,13 @@ int32_t statusOf(int32_t code) {
                                                                             : STEPC_ERROR_TRANSPORT;
 }
 
-/// Whether a table's messages are an all-gather: equal parts, each of which goes to all, and which
-/// arrive in the order of ranks. Whoever takes part sees all parts, so all find the same.
-bool isAllGather(const stepc_instance &instance, int64_t index) {
-  const plan::Plan &plan = instance.library.plan;
-  const plan::Table &table = plan.tables[index];
+/// Whether the messages of a planned all-gather are one to the transport, too: equal parts, each of
+/// which goes to all, and which arrive in the order of ranks. Whoever takes part sees all parts, so
+/// all find the same.
+bool isAllGather(const stepc_instance &instance, const plan::Command &start, int64_t index) {
   const std::vector<plan::Message> &messages = instance.tables.tables[index].messages;
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
-      table.direction != plan::Direction::ToMatrix ||
-      plan.groups[plan.segments[table.segment].group].strategy != plan::Strategy::Gather)
+      start.collective != plan::CollectiveKind::AllGather)
     return false;
   const plan::Message &first = messages[0];
   bool takesPart = false;
@@ -74,7 +72,7 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
     char *sends = arena + start.operands[i].value;
     char *receives = arena + start.operands[start.tables.size() + i].value;
     const std::vector<plan::Message> &messages = instance.tables.tables[start.tables[i]].messages;
-    if (isAllGather(instance, start.tables[i])) {
+    if (isAllGather(instance, start, start.tables[i])) {
       const plan::Message &first = messages[0];
       exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr,
                                      sends + first.sendOffset * bytes,
