@@ -148,13 +148,14 @@ INSTANTIATE_TEST_SUITE_P(Shapes, Blocks,
                                          std::pair<int64_t, int64_t>{40, 48}));
 
 TEST(BlocksErrors, OutsMustHaveOneShape) {
-  std::string text =
-      replaced(moduleOf(4, 6), "ins(%rows, %one : memref<?x4x1xf32>, memref<?x1x1xf32>)",
-               "ins(%cols, %one : memref<?x1x6xf32>, memref<?x1x1xf32>)");
+  std::string one = "memref<?x1x1xf32, #comm.place<@s, one, blocks>>)";
+  std::string text = replaced(
+      moduleOf(4, 6), "ins(%rows, %one : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>, " + one,
+      "ins(%cols, %one : memref<?x1x6xf32, #comm.place<@s, cols, blocks>>, " + one);
   Compiled compiled = compile({text});
   EXPECT_NE(
-      compiled.error.find("expected outs of 4 x 6, because that is what the stage runs over, found "
-                          "'memref<?x4x1xf32>'"),
+      compiled.error.find("expected outs of 6 along axis 2, because that is what the stage runs "
+                          "over, found 'memref<?x4x1xf32, #comm.place<@s, rows, blocks>>'"),
       std::string::npos)
       << compiled.error;
 }
