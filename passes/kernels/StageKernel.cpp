@@ -192,14 +192,11 @@ std::string StageEmitter::signature() {
 }
 
 void StageEmitter::emit(LLVM::LLVMFuncOp kernel, ArrayRef<KernelArgument> arguments) {
-  Value chunks;
+  Value chunks = b.argument(kernel.getArgument(0), 0);
   SmallVector<Value> bases;
   for (auto [index, argument] : llvm::enumerate(arguments)) {
-    Value value = b.argument(kernel.getArgument(0), index);
+    Value value = b.argument(kernel.getArgument(0), index + 1);
     switch (argument.kind) {
-    case KernelArgument::Chunks:
-      chunks = value;
-      break;
     case KernelArgument::Scalars:
       scalars = value;
       break;
@@ -336,7 +333,6 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
   if (failed(probe.classify()))
     return failure();
   StageKernel result;
-  result.arguments.push_back({KernelArgument::Chunks, {}});
   if (op.getScalars())
     result.arguments.push_back({KernelArgument::Scalars, op.getScalars()});
   if (probe.needsBlockRows())

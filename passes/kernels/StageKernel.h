@@ -9,10 +9,9 @@
 
 namespace stepc::kernels {
 
-/// What stands in a slot of a kernel's arguments; the host fills it in this order.
+/// What stands in a slot of a kernel's arguments, behind the rows of the stage's table.
 struct KernelArgument {
   enum Kind {
-    Chunks,    ///< rows of the stage's table
     Scalars,   ///< the scalar table, so that the plan's parameter indexes it
     BlockRows, ///< the number R of a block's rows, as an integer
     Operand,   ///< `value`: base of a buffer, or the pointer table of shards

@@ -147,7 +147,6 @@ void prepareBindings(stepc_instance &instance) {
   instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
   instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
   instance.halfStepped.assign(count, 0);
-  instance.launched.assign(lib.plan.launches.size(), 0);
   for (const plan::Route &route : lib.plan.routes)
     instance.routeValues.push_back(route.defaults);
   instance.records.resize(count);
@@ -225,16 +224,15 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   prepareBindings(instance);
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
-  std::string wrong = prepareExchanges(instance);
-  if (!wrong.empty())
-    return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
-  if (!instance.arena.allocate(workspaceBytes, options))
+  if (!stepc_program_device->allocate(instance.arena, workspaceBytes, options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
                         (long long)workspaceBytes,
                         options.allocate ? " by the options' allocator" : ""));
+  if (std::string wrong = prepareProgram(instance); !wrong.empty())
+    return fault(error, STEPC_ERROR_PLAN, wrong);
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)

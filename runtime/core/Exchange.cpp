@@ -2,7 +2,6 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
-#include <cstring>
 #include <limits>
 #include <thread>
 
@@ -27,53 +26,40 @@ int32_t statusOf(int32_t code) {
                                                                             : STEPC_ERROR_TRANSPORT;
 }
 
-PreparedExchange prepare(const stepc_instance &instance, int64_t order) {
+PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order) {
   const plan::Plan &plan = instance.library.plan;
   PreparedExchange exchange;
-  const std::vector<int64_t> &tables = plan.exchanges[order].tables;
-  for (size_t i = 0; i < tables.size(); ++i) {
-    int64_t bytes = plan.tables[tables[i]].elementBytes;
+  exchange.instance = &instance;
+  exchange.order = order;
+  char *arena = static_cast<char *>(instance.arena.data());
+  for (size_t i = 0; i < start.tables.size(); ++i) {
+    int64_t bytes = plan.tables[start.tables[i]].elementBytes;
     int64_t tag = (order + 1) * kTagsPerExchange + int64_t(i);
-    for (const plan::Message &message : instance.tables.tables[tables[i]].messages) {
+    char *sends = arena + start.operands[i].value;
+    char *receives = arena + start.operands[start.tables.size() + i].value;
+    for (const plan::Message &message : instance.tables.tables[start.tables[i]].messages) {
       int32_t peer = int32_t(message.peer);
+      char *from = sends + message.sendOffset * bytes,
+           *to = receives + message.receiveOffset * bytes;
       if (peer == instance.rank) {
-        exchange.own.push_back({int64_t(i), message.sendOffset * bytes,
-                                message.receiveOffset * bytes, message.sendCount * bytes});
+        exchange.own.push_back({from, to, message.sendCount * bytes});
         continue;
       }
-      if (message.receiveCount) {
-        exchange.operations.push_back(
-            receiveFrom(peer, nullptr, message.receiveCount * bytes, tag));
-        exchange.places.push_back({int64_t(i), message.receiveOffset * bytes});
-      }
-      if (message.sendCount) {
-        exchange.operations.push_back(sendTo(peer, nullptr, message.sendCount * bytes, tag));
-        exchange.places.push_back({int64_t(i), message.sendOffset * bytes});
-      }
+      if (message.receiveCount)
+        exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount * bytes, tag));
+      if (message.sendCount)
+        exchange.operations.push_back(sendTo(peer, from, message.sendCount * bytes, tag));
     }
   }
   return exchange;
 }
 
-/// An own part in pieces, so that all threads copy.
-struct OwnCopy {
-  const char *from;
-  char *to;
-  int64_t bytes;
-  static constexpr int64_t kPiece = 1 << 18;
-  static void run(void *arguments, int64_t first, int64_t last) {
-    const OwnCopy &copy = *static_cast<OwnCopy *>(arguments);
-    int64_t begin = first * kPiece, end = std::min(last * kPiece, copy.bytes);
-    std::memcpy(copy.to + begin, copy.from + begin, end - begin);
-  }
-};
-
 } // namespace
 
 std::string prepareExchanges(stepc_instance &instance) {
-  const plan::Plan &plan = instance.library.plan;
-  for (size_t order = 0; order < plan.exchanges.size(); ++order) {
-    const std::vector<int64_t> &tables = plan.exchanges[order].tables;
+  std::vector<const plan::Command *> starts = instance.library.plan.starts();
+  for (size_t order = 0; order < starts.size(); ++order) {
+    const std::vector<int64_t> &tables = starts[order]->tables;
     if (int64_t(tables.size()) > kTagsPerExchange ||
         int64_t(order) + 2 > std::numeric_limits<int32_t>::max() / kTagsPerExchange)
       return exchangeName(instance.library, order) + " has no tags left for its messages";
@@ -83,10 +69,17 @@ std::string prepareExchanges(stepc_instance &instance) {
           return exchangeName(instance.library, order) +
                  format(" sends %lld elements from this rank to itself and receives %lld",
                         (long long)message.sendCount, (long long)message.receiveCount);
-    instance.exchanges.push_back(prepare(instance, order));
+    instance.exchanges.push_back(prepare(instance, *starts[order], order));
   }
-  countPlanned(instance);
   return {};
+}
+
+void countMessages(const std::vector<stepc_operation> &operations, stepc_counters &counters) {
+  for (const stepc_operation &operation : operations) {
+    bool isSend = operation.kind == STEPC_SEND;
+    (isSend ? counters.messages_sent : counters.messages_received) += 1;
+    (isSend ? counters.bytes_sent : counters.bytes_received) += operation.bytes;
+  }
 }
 
 std::string groupName(const Library &library, int64_t index) {
@@ -102,7 +95,7 @@ std::string groupName(const Library &library, int64_t index) {
 
 std::string exchangeName(const Library &library, int64_t order) {
   std::string text = format("exchange %lld of ", (long long)order);
-  const std::vector<int64_t> &tables = library.plan.exchanges[order].tables;
+  const std::vector<int64_t> &tables = library.plan.starts()[order]->tables;
   constexpr size_t kNamed = 2;
   for (size_t i = 0; i < tables.size() && i < kNamed; ++i)
     text += (i ? ", " : "") +
@@ -160,86 +153,45 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
   }
 }
 
-// No exception may reach generated code, which does not unwind.
-extern "C" {
+namespace stepc::runtime {
 
-void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t count,
-                             const int64_t *tables, const int64_t *sends,
-                             const int64_t *receives) try {
-  stepc_instance &instance = instanceOf(context);
+void startExchange(void *argument) {
+  PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
+  stepc_instance &instance = *exchange.instance;
   if (instance.failure)
     return;
-  const auto &planned = instance.library.plan.exchanges;
-  if (order < 0 || order >= int64_t(planned.size()))
-    return instance.fail(STEPC_ERROR_COUNTS,
-                         format("the program starts exchange %lld, the plan has %zu",
-                                (long long)order, planned.size()));
-  PreparedExchange &exchange = instance.exchanges[order];
-  std::string error;
   if (exchange.started)
-    return instance.fail(STEPC_ERROR_COUNTS,
-                         exchangeName(instance.library, order) + " was started twice in one step");
-  bool equal = count == int64_t(planned[order].tables.size());
-  for (int64_t i = 0; equal && i < count; ++i)
-    equal = tables[i] == planned[order].tables[i];
-  if (!equal)
-    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
-                                                 " was started with other tables than planned");
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
+                                                 " was started twice in one step");
   exchange.started = true;
   ++instance.executed.exchanges;
-  char *arena = static_cast<char *>(instance.arena.data());
-  for (size_t i = 0; i < exchange.operations.size(); ++i) {
-    stepc_operation &operation = exchange.operations[i];
-    const PreparedExchange::Place &place = exchange.places[i];
-    if (operation.kind == STEPC_SEND)
-      operation.send = arena + sends[place.operand] + place.offset;
-    else
-      operation.receive = arena + receives[place.operand] + place.offset;
-  }
-  if (!exchange.operations.empty()) {
-    // Before the start: one that fails half-way may leave messages behind.
-    exchange.inFlight = true;
-    int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
-    if (status)
-      return instance.fail(status, exchangeName(instance.library, order) + error);
-  }
-  for (const stepc_operation &operation : exchange.operations) {
-    stepc_counters &done = instance.executed;
-    bool isSend = operation.kind == STEPC_SEND;
-    (isSend ? done.messages_sent : done.messages_received) += 1;
-    (isSend ? done.bytes_sent : done.bytes_received) += operation.bytes;
-  }
-  // Last, so that it runs while the messages travel.
-  for (const PreparedExchange::OwnPart &own : exchange.own) {
-    OwnCopy copy{arena + sends[own.operand] + own.from, arena + receives[own.operand] + own.to,
-                 own.bytes};
-    instance.parallel.run(OwnCopy::run, &copy, (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece,
-                          1);
-  }
-} catch (...) {
-  instanceOf(context).failWithoutText();
+  if (exchange.operations.empty())
+    return;
+  // Before the start: one that fails half-way may leave messages behind.
+  exchange.inFlight = true;
+  std::string error;
+  int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
+  if (status)
+    return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
+  countMessages(exchange.operations, instance.executed);
 }
 
-void stepc_rt_exchange_wait(stepc_context *context, int64_t order) try {
-  stepc_instance &instance = instanceOf(context);
+void awaitExchange(void *argument) {
+  PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
+  stepc_instance &instance = *exchange.instance;
   if (instance.failure)
     return;
-  if (order < 0 || order >= int64_t(instance.exchanges.size()) ||
-      !instance.exchanges[order].started || instance.exchanges[order].finished)
-    return instance.fail(
-        STEPC_ERROR_COUNTS,
-        format("the program waits for exchange %lld, which is not under way", (long long)order));
-  PreparedExchange &exchange = instance.exchanges[order];
+  if (!exchange.started || exchange.finished)
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
+                                                 " is awaited, but is not under way");
   if (exchange.inFlight) {
     std::string error;
     int32_t status = instance.wait(exchange.handle, std::string(), error);
     if (status)
-      return instance.fail(status, exchangeName(instance.library, order) + error);
+      return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
     exchange.inFlight = false;
   }
   exchange.finished = true;
-} catch (...) {
-  instanceOf(context).failWithoutText();
 }
 
-} // extern "C"
+} // namespace stepc::runtime

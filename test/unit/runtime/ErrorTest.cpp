@@ -158,7 +158,7 @@ TEST(Create, RefusesAProgramOfAnotherAbi) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "abi"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 2"));
+  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 3"));
   EXPECT_EQ(load(1, "abi")->parameter_count(), 0);
 }
 
@@ -167,6 +167,17 @@ TEST(Create, RefusesADamagedPlan) {
   Created result = create(load(1, "plan"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_PLAN);
   EXPECT_THAT(result.message, HasSubstr("the library's plan cannot be read"));
+}
+
+// Commands that a step could not carry out, found before one is.
+TEST(Create, RefusesAProgramThatDoesNotHold) {
+  stepc_options options = defaultOptions();
+  Created order = create(load(1, "order"), &options);
+  EXPECT_EQ(order.status, STEPC_ERROR_PLAN);
+  EXPECT_THAT(order.message, HasSubstr("command 11 (await): collective 0 is not under way"));
+  Created reach = create(load(1, "reach"), &options);
+  EXPECT_EQ(reach.status, STEPC_ERROR_PLAN);
+  EXPECT_THAT(reach.message, HasSubstr("copy of table 7 needs 576 bytes, its operand has 288"));
 }
 
 TEST(Create, RefusesAnotherChip) {
