@@ -1,7 +1,6 @@
 //===- ProgramBuilder.cpp - The scheduled step as commands -----------------===//
 
 #include "passes/kernels/ProgramBuilder.h"
-#include "passes/kernels/products/Products.h"
 #include "passes/plan/Saturate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,8 +35,11 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
-      .Case([&](optim::ProductOp op) { return lowerBatch(op, emitProduct); })
-      .Case([&](optim::BlockReduceOp op) { return lowerBatch(op, emitBlockReduce); })
+      .Case(
+          [&](optim::ProductOp op) { return lowerBatch(op, target.product(cache.symbols(), op)); })
+      .Case([&](optim::BlockReduceOp op) {
+        return lowerBatch(op, target.blockReduce(cache.symbols(), op));
+      })
       .Default([](Operation *op) {
         return op->emitOpError(
             "expected operations of a scheduled program, this one has no kernel");
@@ -105,8 +107,8 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   return success();
 }
 
-template <typename Op, typename Emit> LogicalResult ProgramBuilder::lowerBatch(Op op, Emit emit) {
-  FailureOr<BatchKernels> kernels = emit(cache.symbols(), op, shape);
+template <typename Op>
+LogicalResult ProgramBuilder::lowerBatch(Op op, FailureOr<BatchKernels> kernels) {
   if (failed(kernels))
     return failure();
   int64_t each = kernels->scratchBytesPerBlock, bound = scratchBoundPerBlock(op), bytes = 0;
