@@ -88,7 +88,7 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
     strategies = "/".join(sorted({group["strategy"] for group in explained["groups"]}))
     library = (folder / "libmuon.so").stat().st_size
     return [f"{seconds:.1f}", f"{peak:.0f}", span(explained["total"]["messages_sent"]), launches(plan),
-            f"{explained['workspace_bytes'] / 2**20:.2f}", f"{library / 2**10:,.0f}", strategies,
+            f"{plan['workspace_bytes'] / 2**20:.2f}", f"{library / 2**10:,.0f}", strategies,
             f"{flops * ranks / once:.2f}"]  # fmt: skip
 
 

@@ -154,7 +154,7 @@ void countPlanned(stepc_instance &instance) {
   }
   planned.exchanges = int64_t(instance.exchanges.size());
   for (const PreparedExchange &exchange : instance.exchanges)
-    countMessages(exchange.operations, planned);
+    countMessages(exchange, planned);
 }
 
 /// Called when the last command's stream has come so far: what is counted is complete.
