@@ -54,7 +54,7 @@ module @sgd {
 
 // The program lists them in order, and counts the step last.
 // CHECK: exec.program workspace 128 {
-// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 2>]
+// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
 // CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, segment = @s0>]
 // CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
 // CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
