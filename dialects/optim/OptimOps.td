@@ -46,6 +46,33 @@ def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
   let hasVerifier = 1;
 }
 
+def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "what is known about the machines";
+  let description = [{
+    From the manifest, for the cost model (passes/cost) alone: no result depends on it. What is left out is that of the
+    built-in profile. Rank r stands on node r / `ranks_per_node`. Bandwidths, of one rank and one way, and memory are in
+    bytes per second, latencies of a message in seconds, and `flops` are floating-point operations per second.
+
+    ```mlir
+    optim.cluster ranks_per_node 8 inside_bandwidth 4.5e+11 inside_latency 3.0e-06
+      between_bandwidth 5.0e+10 between_latency 1.0e-05 flops 9.0e+14 memory 4.0e+12
+    ```
+    Constraints: one per module; at least one rank per node; bandwidths, flops and memory finite and above 0, latencies
+    finite and at least 0.
+  }];
+  let arguments = (ins OptionalAttr<I64Attr>:$ranks_per_node,
+                       OptionalAttr<F64Attr>:$inside_bandwidth, OptionalAttr<F64Attr>:$inside_latency,
+                       OptionalAttr<F64Attr>:$between_bandwidth, OptionalAttr<F64Attr>:$between_latency,
+                       OptionalAttr<F64Attr>:$flops, OptionalAttr<F64Attr>:$memory);
+  let assemblyFormat = [{
+    (`ranks_per_node` $ranks_per_node^)?
+    (`inside_bandwidth` $inside_bandwidth^)? (`inside_latency` $inside_latency^)?
+    (`between_bandwidth` $between_bandwidth^)? (`between_latency` $between_latency^)?
+    (`flops` $flops^)? (`memory` $memory^)? attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
 def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">,
                                      SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "an optimizer rule on one logical parameter";

@@ -31,6 +31,29 @@ ParameterOp optim::lookupParameter(Operation *op, FlatSymbolRefAttr name) {
   return lookupNamed<ParameterOp>(op, name);
 }
 
+LogicalResult ClusterOp::verify() {
+  for (auto other : getOperation()->getParentOfType<ModuleOp>().getOps<ClusterOp>())
+    if (other != *this) {
+      auto diag = emitOpError("expected one per module, found another");
+      diag.attachNote(other.getLoc()) << "the other is here";
+      return diag;
+    }
+  if (getRanksPerNode().value_or(1) < 1)
+    return emitOpError("expected at least one rank per node, found ") << *getRanksPerNode();
+  auto check = [&](StringRef name, std::optional<APFloat> value, bool zero) -> LogicalResult {
+    if (!value || (value->isFinite() && !value->isNegative() && (zero || !value->isZero())))
+      return success();
+    return emitOpError("expected ") << name << (zero ? " of at least 0" : " above 0")
+                                    << " and finite, found " << value->convertToDouble();
+  };
+  return success(succeeded(check("inside_bandwidth", getInsideBandwidth(), false)) &&
+                 succeeded(check("inside_latency", getInsideLatency(), true)) &&
+                 succeeded(check("between_bandwidth", getBetweenBandwidth(), false)) &&
+                 succeeded(check("between_latency", getBetweenLatency(), true)) &&
+                 succeeded(check("flops", getFlops(), false)) &&
+                 succeeded(check("memory", getMemory(), false)));
+}
+
 LogicalResult MeshOp::verify() {
   if (getAxes().size() != getSizes().size())
     return emitOpError("expected one size per axis, found ")

@@ -104,6 +104,9 @@ struct Cluster {
   /// Latency of one message in microseconds.
   std::optional<double> intraNodeLatency;
   std::optional<double> interNodeLatency;
+  /// Of one rank's device: 1e12 operations per second on matrices, 1e9 bytes of memory per second.
+  std::optional<double> deviceTflops;
+  std::optional<double> deviceMemory;
   bool operator==(const Cluster &) const = default;
 };
 

@@ -139,10 +139,10 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
 }
 
 void Reader::readCluster(const json::Value &value, const Pointer &at) {
-  const json::Object *object =
-      json.object(value, at, "a cluster",
-                  {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s",
-                   "intra_node_latency_us", "inter_node_latency_us"});
+  const json::Object *object = json.object(
+      value, at, "a cluster",
+      {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s", "intra_node_latency_us",
+       "inter_node_latency_us", "device_tflop_per_s", "device_memory_gb_per_s"});
   if (!object)
     return;
   Cluster &cluster = manifest.cluster.emplace();
@@ -164,6 +164,8 @@ void Reader::readCluster(const json::Value &value, const Pointer &at) {
   readNumber("inter_node_gb_per_s", false, cluster.interNodeBandwidth);
   readNumber("intra_node_latency_us", true, cluster.intraNodeLatency);
   readNumber("inter_node_latency_us", true, cluster.interNodeLatency);
+  readNumber("device_tflop_per_s", false, cluster.deviceTflops);
+  readNumber("device_memory_gb_per_s", false, cluster.deviceMemory);
 }
 
 void Reader::readNames(const json::Value *value, const Pointer &at,

@@ -52,6 +52,8 @@ void writeCluster(json::OStream &out, const Cluster &cluster) {
   write("inter_node_gb_per_s", cluster.interNodeBandwidth);
   write("intra_node_latency_us", cluster.intraNodeLatency);
   write("inter_node_latency_us", cluster.interNodeLatency);
+  write("device_tflop_per_s", cluster.deviceTflops);
+  write("device_memory_gb_per_s", cluster.deviceMemory);
 }
 
 void writeParameter(json::OStream &out, const Parameter &parameter) {

@@ -8,7 +8,7 @@
 #ifndef STEPC_PASSES_COST_SCRATCHBOUND_H
 #define STEPC_PASSES_COST_SCRATCHBOUND_H
 
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 
 namespace stepc::cost {
 

@@ -4,7 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "passes/decide/Forces.h"
-#include "passes/decide/GroupGeometry.h"
+#include "passes/decide/StrategyModel.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -58,78 +58,92 @@ private:
     return remark::RemarkOpts::name(name).category("optim-assign-strategies");
   }
 
-  LogicalResult set(GroupOp group, Strategy strategy, const Twine &reason) {
+  void set(GroupOp group, Strategy strategy, const Twine &reason, const Judgement *judgement) {
     group.setStrategyAttr(StrategyAttr::get(&getContext(), strategy));
     group.setReasonAttr(StringAttr::get(&getContext(), reason));
-    remark::passed(group.getLoc(), remarkOf("strategy-chosen"))
-        << remark::metric("group", group.getSymName())
-        << remark::metric("first-parameter",
-                          cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue())
-        << remark::metric("strategy", stringifyStrategy(strategy))
-        << remark::reason("{0}", reason.str());
-    return success();
+    auto remark = remark::passed(group.getLoc(), remarkOf("strategy-chosen"));
+    remark << remark::metric("group", group.getSymName())
+           << remark::metric("first-parameter",
+                             cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue())
+           << remark::metric("strategy", stringifyStrategy(strategy));
+    if (judgement)
+      remark << remark::metric("modelled-ns", nanoseconds(*judgement));
+    remark << remark::reason("{0}", reason.str());
   }
 
-  /// Says why each of the others was not chosen.
-  static void refuseOthers(GroupOp group, const GroupGeometry *geometry, bool whole) {
-    for (Strategy strategy :
-         {Strategy::Elementwise, Strategy::Local, Strategy::Owner, Strategy::Gather}) {
-      if (strategy == group.getStrategy())
-        continue;
-      std::string why;
-      if (!geometry)
-        why = "no operation needs a whole matrix: nothing has to travel";
-      else if (strategy == Strategy::Elementwise)
-        why = "the rule has operations that need whole matrices";
-      else if (strategy == Strategy::Local && !whole)
-        why = "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
-      else if (group.getStrategy() == Strategy::Local && whole)
-        why = "each block is whole on its rank: nothing has to travel";
-      else if (strategy == Strategy::Gather && group.getStrategy() == Strategy::Owner)
-        why = "all " + std::to_string(geometry->mesh.ranks.size()) +
-              " ranks would receive and compute every block";
-      else
-        why = "another one is forced";
-      remark::missed(group.getLoc(), remarkOf("strategy-refused"))
-          << remark::metric("group", group.getSymName())
-          << remark::metric("strategy", stringifyStrategy(strategy)) << remark::reason("{0}", why);
-    }
+  static int64_t nanoseconds(const Judgement &judgement) {
+    return cost::picoseconds(judgement.seconds) / 1000;
   }
 
-  LogicalResult assign(GroupOp group, std::vector<Force> &forces) {
+  /// Says of each of the others why it was not chosen, and what it would take.
+  static void refuse(GroupOp group, Strategy strategy, const Twine &why,
+                     const Judgement *judgement) {
+    auto remark = remark::missed(group.getLoc(), remarkOf("strategy-refused"));
+    remark << remark::metric("group", group.getSymName())
+           << remark::metric("strategy", stringifyStrategy(strategy));
+    if (judgement)
+      remark << remark::metric("modelled-ns", nanoseconds(*judgement));
+    remark << remark::reason("{0}", why.str());
+  }
+
+  static constexpr Strategy kAll[] = {Strategy::Elementwise, Strategy::Local, Strategy::Owner,
+                                      Strategy::Gather};
+
+  LogicalResult assign(GroupOp group, std::vector<Force> &forces, const StrategyModel &model) {
     auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
     bool matrix = hasMatrixSpace(rule);
     FailureOr<Force *> forced = forceOf(group, forces, matrix);
     if (failed(forced))
       return failure();
     if (!matrix) {
-      (void)set(group, Strategy::Elementwise, "no operation needs a whole matrix");
-      refuseOthers(group, nullptr, false);
+      set(group, Strategy::Elementwise, "no operation needs a whole matrix", nullptr);
+      for (Strategy strategy : ArrayRef(kAll).drop_front())
+        refuse(group, strategy, "no operation needs a whole matrix: nothing has to travel",
+               nullptr);
       return success();
     }
     GroupGeometry geometry(group);
-    bool whole = geometry::blocksAreWhole(geometry.group, geometry.mesh);
-    if (failed(choose(group, *forced, whole)))
-      return failure();
-    refuseOthers(group, &geometry, whole);
+    Strategy chosen = *forced ? (*forced)->strategy : model.choose(group, geometry);
+    Judgement judgement = model.judge(group, geometry, chosen);
+    if (!judgement.isLegal())
+      return blameOptions(group.emitError("expected whole blocks on every rank to force local on '")
+                          << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
+                          << "', found placements " << describe(group.getExemplar().getPlacements())
+                          << " that cut them");
+    bool whole = model.judge(group, geometry, Strategy::Local).isLegal();
+    set(group, chosen,
+        *forced ? "forced by '" + (*forced)->pattern.text() + "=" + stringifyStrategy(chosen) + "'"
+                : Twine(reasonOf(chosen, whole)),
+        &judgement);
+    for (Strategy strategy : kAll) {
+      if (strategy == chosen)
+        continue;
+      Judgement other = model.judge(group, geometry, strategy);
+      if (!other.isLegal())
+        refuse(group, strategy, other.refusal, nullptr);
+      else
+        refuse(group, strategy,
+               *forced                             ? "another one is forced"
+               : other.seconds < judgement.seconds ? "it repeats work and saves less than a tenth"
+                                                   : "it is modelled to take no less time",
+               &other);
+    }
     return success();
   }
 
-  LogicalResult choose(GroupOp group, Force *forced, bool whole) {
-    if (forced) {
-      Strategy strategy = forced->strategy;
-      if (strategy == Strategy::Local && !whole)
-        return blameOptions(
-            group.emitError("expected whole blocks on every rank to force local on '")
-            << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
-            << "', found placements " << describe(group.getExemplar().getPlacements())
-            << " that cut them");
-      return set(group, strategy,
-                 "forced by '" + forced->pattern.text() + "=" + stringifyStrategy(strategy) + "'");
+  static StringRef reasonOf(Strategy chosen, bool whole) {
+    switch (chosen) {
+    case Strategy::Local:
+      return "each block is whole on its rank";
+    case Strategy::Owner:
+      return whole ? "ranks divide the blocks and share the results: modelled to take less time"
+                   : "blocks span ranks: exact routes to a balanced owner";
+    case Strategy::Gather:
+      return "every rank computes every block: modelled to take less time";
+    case Strategy::Elementwise:
+      break;
     }
-    if (whole)
-      return set(group, Strategy::Local, "each block is whole on its rank");
-    return set(group, Strategy::Owner, "blocks span ranks: exact routes to a balanced owner");
+    return "";
   }
 
   void runOnOperation() override {
@@ -140,8 +154,9 @@ private:
     parameters.clear();
     for (auto parameter : getOperation().getOps<ParameterOp>())
       parameters[parameter.getSymNameAttr()] = parameter;
+    StrategyModel model(getOperation());
     for (auto group : getOperation().getOps<GroupOp>())
-      if (!group.getStrategy() && failed(assign(group, *forces)))
+      if (!group.getStrategy() && failed(assign(group, *forces, model)))
         return signalPassFailure();
     // A force that later ones override has applied, too; each that never could is named.
     for (const Force &f : *forces) {

@@ -57,7 +57,7 @@ private:
   };
 
   WaveModel collect() {
-    WaveModel model;
+    WaveModel model(clusterOf(getOperation()));
     for (auto group : getOperation().getOps<GroupOp>()) {
       std::optional<Strategy> strategy = group.getStrategy();
       if (strategy && *strategy != Strategy::Elementwise && !group.getWaves())

@@ -3,12 +3,12 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
-#include "passes/decide/GroupGeometry.h"
-#include "passes/plan/Saturate.h"
+#include "passes/cost/OwnerQueues.h"
+#include "passes/cost/Saturate.h"
+#include "passes/decide/StrategyModel.h"
 
 #include "mlir/IR/Remarks.h"
 
-#include <queue>
 #include <set>
 
 using namespace mlir;
@@ -24,21 +24,22 @@ using namespace stepc::decide;
 
 namespace {
 
-/// Modelled cost of a block where it is computed. A byte on the wire costs as much as some tens of
-/// operations; exactness is not needed, order is.
-int64_t blockCost(GroupOp group) {
+/// Picoseconds that a block costs where it is computed: its work and its way there and back.
+int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  return saturatingAdd(modelledFlops(rule, group.getRows(), group.getCols()),
-                       64 * group.getRows() * group.getCols());
+  int64_t rows = group.getRows(), cols = group.getCols();
+  double bytes = 2 * double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
+  return cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device) +
+                           cluster.between.seconds(0, bytes));
 }
 
 /// What ranks compute whoever owns the rest: local, gathered and owned blocks.
-void addFixedLoad(GroupOp group, std::map<int64_t, int64_t> &load) {
+void addFixedLoad(GroupOp group, const cost::Cluster &cluster, cost::Loads &load) {
   std::optional<Strategy> strategy = group.getStrategy();
   if (!strategy || *strategy == Strategy::Elementwise)
     return;
   GroupGeometry geometry(group);
-  int64_t cost = blockCost(group);
+  int64_t cost = blockCost(group, cluster);
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     int64_t blocks = 0;
     if (*strategy == Strategy::Gather)
@@ -53,52 +54,9 @@ void addFixedLoad(GroupOp group, std::map<int64_t, int64_t> &load) {
   }
 }
 
-/// Gives blocks of one group to the least loaded rank; of equally loaded ones to the one that holds
-/// most of the block, then to the first. Positions that hold equal parts of every block differ in
-/// their load alone, so that each such class has a queue, and a block asks the queues.
-class Queues {
-public:
-  Queues(const GroupGeometry &geometry, std::map<int64_t, int64_t> &load)
-      : geometry(geometry), load(load) {
-    std::map<ArrayRef<int64_t>, size_t> classOf;
-    for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks)) {
-      size_t number =
-          classOf.try_emplace(geometry.heldByBlock(position), queues.size()).first->second;
-      if (number == queues.size())
-        queues.emplace_back();
-      queues[number].push({-load[rank], -int64_t(position)});
-    }
-  }
-
-  int64_t give(int64_t block, int64_t cost) {
-    Queue *best = nullptr;
-    std::tuple<int64_t, int64_t, int64_t> bestKey;
-    for (Queue &queue : queues) {
-      auto [negativeLoad, negativePosition] = queue.top();
-      std::tuple key(negativeLoad, geometry.held(-negativePosition, block), negativePosition);
-      if (!best || key > bestKey) {
-        best = &queue;
-        bestKey = key;
-      }
-    }
-    int64_t position = -best->top().second;
-    best->pop();
-    int64_t &sum = load[geometry.mesh.ranks[position]];
-    sum = saturatingAdd(sum, cost);
-    best->push({-sum, -position});
-    return position;
-  }
-
-private:
-  using Queue = std::priority_queue<std::pair<int64_t, int64_t>>; // of -load, -position
-  const GroupGeometry &geometry;
-  std::map<int64_t, int64_t> &load;
-  std::vector<Queue> queues;
-};
-
 /// Says how even the loads are: the mean in per cent of the most.
 void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
-                   std::map<int64_t, int64_t> &load) {
+                   cost::Loads &load) {
   auto named = [](StringRef name) {
     return remark::RemarkOpts::name(name).category("optim-balance-owners");
   };
@@ -120,13 +78,13 @@ void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
 class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
   void runOnOperation() override {
     std::vector<std::tuple<int64_t, size_t, GroupOp>> groups; // -cost of a block, number
-    // Load of each of the job's global ranks: meshes may overlap.
-    std::map<int64_t, int64_t> load;
+    cost::Cluster cluster = clusterOf(getOperation());
+    cost::Loads load;
     for (auto group : getOperation().getOps<GroupOp>())
       if (group.getStrategy() != Strategy::Owner || group.getOwners())
-        addFixedLoad(group, load);
+        addFixedLoad(group, cluster, load);
       else
-        groups.push_back({-blockCost(group), groups.size(), group});
+        groups.push_back({-blockCost(group, cluster), groups.size(), group});
     if (groups.empty())
       return;
     llvm::sort(groups, [](auto &a, auto &b) {
@@ -136,7 +94,7 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     int64_t blocks = 0;
     for (auto [negativeCost, number, group] : groups) {
       GroupGeometry geometry(group);
-      Queues queues(geometry, load);
+      cost::OwnerQueues queues(geometry.mesh.ranks, geometry.held(), load);
       SmallVector<int64_t> owners;
       for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
         owners.push_back(queues.give(block % geometry.blocksPerParameter(), -negativeCost));

@@ -19,6 +19,7 @@ struct GroupGeometry {
   int64_t blockCount() const { return blocksPerParameter() * parameters; }
   /// Elements of block `block` of a parameter that the rank at `position` holds.
   int64_t held(int64_t position, int64_t block) const { return areas[position][block]; }
+  const std::vector<std::vector<int64_t>> &held() const { return areas; }
   llvm::ArrayRef<int64_t> heldByBlock(int64_t position) const { return areas[position]; }
   /// The first position that holds any of the block; 0 for an empty one.
   int64_t firstHolder(int64_t block) const;

@@ -86,11 +86,17 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
 def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{
-    `elementwise` when the rule has no matrix space; `local` when every block is whole on the ranks that hold it;
-    `owner` otherwise. `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
+    `elementwise` when the rule has no matrix space. Otherwise, of the legal ones (`local` where every block is whole on the
+    ranks that hold it, `owner` and `gather` always), the one whose modelled step takes least (`StrategyModel.h`): computing on
+    the busiest rank, with owners balanced over all groups, and travelling. A strategy by which several ranks compute a block
+    must save a tenth of the time of one by which one rank does. So replicas divide large matrices and share the results, and
+    compute small ones themselves.
+
+    `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it.
 
-    Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the reason.
+    Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the reason and
+    what a step would take.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b]
@@ -108,10 +114,9 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
 def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
   let summary = "Give every block of the owner groups its owner";
   let description = [{
-    Longest processing time first over all groups together: blocks in decreasing order of modelled cost,
-    max(R, C) · min(R, C)² per Newton–Schulz step plus bytes, each to the rank of its mesh with the least load so far (what local and gathered blocks cost
-    their ranks included); ties go to the
-    rank that holds most of the block, then to the lowest. Deterministic.
+    Longest processing time first over all groups together: blocks in decreasing order of modelled time (their products, and
+    their way there and back), each to the rank of its mesh with the least load so far (what local and gathered blocks cost
+    their ranks included); ties go to the rank that holds most of the block, then to the lowest. Deterministic.
 
     Remarks: `owners-balanced` (passed) with the mean load in per cent of the most; `ranks-without-blocks` (missed).
 

@@ -2,51 +2,27 @@
 
 #include "passes/decide/WaveModel.h"
 
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-namespace {
-
-// A rank with a share of a server's cores, and its network. With more threads each has less work
-// per wave, so many waves cost more time. With a slower network more of the travel hides behind
-// products, so many waves gain more.
-constexpr double kThreads = 16;
-constexpr double kFlops = 1e12;    // per second, by all threads
-constexpr double kLaunch = 5e-6;   // seconds to start threads and wait for them
-constexpr double kMessage = 20e-6; // seconds
-constexpr double kBytes = 12.5e9;  // per second, each way
-
-/// Seconds that a product costs once, however many blocks there are: two launches, at the end of
-/// which all threads but one wait for half of an item. An item is about what a target makes of a
-/// product: its left rows fit in a cache, and dozens are shared.
-double onceOf(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t kCached = 98304, kFewest = 24, kMost = 128, kItems = 48, kLeast = 1 << 21;
-  int64_t rows = std::min(m, std::clamp(kCached / std::max<int64_t>(k, 1), kFewest, kMost));
-  int64_t cols = std::min(n, kMost);
-  auto items = [&] { return llvm::divideCeil(m, rows) * llvm::divideCeil(n, cols); };
-  while (rows > kFewest / 4 && items() < kItems && double(rows * cols) * double(k) > kLeast)
-    rows = (rows + 1) / 2;
-  return 2 * kLaunch + double(rows * cols) * double(k) * (kThreads - 1) / kFlops;
-}
-
-} // namespace
-
-WaveModel::Seconds WaveModel::secondsOf(GroupOp group) {
+WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
+  const cost::Device &device = cluster.device;
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   int64_t r = std::min(group.getRows(), group.getCols());
   int64_t c = std::max(group.getRows(), group.getCols());
   // Packing and unpacking, and what the rule does besides.
-  double chain = 6 * kLaunch;
+  double chain = 6 * device.launch;
   rule.walk([&](OrthogonalizeOp op) {
-    chain += 2 * kLaunch; // norm and scaling
+    chain += 2 * device.launch; // norm and scaling
     for (std::array<double, 3> step : op.getSteps())
-      chain += onceOf(r, r, c) + onceOf(r, c, r) + (step[2] == 0.0 ? 0.0 : onceOf(r, r, r));
+      chain += device.once(r, r, c) + device.once(r, c, r) +
+               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
   });
-  return {double(modelledFlops(rule, group.getRows(), group.getCols())) / kFlops, chain};
+  return {blockSeconds(rule, group.getRows(), group.getCols(), device), chain};
 }
 
 void WaveModel::add(GroupOp group) {
@@ -64,6 +40,7 @@ void WaveModel::add(GroupOp group) {
     totals[rank] = saturatingAdd(totals[rank], bytes);
   }
   ops.push_back(group);
+  nearby.push_back(cluster.nearby(geometry.mesh.ranks));
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
   seconds.push_back(secondsOf(group));
@@ -144,9 +121,10 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     // All groups' parts for one peer travel in one message: taken for the first group's alone.
     double bytes = double(element) * std::max(sent[position], received[position]);
-    double there = bytes / kBytes + (load.there > 0 ? 0 : double(peers[position]) * kMessage);
-    load.there += bytes > 0 ? there : 0;
-    load.back += bytes > 0 && strategy == Strategy::Owner ? there : 0;
+    double there =
+        cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
+    load.there += there;
+    load.back += strategy == Strategy::Owner ? there : 0;
   }
   int64_t most = *llvm::max_element(computed);
   Need result;

@@ -2,7 +2,7 @@
 #ifndef STEPC_PASSES_DECIDE_WAVEMODEL_H
 #define STEPC_PASSES_DECIDE_WAVEMODEL_H
 
-#include "passes/decide/GroupGeometry.h"
+#include "passes/decide/StrategyModel.h"
 
 namespace stepc::decide {
 
@@ -12,11 +12,10 @@ struct WaveCost {
   double seconds = 0;
 };
 
-/// The blocks of all groups whose waves are to be decided, and a model of what waves cost. The
-/// machine's figures in WaveModel.cpp are rough on purpose: they are compared with each other only,
-/// and depend neither on this machine nor on its load, so that a decision repeats.
+/// The blocks of all groups whose waves are to be decided, and a model of what waves cost.
 class WaveModel {
 public:
+  explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster) {}
   void add(optim::GroupOp group);
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
@@ -54,16 +53,18 @@ private:
   struct Seconds {
     double block, chain;
   };
-  static Seconds secondsOf(optim::GroupOp group);
+  Seconds secondsOf(optim::GroupOp group) const;
 
   std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;
   static int64_t workspace(llvm::ArrayRef<Wave> waves);
   static double time(llvm::ArrayRef<Wave> waves);
 
+  cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;
   std::vector<Item> items;
   std::vector<GroupGeometry> geometries;
+  std::vector<double> nearby;        // per group, cost::Cluster's
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Seconds> seconds;      // per group
   std::map<int64_t, int64_t> totals; // bytes per rank

@@ -2,10 +2,10 @@
 
 #include "passes/explain/Explain.h"
 
-#include "passes/decide/GroupGeometry.h"
+#include "passes/cost/Saturate.h"
+#include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
 #include "passes/plan/PlanFromIR.h"
-#include "passes/plan/Saturate.h"
 #include "passes/plan/StepScratch.h"
 #include "runtime/plan/Tables.h"
 
@@ -94,7 +94,7 @@ void addMessages(RankCost &cost, const plan::RankTable &table, int64_t rank, int
 
 class Explainer {
 public:
-  explicit Explainer(ModuleOp module) : module(module) {}
+  explicit Explainer(ModuleOp module) : module(module), strategies(module) {}
 
   FailureOr<Report> run() {
     FailureOr<ProgramPlan> made = planFromModule(module);
@@ -145,8 +145,7 @@ private:
   static int64_t flopsOf(Operation *op) {
     if (auto product = dyn_cast<optim::ProductOp>(op)) {
       auto [m, n, k] = product.getSizes();
-      // Half of a symmetric result is mirrored.
-      return product.getSymmetric() ? m * (m + 1) * k : 2 * m * n * k;
+      return cost::productFlops(m, n, k, product.getSymmetric());
     }
     if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
       auto type = cast<ShapedType>(reduce.getSource().getType());
@@ -321,23 +320,26 @@ private:
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (group.strategy == plan::Strategy::Elementwise)
       return;
+    out.strategies.back().seconds =
+        strategies.judge(op, geometry, optim::Strategy(group.strategy)).seconds;
     std::vector<Traveller> values = travellers(rule);
     for (plan::Strategy other :
          {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
       if (other == group.strategy)
         continue;
-      if (other == plan::Strategy::Local &&
-          !geometry::blocksAreWhole(geometry.group, geometry.mesh)) {
-        out.strategies.push_back({other, false, "not legal: placements cut blocks", std::nullopt});
+      decide::Judgement judgement = strategies.judge(op, geometry, optim::Strategy(other));
+      if (!judgement.isLegal()) {
+        out.strategies.push_back({other, false, "not legal: " + judgement.refusal, std::nullopt});
         continue;
       }
       out.strategies.push_back(
-          {other, false, "",
-           summarize(model(group, geometry, values, other, flopsPerBlock[index]))});
+          {other, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index])),
+           judgement.seconds});
     }
   }
 
   ModuleOp module;
+  decide::StrategyModel strategies;
   ProgramPlan program;
   Report report;
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world

@@ -38,6 +38,7 @@ struct Alternative {
   bool chosen = false;
   std::string why;          ///< of the chosen one; why an illegal one is
   std::optional<Cost> cost; ///< nothing where it is illegal
+  double seconds = 0; ///< that the model by which strategies are chosen gives the group's step
 };
 
 struct GroupReport {

@@ -105,6 +105,7 @@ std::string bytes(int64_t value) {
 std::string flops(int64_t value) {
   return scaled(double(value), 1000, {"", " k", " M", " G", " T", " P"});
 }
+std::string seconds(double value) { return scaled(value * 1e9, 1000, {" ns", " µs", " ms", " s"}); }
 std::string count(int64_t value) { return std::to_string(value); }
 
 std::string range(Range value, std::string (*spell)(int64_t)) {
@@ -155,14 +156,15 @@ std::string explain::toText(const Report &report) {
   groups.print(os);
 
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
-  Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "waves", "why"},
-              "<<>>>>><");
+  Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled",
+               "waves", "why"},
+              "<<>>>>>><");
   for (const GroupReport &group : report.groups)
     for (const Alternative &item : group.strategies) {
       std::string name = (item.chosen ? "* " : "  ") + std::string(plan::name(item.strategy));
       std::string label = item.chosen ? group.name : "";
       if (!item.cost) {
-        costs.add({label, name, "", "", "", "", "", item.why});
+        costs.add({label, name, "", "", "", "", "", "", item.why});
         continue;
       }
       const Cost &cost = *item.cost;
@@ -170,6 +172,7 @@ std::string explain::toText(const Report &report) {
       costs.add(
           {label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
            computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
+           item.seconds > 0 ? seconds(item.seconds) : "",
            item.chosen && item.strategy != plan::Strategy::Elementwise ? count(group.waves) : "",
            item.why});
     }
@@ -215,8 +218,10 @@ static llvm::json::Object toJson(const GroupReport &group) {
                               {"legal", item.cost.has_value()}};
     if (!item.why.empty())
       object["why"] = item.why;
-    if (item.cost)
+    if (item.cost) {
       object["cost"] = toJson(*item.cost);
+      object["modelled_seconds"] = item.seconds;
+    }
     strategies.push_back(std::move(object));
   }
   const Alternative &chosen = group.strategies.front();

@@ -20,7 +20,7 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
     if (Attribute known = module->getAttr(kChipAttr))
       return module.emitError("expected no ")
              << kChipAttr
-             << " before level kernels, because nothing there depends on a chip, found " << known;
+             << " before level exec, because nothing there depends on a chip, found " << known;
     llvm::Expected<std::unique_ptr<Target>> made =
         targetOfText(target.empty() ? "cpu" : StringRef(target));
     if (!made)

@@ -1,7 +1,7 @@
 //===- ProgramBuilder.cpp - The scheduled step as commands -----------------===//
 
 #include "passes/kernels/ProgramBuilder.h"
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -69,6 +69,12 @@ FailureOr<exec::OperandAttrInterface> ProgramBuilder::operandOf(Value value) {
   return exec::OperandAttrInterface(*place);
 }
 
+/// A table of scalars at a place in the workspace.
+static exec::ScalarsAttr scalarsOf(exec::WorkspaceAttr place, Value table) {
+  return exec::ScalarsAttr::get(place.getContext(), place.getOffset(),
+                                cast<ShapedType>(table.getType()).getDimSize(1));
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
@@ -88,12 +94,12 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
       return failure();
     if (argument.kind == KernelArgument::Scalars)
       operand = exec::OperandAttrInterface(
-          exec::ScalarsAttr::get(b.getContext(), cast<exec::WorkspaceAttr>(*operand).getOffset(),
-                                 cast<ShapedType>(argument.value.getType()).getDimSize(1)));
+          scalarsOf(cast<exec::WorkspaceAttr>(*operand), argument.value));
     operands.push_back(*operand);
   }
   exec::DispatchChunksOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(made->kernel),
-                                 tableOf(program.table(op)), b.getArrayAttr(operands));
+                                 b.getArrayAttr({tableOf(program.table(op))}),
+                                 b.getArrayAttr(operands));
   return success();
 }
 
@@ -103,7 +109,8 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   if (failed(kernel) || failed(place))
     return failure();
   exec::DispatchParametersOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(*kernel),
-                                     op.getGroupAttr(), b.getArrayAttr({*place}));
+                                     b.getArrayAttr({op.getGroupAttr()}),
+                                     b.getArrayAttr({scalarsOf(*place, op.getInit())}));
   return success();
 }
 

@@ -15,8 +15,8 @@ using namespace mlir;
 
 /// What stays until the plan is bytes.
 bool isPartOfPlan(Operation *op) {
-  return isa<optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp,
-             comm::SegmentOp, exec::ProgramOp>(op);
+  return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp,
+             optim::GroupOp, comm::SegmentOp, exec::ProgramOp>(op);
 }
 
 /// Flags that let a compiler reorder, contract or estimate.

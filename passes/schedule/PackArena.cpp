@@ -3,7 +3,7 @@
 #include "passes/schedule/PackArena.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 
 using namespace stepc;
 using namespace stepc::schedule;

@@ -1,6 +1,6 @@
 //===- CheckFlow.cpp - What each buffer holds when it is read -------------===//
 
-#include "passes/plan/Saturate.h"
+#include "passes/cost/Saturate.h"
 #include "passes/verify/BufferStates.h"
 
 using namespace mlir;

@@ -2,6 +2,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
+#include <algorithm>
 #include <limits>
 #include <thread>
 
@@ -26,6 +27,41 @@ int32_t statusOf(int32_t code) {
                                                                             : STEPC_ERROR_TRANSPORT;
 }
 
+/// Whether a table's messages are an all-gather: equal parts, each of which goes to all, and which
+/// arrive in the order of ranks. Whoever takes part sees all parts, so all find the same.
+bool isAllGather(const stepc_instance &instance, int64_t index) {
+  const plan::Plan &plan = instance.library.plan;
+  const plan::Table &table = plan.tables[index];
+  const std::vector<plan::Message> &messages = instance.tables.tables[index].messages;
+  if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
+      table.direction != plan::Direction::ToMatrix ||
+      plan.groups[plan.segments[table.segment].group].strategy != plan::Strategy::Gather)
+    return false;
+  const plan::Message &first = messages[0];
+  bool takesPart = false;
+  int64_t at = first.receiveOffset;
+  for (const plan::Message &message : messages) {
+    takesPart |= message.peer == instance.rank;
+    if (message.sendOffset != first.sendOffset || message.sendCount != first.sendCount ||
+        message.receiveOffset != at || message.receiveCount != first.sendCount)
+      return false;
+    at += message.receiveCount;
+  }
+  return takesPart && first.sendCount > 0;
+}
+
+int64_t communicatorOf(stepc_instance &instance, const std::vector<plan::Message> &messages) {
+  std::vector<int32_t> members;
+  for (const plan::Message &message : messages)
+    members.push_back(int32_t(message.peer));
+  auto &all = instance.communicators;
+  auto found = std::find_if(all.begin(), all.end(),
+                            [&](const GatheringRanks &one) { return one.members == members; });
+  if (found == all.end())
+    found = all.insert(found, {std::move(members), nullptr});
+  return found - all.begin();
+}
+
 PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order) {
   const plan::Plan &plan = instance.library.plan;
   PreparedExchange exchange;
@@ -37,7 +73,17 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
     int64_t tag = (order + 1) * kTagsPerExchange + int64_t(i);
     char *sends = arena + start.operands[i].value;
     char *receives = arena + start.operands[start.tables.size() + i].value;
-    for (const plan::Message &message : instance.tables.tables[start.tables[i]].messages) {
+    const std::vector<plan::Message> &messages = instance.tables.tables[start.tables[i]].messages;
+    if (isAllGather(instance, start.tables[i])) {
+      const plan::Message &first = messages[0];
+      exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr,
+                                     sends + first.sendOffset * bytes,
+                                     receives + first.receiveOffset * bytes,
+                                     first.sendCount * bytes, tag, STEPC_ELEMENT_NONE, 0});
+      exchange.communicators.push_back(communicatorOf(instance, messages));
+      continue;
+    }
+    for (const plan::Message &message : messages) {
       int32_t peer = int32_t(message.peer);
       char *from = sends + message.sendOffset * bytes,
            *to = receives + message.receiveOffset * bytes;
@@ -74,12 +120,59 @@ std::string prepareExchanges(stepc_instance &instance) {
   return {};
 }
 
-void countMessages(const std::vector<stepc_operation> &operations, stepc_counters &counters) {
-  for (const stepc_operation &operation : operations) {
-    bool isSend = operation.kind == STEPC_SEND;
-    (isSend ? counters.messages_sent : counters.messages_received) += 1;
-    (isSend ? counters.bytes_sent : counters.bytes_received) += operation.bytes;
+// An all-gather counts as the messages that it stands for, whatever the transport makes of it.
+void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
+  auto communicator = exchange.communicators.begin();
+  for (const stepc_operation &operation : exchange.operations) {
+    int64_t peers = 1;
+    if (operation.kind == STEPC_ALL_GATHER)
+      peers = int64_t(exchange.instance->communicators[*communicator++].members.size()) - 1;
+    if (operation.kind != STEPC_RECEIVE) {
+      counters.messages_sent += peers;
+      counters.bytes_sent += peers * operation.bytes;
+    }
+    if (operation.kind != STEPC_SEND) {
+      counters.messages_received += peers;
+      counters.bytes_received += peers * operation.bytes;
+    }
   }
+}
+
+int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
+  const stepc_transport &transport = instance.transport;
+  for (GatheringRanks &ranks : instance.communicators) {
+    auto count = int32_t(ranks.members.size());
+    if (count == instance.size)
+      continue;
+    std::string what = format("opening a communicator of %d ranks", count);
+    char text[512] = "";
+    void *handle = nullptr;
+    int32_t code = transport.open_communicator(transport.context, ranks.members.data(), count,
+                                               &ranks.communicator, &handle, text, sizeof(text));
+    if (code) {
+      error = what + ": " + (*text ? text : format("the transport failed with code %d", code));
+      return statusOf(code);
+    }
+    if (int32_t status = handle ? instance.wait(handle, what, error) : STEPC_OK)
+      return status;
+  }
+  for (PreparedExchange &exchange : instance.exchanges) {
+    auto communicator = exchange.communicators.begin();
+    for (stepc_operation &operation : exchange.operations)
+      if (operation.kind == STEPC_ALL_GATHER)
+        operation.communicator = instance.communicators[*communicator++].communicator;
+  }
+  return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+void closeCommunicators(stepc_instance &instance) noexcept {
+  for (GatheringRanks &ranks : instance.communicators)
+    if (ranks.communicator)
+      instance.transport.close_communicator(instance.transport.context, ranks.communicator);
+  instance.communicators.clear();
 }
 
 std::string groupName(const Library &library, int64_t index) {
@@ -173,7 +266,7 @@ void startExchange(void *argument) {
   int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
   if (status)
     return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
-  countMessages(exchange.operations, instance.executed);
+  countMessages(exchange, instance.executed);
 }
 
 void awaitExchange(void *argument) {

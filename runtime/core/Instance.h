@@ -38,15 +38,23 @@ struct PreparedExchange {
   stepc_instance *instance = nullptr;
   int64_t order = 0;
   std::vector<stepc_operation> operations;
+  std::vector<int64_t> communicators; ///< of the all-gathers among them, in their order
   std::vector<OwnPart> own;
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
+};
+
+/// Ranks of the world that gather together. The whole world has no communicator of its own.
+struct GatheringRanks {
+  std::vector<int32_t> members;
+  void *communicator = nullptr;
 };
 
 /// A command of the plan with the addresses of this instance.
 struct PreparedCommand {
   plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
   std::vector<void *> arguments;
+  std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
   Launch launch;
   RowCopy copy;
   int64_t exchange = 0;
@@ -92,6 +100,7 @@ struct stepc_instance {
   stepc::plan::RankTables tables;
   std::vector<stepc::runtime::LocalGroup> groups;
   std::vector<stepc::runtime::PreparedExchange> exchanges;
+  std::vector<stepc::runtime::GatheringRanks> communicators;
   std::vector<stepc::runtime::PreparedCommand> program;
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
@@ -205,7 +214,10 @@ void checkCounts(stepc_instance &);
 /// Start and await a PreparedExchange, when the stream of messages has come to it.
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
-void countMessages(const std::vector<stepc_operation> &operations, stepc_counters &counters);
+void countMessages(const PreparedExchange &, stepc_counters &);
+/// Makes the communicators of all exchanges, once the ranks have met.
+int32_t openCommunicators(stepc_instance &, std::string &error);
+void closeCommunicators(stepc_instance &) noexcept;
 void preparePresence(stepc_instance &);
 /// Tells the records which hyperparameters are theirs: at create, and after a bind.
 /// With null values they are their routes'.

@@ -176,6 +176,7 @@ public:
     fields(v.kind, v.kernel, v.index, v.items);
     list(v.tables, "tables");
     list(v.operands, "operands");
+    list(v.groups, "groups");
   }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);

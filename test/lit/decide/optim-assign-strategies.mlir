@@ -8,16 +8,16 @@
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=local
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
-// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="each block is whole on its rank", first-parameter=r, group=replicated, strategy=local
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="each block is whole on its rank", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=local
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="the rule has operations that need whole matrices", group=replicated, strategy=elementwise
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="each block is whole on its rank: nothing has to travel", group=replicated, strategy=owner
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="each block is whole on its rank: nothing has to travel", group=replicated, strategy=gather
-// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, modelled-ns={{[0-9]+}}, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(0)] cut the blocks", group=sharded, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="all 2 ranks would receive and compute every block", group=sharded, strategy=gather
-// FORCE-REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="forced by 'b2=gather'", first-parameter=b2, group=columns, strategy=gather
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=sharded, modelled-ns={{[0-9]+}}, strategy=gather
+// FORCE-REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="forced by 'b2=gather'", first-parameter=b2, group=columns, modelled-ns={{[0-9]+}}, strategy=gather
 // FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(1)] cut the blocks", group=columns, strategy=local
-// FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="another one is forced", group=columns, strategy=owner
+// FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="another one is forced", group=columns, modelled-ns={{[0-9]+}}, strategy=owner
 
 
 // Each strategy, with its reason: none for a rule without matrix operations; local where blocks are whole, as on

@@ -5,11 +5,11 @@
 // RUN: stepc-opt %s -split-input-file --optim-balance-owners | diff %t.first -
 
 // How even the loads are, in per cent of the most loaded rank's, and where blocks are too few.
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=68, blocks=6, ranks=4
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=75, blocks=6, ranks=4
 // REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=50, blocks=2, ranks=4
 // REMARK: remark: [Missed] ranks-without-blocks | Category:optim-balance-owners | Reason="a block is computed by one rank, and there are fewer than ranks", blocks=2, ranks=4
 // REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=66, blocks=2, ranks=3
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=93, blocks=4, ranks=2
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=92, blocks=4, ranks=2
 
 // Largest first, over all groups together: the two large blocks go to two ranks, and the small ones to the others
 // until those have as much.

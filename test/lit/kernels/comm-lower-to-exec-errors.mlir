@@ -83,6 +83,6 @@ module {
 // -----
 
 // Levels before this one know no chip.
-// expected-error @+1 {{expected no stepc.chip before level kernels, because nothing there depends on a chip, found "pdp11;"}}
+// expected-error @+1 {{expected no stepc.chip before level exec, because nothing there depends on a chip, found "pdp11;"}}
 module attributes {stepc.chip = "pdp11;"} {
 }

@@ -165,7 +165,8 @@ TEST(ManifestErrors, DoubledNames) {
 TEST(ManifestErrors, Cluster) {
   EXPECT_EQ(errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh +
                      R"(], "cluster": {"gpus_per_node": 0, "intra_node_gb_per_s": 0,
-                        "inter_node_gb_per_s": "x", "intra_node_latency_us": -1, "nodes": 2},
+                        "inter_node_gb_per_s": "x", "intra_node_latency_us": -1, "nodes": 2,
+                        "device_tflop_per_s": 0},
                         "parameters": [{"name": "w", "shape": [], "dtype": "f32", "mesh": "m",
                                         "placements": ["R", "R"]}]})"),
             "/cluster/gpus_per_node: expected a count from 1 to 1048576, found 0\n"
@@ -175,8 +176,9 @@ TEST(ManifestErrors, Cluster) {
             "-1\n"
             "/cluster/nodes: expected a key of a cluster (gpus_per_node, "
             "intra_node_gb_per_s, "
-            "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us), "
-            "found 'nodes'\n");
+            "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us, "
+            "device_tflop_per_s, device_memory_gb_per_s), found 'nodes'\n"
+            "/cluster/device_tflop_per_s: expected a number above 0, found 0\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {

@@ -188,6 +188,8 @@ TEST(Manifest, DocumentedExamplesRead) {
                           "inter_node_gb_per_s",
                           "intra_node_latency_us",
                           "inter_node_latency_us",
+                          "device_tflop_per_s",
+                          "device_memory_gb_per_s",
                           "aliases",
                           "shape",
                           "dtype",
@@ -220,6 +222,10 @@ public:
         m.cluster->intraNodeBandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
       if (upTo(0, 1))
         m.cluster->interNodeLatency = 0;
+      if (upTo(0, 1))
+        m.cluster->deviceTflops = std::uniform_real_distribution<>(1e-9, 1e4)(random);
+      if (upTo(0, 1))
+        m.cluster->deviceMemory = 3350;
     }
     for (int64_t i = 0, n = upTo(1, 6); i < n; ++i)
       m.parameters.push_back(parameter(m, i));

@@ -1,0 +1,61 @@
+// Among the legal strategies the one is chosen that is modelled to take least.
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies --optim-balance-owners | FileCheck %s
+// RUN: stepc-opt %s -split-input-file --optim-assign-strategies --remark-policy=all --remarks-filter=optim-assign-strategies -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
+
+// Replicas divide large matrices and share the results; small ones each computes itself, because messages cost more.
+// REMARK: strategy-chosen | {{.*}}Reason="ranks divide the blocks and share the results: modelled to take less time", first-parameter=a, group=large, modelled-ns={{[0-9]+}}, strategy=owner
+// REMARK: strategy-refused | {{.*}}Reason="it is modelled to take no less time", group=large, modelled-ns={{[0-9]+}}, strategy=local
+// REMARK: strategy-refused | {{.*}}Reason="it is modelled to take no less time", group=large, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: strategy-chosen | {{.*}}group=small, modelled-ns={{[0-9]+}}, strategy=local
+// CHECK-LABEL: @builtin
+// CHECK: optim.group @large {{.*}} strategy owner owners [0, 1]
+// CHECK: optim.group @small {{.*}} strategy local
+module @builtin {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @c shape [16, 16] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @d shape [16, 16] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @large rule @Matrix parameters [@a, @b]
+optim.group @small rule @Matrix parameters [@c, @d]
+}
+
+// -----
+
+// With fast devices on a slow network nothing is worth a message.
+// CHECK-LABEL: @slow
+// CHECK: optim.group @large {{.*}} strategy local
+module @slow {
+optim.cluster between_bandwidth 1.0e+08 flops 1.0e+15 memory 1.0e+13
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @large rule @Matrix parameters [@a, @b]
+}
+
+// -----
+
+// Where the way back costs more than computing, every rank computes what arrives.
+// CHECK-LABEL: @gathered
+// CHECK: optim.group @cut {{.*}} strategy gather
+module @gathered {
+optim.cluster between_bandwidth 1.0e+08 between_latency 0.0 flops 1.0e+15 memory 1.0e+13
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+}
+optim.mesh @world axes ["dp", "rep"] sizes [2, 2] ranks [0, 1, 2, 3]
+optim.parameter @a shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
+optim.group @cut rule @Matrix parameters [@a]
+}
