@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,7 +63,8 @@ def span(values: dict, digits: str = "{:,}") -> str:
 
 
 def launches(plan: dict) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in plan["launches"].items())
+    kinds = Counter(command["kind"] for command in plan["commands"])
+    return ", ".join(f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "blocks", "copy"))
 
 
 def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> list[str]:
@@ -86,7 +88,7 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
     strategies = "/".join(sorted({group["strategy"] for group in explained["groups"]}))
     library = (folder / "libmuon.so").stat().st_size
     return [f"{seconds:.1f}", f"{peak:.0f}", span(explained["total"]["messages_sent"]), launches(plan),
-            f"{explained['workspace_bytes'] / 2**20:.2f}", f"{library / 2**10:,.0f}", strategies,
+            f"{plan['workspace_bytes'] / 2**20:.2f}", f"{library / 2**10:,.0f}", strategies,
             f"{flops * ranks / once:.2f}"]  # fmt: skip
 
 

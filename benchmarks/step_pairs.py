@@ -87,6 +87,8 @@ def ranks_of(library, size: int, threads: int) -> list[Rank]:
     from stepc.errors import StepcError
 
     tables = (_abi.Transport * size)()
+    if hasattr(tables[0], "struct_size"):  # since version 2 of the interface
+        tables[0].struct_size = ctypes.sizeof(_abi.Transport)
     if library.table.in_process_world(size, tables):
         fail("no world in this process")
 

@@ -96,9 +96,11 @@ def f64_parameters(folder: Path, program: dict) -> list[str]:
 
 
 def chip(folder: Path) -> str:
-    """As the compiler names this machine's."""
-    text = compiler.stepc("compile", folder / "spec.optim", "-m", folder / "m.json", "--emit", "optim", "-o", "-")
-    return re.search(r'stepc\.chip = "(.*?)"', text)[1]
+    """As the compiler names this machine's, in the description of a library."""
+    options = json.loads((folder / "program.json").read_text())["options"]
+    with tempfile.TemporaryDirectory() as to:
+        compiler.stepc("compile", folder / "spec.optim", "-m", folder / "m.json", *options, "-o", to)
+        return json.loads((Path(to) / "spec.json").read_text())["chip"]
 
 
 def save(options) -> int:

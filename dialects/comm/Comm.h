@@ -28,7 +28,7 @@ using ValueKind = optim::ValueKind;
 namespace stepc::comm {
 
 /// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
-/// "kernels", "llvm").
+/// "exec", "llvm").
 inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
 /// Set on the step function of a scheduled program: workspace bytes per rank.
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";

@@ -51,7 +51,7 @@ public:
           numbers("blocks", segment.blocks);
       });
       writeExchanges();
-      writeLaunches();
+      writeCommands();
     });
   }
 
@@ -141,8 +141,8 @@ private:
     constexpr size_t kMostTables = 20000;
     bool perRank = world.size() * plan.tables.size() <= kMostTables && plan::validate(plan).empty();
     plan::Expander expander(plan);
-    list("exchanges", plan.exchanges, [&](const plan::Exchange &exchange) {
-      list("parts", exchange.tables, [&](int64_t index) {
+    list("exchanges", plan.starts(), [&](const plan::Command *start) {
+      list("parts", start->tables, [&](int64_t index) {
         const plan::Table &table = plan.tables[index];
         json.attribute("segment", plan.segments[table.segment].name);
         if (table.receiveSegment >= 0)
@@ -156,7 +156,7 @@ private:
         return;
       std::vector<int64_t> messages(world.size()), bytes(world.size());
       for (size_t rank = 0; rank < world.size(); ++rank)
-        for (int64_t index : exchange.tables)
+        for (int64_t index : start->tables)
           for (const plan::Message &message :
                expander.table(plan.tables[index], int64_t(rank)).messages)
             if (message.peer != int64_t(rank) && message.sendCount > 0) {
@@ -168,14 +168,27 @@ private:
     });
   }
 
-  void writeLaunches() {
-    int64_t counts[4] = {};
-    for (const plan::Launch &launch : plan.launches)
-      ++counts[int64_t(launch.kind)];
-    json.attributeObject("launches", [&] {
-      for (auto [name, count] : llvm::zip(
-               llvm::ArrayRef<llvm::StringLiteral>{"chunks", "group", "blocks", "copy"}, counts))
-        json.attribute(name, count);
+  /// A command per line of the program, with names where the plan has numbers.
+  void writeCommands() {
+    list("commands", plan.commands, [&](const plan::Command &command) {
+      json.attribute("kind", llvm::StringRef(plan::name(command.kind)));
+      if (command.kernel >= 0)
+        json.attribute("kernel", plan.kernels[command.kernel]);
+      if (command.kind == plan::CommandKind::Parameters)
+        json.attributeArray("groups", [&] {
+          for (int64_t group : command.groups)
+            json.value(plan.groups[group].name);
+        });
+      if (command.kind == plan::CommandKind::Await)
+        json.attribute("exchange", command.index);
+      if (command.kind == plan::CommandKind::Blocks)
+        json.attribute("items_per_block", command.items);
+      if (command.tables.empty())
+        return;
+      json.attributeArray("segments", [&] {
+        for (int64_t table : command.tables)
+          json.value(plan.segments[plan.tables[table].segment].name);
+      });
     });
   }
 

@@ -106,7 +106,7 @@ public:
     report.arena = plan.arenaBytes;
     for (auto step : module.getOps<func::FuncOp>())
       report.scratch = scratchBound(program, step, MostBlocks(program));
-    report.exchanges = plan.exchanges.size();
+    report.exchanges = plan.starts().size();
     report.parameters = plan.parameters.size();
     report.meshes = plan.meshes;
     report.world = plan.world();
@@ -129,9 +129,10 @@ private:
     const plan::Plan &plan = program.plan;
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
     plan::Expander expander(plan);
+    std::vector<const plan::Command *> starts = plan.starts();
     for (size_t rank = 0; rank < report.world.size(); ++rank)
-      for (const plan::Exchange &exchange : plan.exchanges)
-        for (int64_t index : exchange.tables) {
+      for (const plan::Command *start : starts)
+        for (int64_t index : start->tables) {
           const plan::Table &table = plan.tables[index];
           RankCost cost;
           addMessages(cost, expander.table(table, rank), rank, table.elementBytes);

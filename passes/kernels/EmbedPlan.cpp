@@ -3,7 +3,7 @@
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
-#include "passes/kernels/PlanAttributes.h"
+#include "passes/kernels/PlanOfProgram.h"
 #include "stepc/kernel_abi.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -18,7 +18,9 @@ namespace stepc::kernels {
 using namespace mlir;
 
 constexpr StringLiteral kPlan = "stepc_program_plan", kPlanBytes = "stepc_program_plan_bytes",
-                        kAbiVersion = "stepc_program_abi_version", kLibrary = "stepc_rt_library";
+                        kAbiVersion = "stepc_program_abi_version",
+                        kKernels = "stepc_program_kernels", kDevice = "stepc_program_device",
+                        kLibrary = "stepc_rt_library", kCpu = "stepc_device_cpu";
 
 std::string symbolPrefix(StringRef library) {
   std::string name;
@@ -71,39 +73,73 @@ uint64_t hashOf(ModuleOp module) {
 struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<plan::Plan> plan = planOfKernels(module);
+    FailureOr<plan::Plan> plan = planOfProgram(module);
     if (failed(plan))
       return signalPassFailure();
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
-      if (isa_and_nonnull<optim::OptimDialect, comm::CommDialect>(op.getDialect()))
+      if (isa_and_nonnull<optim::OptimDialect, comm::CommDialect, exec::ExecDialect>(
+              op.getDialect()))
         op.erase();
-    auto step = module.lookupSymbol<LLVM::LLVMFuncOp>(kStepFunction);
-    if (!step) {
-      module.emitError("expected an llvm.func named ") << kStepFunction;
+    if (failed(checkKernels(module, *plan)))
       return signalPassFailure();
-    }
-    for (NamedAttribute attribute : llvm::to_vector(step->getDiscardableAttrs()))
-      step->removeDiscardableAttr(attribute.getName());
-    step.setVisibility_(LLVM::Visibility::Hidden);
     plan->programHash = hashOf(module);
+    embed(module, *plan);
+  }
 
+  /// Commands call kernels by their address and know no other type.
+  LogicalResult checkKernels(ModuleOp module, const plan::Plan &plan) {
+    SymbolTable symbols(module);
+    Type pointer = LLVM::LLVMPointerType::get(&getContext());
+    Type i64 = IntegerType::get(&getContext(), 64);
+    auto type =
+        LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64});
+    for (const std::string &name : plan.kernels) {
+      auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
+      if (!kernel || kernel.isExternal() || kernel.getFunctionType() != type)
+        return symbols.lookup(name)->emitOpError("expected a kernel, an llvm.func of type ")
+               << type << " with a body";
+    }
+    return success();
+  }
+
+  void embed(ModuleOp module, const plan::Plan &plan) {
     KernelBuilder b(&getContext(), module.getLoc());
     b.setInsertionPointToStart(module.getBody());
     auto global = [&](StringRef name, Type type, Attribute value) {
       auto op = LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::External,
                                        name, value);
       op.setVisibility_(LLVM::Visibility::Hidden);
+      return op;
     };
-    std::vector<uint8_t> bytes = plan::serialize(*plan);
+    std::vector<uint8_t> bytes = plan::serialize(plan);
     StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
     global(kAbiVersion, b.getI64Type(), b.getI64IntegerAttr(STEPC_KERNEL_ABI_VERSION));
     global(kPlanBytes, b.getI64Type(), b.getI64IntegerAttr(int64_t(bytes.size())));
     global(kPlan, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), b.getStringAttr(text));
+    // The runtime's: its type is not ours to know.
+    global(kCpu, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
+
+    // Tables of addresses: of the device, and of the kernels in the plan's order.
+    auto addresses = [&](StringRef name, ArrayRef<std::string> symbols, Type type) {
+      OpBuilder::InsertionGuard guard(b);
+      LLVM::GlobalOp table = global(name, type, Attribute());
+      b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
+      Value all =
+          isa<LLVM::LLVMArrayType>(type) ? Value(LLVM::PoisonOp::create(b, b.loc, type)) : Value();
+      for (auto [index, symbol] : llvm::enumerate(symbols)) {
+        Value address = LLVM::AddressOfOp::create(b, b.loc, b.pointer, symbol);
+        all = all ? Value(LLVM::InsertValueOp::create(b, b.loc, all, address, int64_t(index)))
+                  : address;
+      }
+      LLVM::ReturnOp::create(b, b.loc, all);
+    };
+    addresses(kDevice, {kCpu.str()}, b.pointer);
+    addresses(kKernels, plan.kernels, LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size()));
 
     // The one symbol that users see. What it calls is hidden, so each library answers for itself.
     auto library = declare(module, kLibrary, b.pointer, {});
     b.setInsertionPointToEnd(module.getBody());
-    auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan->name),
+    auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan.name),
                                           LLVM::LLVMFunctionType::get(b.pointer, {}));
     b.setInsertionPointToStart(entry.addEntryBlock(b));
     Value table = LLVM::CallOp::create(b, b.loc, library, ValueRange{}).getResult();

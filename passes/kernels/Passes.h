@@ -22,12 +22,12 @@ struct KernelOptions {
   bool isProven = false;
 };
 
-/// Level 4 (scheduled) to level 5 (kernels).
-void buildKernelsPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (kernels) to level 6 (llvm).
+/// Level 4 (scheduled) to level 5 (exec).
+void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
+/// Level 5 (exec) to level 6 (llvm).
 void buildLlvmPipeline(mlir::OpPassManager &manager);
 
-/// The passes, and the pipelines as `stepc-kernels{target=…}` and `stepc-llvm`.
+/// The passes, and the pipelines as `stepc-exec{target=…}` and `stepc-llvm`.
 void registerKernelPasses();
 
 } // namespace stepc::kernels

@@ -4,17 +4,16 @@
 
 include "mlir/Pass/PassBase.td"
 
-def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
-  let summary = "Makes each operation of a scheduled program a launch of a kernel";
+def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
+  let summary = "Makes each operation of a scheduled program a command, with its kernel";
   let description = [{
     Every stage and scalar stage becomes a function of the kernel ABI (runtime/include/stepc/kernel_abi.h),
     one per distinct computation; products and reductions get theirs from passes/kernels/products.
-    What a group does on one side of an exchange becomes a phase, a function of straight-line calls of the
-    runtime; the step calls the phases one after another, each with its row of numbers. The tables, exchanges
-    and launches of the plan are written on it; groups and segments stay as symbols.
+    The step becomes an `exec.program`: a command per operation, in the same order, which names tables by what they
+    hold and memory by its place. The last command advances the step counts. Groups and segments stay as symbols.
 
     Kernels of products and reductions may use scratch. It is one region behind the arena, because no two of them run
-    at a time; its size, `stepc.scratch_bytes` on the step, is the largest need over them and over ranks. None may need
+    at a time; its size, `scratch` of the program, is the largest need over them and over ranks. None may need
     more per block than the bound that earlier levels allowed for (passes/cost/ScratchBound.h).
 
     Before:
@@ -33,18 +32,11 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
       scf.for %item = %first to %last step %c1 { ... vector<16xf32> ... }
       llvm.return
     }
-    llvm.func internal @Sgd_phase_elementwise(%context: !llvm.ptr, %numbers: !llvm.ptr) attributes {no_inline} {
-      ...
-      llvm.call @stepc_rt_launch_chunks(%context, ...)
-      llvm.return
-    }
-    // Two rows: phase 0 with three numbers, phase 1 with four.
-    llvm.mlir.global internal constant @stepc_program_numbers(dense<[2, 0, 3, 0, 0, 0, 1, 4, 0, 0, 0, 0]> ...)
-    llvm.mlir.global internal constant @stepc_program_phases() ... // @Sgd_phase_scalars, @Sgd_phase_elementwise
-    llvm.func @stepc_program_step(%context: !llvm.ptr)
-        attributes {comm.arena_bytes = 64 : i64, stepc.launches = [{index = 0, kind = "group"}, {index = 0, kind = "chunks"} ],
-                    stepc.scratch_bytes = 0 : i64, ...} {
-      ... // for each row: call the phase; return where stepc_rt_failed(%context)
+    exec.program workspace 64 {
+      exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+      exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, segment = @g0>]
+        [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
+      exec.advance_steps
     }
     ```
   }];
@@ -52,9 +44,32 @@ def LowerToKernels : Pass<"comm-lower-to-kernels", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"\"",
            "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it this machine">,
   ];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect"];
+  let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
+  let summary = "Makes dispatches of one kernel one, for all groups";
+  let description = [{
+    A dispatch over chunks or parameters joins an earlier one of the same kernel when neither that one nor any
+    between them touches what it does: parts of the workspace that overlap, or shards of the same group. Other commands
+    (products, copies, collectives) are not passed. What each element becomes stays the same.
+
+    Before:
+    ```mlir
+    exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+    exec.dispatch_parameters @Sgd_scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
+    ```
+    After:
+    ```mlir
+    exec.dispatch_parameters @Sgd_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
+    ```
+  }];
+  let statistics = [
+    Statistic<"mergedDispatches", "merged-dispatches", "dispatches that joined another">,
+  ];
+  let dependentDialects = ["::stepc::exec::ExecDialect"];
 }
 
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
@@ -87,21 +102,23 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
 }
 
 def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
-  let summary = "Turns the symbols of the plan into its bytes, and names the library";
+  let summary = "Turns the program and the symbols of the plan into its bytes, and names the library";
   let description = [{
-    Defines what kernel_abi.h expects of a program: `stepc_program_abi_version`, `stepc_program_plan` and
-    `stepc_program_plan_bytes`, and the library's entry `<name>_library`. The plan's program hash is that of the
-    kernels, locations left out. Symbols of optim and comm are gone afterwards.
+    Gives symbols, tables and kernels their numbers, and defines what kernel_abi.h expects of a program:
+    `stepc_program_abi_version`, `stepc_program_plan` and `stepc_program_plan_bytes`, the addresses of the kernels that
+    commands name and of the device, and the library's entry `<name>_library`. The plan's program hash is that of the
+    kernels, locations left out. Symbols of optim and comm and the program are gone afterwards. A command that names what is
+    not there, leaves the workspace, or awaits what was not started is an error at the command.
 
     Before:
     ```mlir
     optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-    llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.launches = [...], ...} { ... }
+    exec.program workspace 64 { ... }
     ```
     After:
     ```mlir
     llvm.mlir.global constant hidden @stepc_program_plan("STEPCPLN...") : !llvm.array<1024 x i8>
-    llvm.func hidden @stepc_program_step(%context: !llvm.ptr) { ... }
+    llvm.mlir.global constant hidden @stepc_program_kernels() : !llvm.array<2 x ptr> { ... }
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
@@ -110,21 +127,21 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
 def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
   let summary = "Refuses what may not survive a level, by name";
   let description = [{
-    At level `kernels` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM
+    At level `exec` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM
     dialect. At neither may be an operation whose rounding the chip chooses (`vector.fma`,
     `llvm.intr.fmuladd`). The IR does not change, but for the module's `stepc.level`.
 
     Before:
     ```mlir
-    module attributes {stepc.level = "scheduled"} { llvm.func @stepc_program_step(%c: !llvm.ptr) { ... } }
+    module attributes {stepc.level = "scheduled"} { exec.program workspace 64 { ... } }
     ```
     After:
     ```mlir
-    module attributes {stepc.level = "kernels"} { llvm.func @stepc_program_step(%c: !llvm.ptr) { ... } }
+    module attributes {stepc.level = "exec"} { exec.program workspace 64 { ... } }
     ```
   }];
   let options = [
-    Option<"level", "level", "std::string", "\"kernels\"", "kernels or llvm">,
+    Option<"level", "level", "std::string", "\"exec\"", "exec or llvm">,
   ];
 }
 

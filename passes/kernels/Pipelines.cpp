@@ -19,21 +19,23 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
   return createVerifyLevel(options);
 }
 
-void buildKernelsPipeline(OpPassManager &manager, const KernelOptions &options) {
+void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   // Nothing is lowered that is not proven, also when the program comes as text.
   if (!options.isProven)
     manager.addPass(verify::createVerifyPlan());
-  LowerToKernelsOptions lower;
+  LowerToExecOptions lower;
   lower.target = options.target;
-  // The one pass that leaves the program of operations for calls.
-  manager.addPass(createLowerToKernels(lower));
+  // The one pass that leaves operations on memory for commands and kernels.
+  manager.addPass(createLowerToExec(lower));
+  // What groups do alike is next to each other now.
+  manager.addPass(createMergeDispatches());
   // Here, so that level 5 shows every rounding.
   manager.addPass(createExpandNumerics());
   // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   // Nothing that computes may be left without a kernel.
-  manager.addPass(verifyLevel("kernels"));
+  manager.addPass(verifyLevel("exec"));
 }
 
 void buildLlvmPipeline(OpPassManager &manager) {
@@ -56,19 +58,19 @@ void buildLlvmPipeline(OpPassManager &manager) {
 }
 
 namespace {
-struct KernelsPipelineOptions : PassPipelineOptions<KernelsPipelineOptions> {
+struct ExecPipelineOptions : PassPipelineOptions<ExecPipelineOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cpu:<llvm cpu>")};
 };
 } // namespace
 
 void registerKernelPasses() {
   registerKernelsPasses();
-  PassPipelineRegistration<KernelsPipelineOptions>(
-      "stepc-kernels", "Level 4 (scheduled) to level 5 (kernels)",
-      [](OpPassManager &manager, const KernelsPipelineOptions &options) {
-        buildKernelsPipeline(manager, {options.target, /*isProven=*/false});
+  PassPipelineRegistration<ExecPipelineOptions>(
+      "stepc-exec", "Level 4 (scheduled) to level 5 (exec)",
+      [](OpPassManager &manager, const ExecPipelineOptions &options) {
+        buildExecPipeline(manager, {options.target, /*isProven=*/false});
       });
-  PassPipelineRegistration<>("stepc-llvm", "Level 5 (kernels) to level 6 (llvm)",
+  PassPipelineRegistration<>("stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
                              [](OpPassManager &manager) { buildLlvmPipeline(manager); });
 }
 

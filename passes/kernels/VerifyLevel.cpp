@@ -1,6 +1,6 @@
 //===- VerifyLevel.cpp - What may not survive a level ----------------------===//
 
-#include "dialects/comm/Comm.h"
+#include "dialects/exec/Exec.h"
 #include "passes/kernels/Passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -13,10 +13,10 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-/// What stays as a symbol until the plan is bytes.
-bool isSymbolOfPlan(Operation *op) {
-  return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp, optim::GroupOp,
-             comm::SegmentOp>(op);
+/// What stays until the plan is bytes.
+bool isPartOfPlan(Operation *op) {
+  return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp,
+             optim::GroupOp, comm::SegmentOp, exec::ProgramOp>(op);
 }
 
 /// Flags that let a compiler reorder, contract or estimate.
@@ -42,12 +42,12 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (level != "kernels" && level != "llvm") {
-      module.emitError("expected level kernels or llvm, found '") << level << "'";
+    if (level != "exec" && level != "llvm") {
+      module.emitError("expected level exec or llvm, found '") << level << "'";
       return signalPassFailure();
     }
     WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (level == "kernels" && isSymbolOfPlan(op))
+      if (level == "exec" && isPartOfPlan(op))
         return WalkResult::skip();
       // Both leave it to the chip whether a product is rounded before it is added.
       if (isa<vector::FMAOp, LLVM::FMulAddOp>(op)) {

@@ -69,8 +69,7 @@ private:
           .Case([&](optim::GroupOp op) { groups.push_back(op); })
           .Case([&](comm::SegmentOp op) { segments.push_back(op); })
           .Case([&](FunctionOpInterface op) {
-            // Level 5 renames the function and keeps the attribute.
-            if (op.getName() == "step" || op->hasAttr(comm::kArenaAttr))
+            if (op.getName() == "step")
               step = op;
           });
     }
@@ -268,11 +267,12 @@ private:
   }
 
   LogicalResult addExchange(comm::StartOp op) {
-    if (op.getOrder() != plan().exchanges.size())
+    if (op.getOrder() != plan().commands.size())
       return op.emitOpError("expected order ")
-             << plan().exchanges.size()
+             << plan().commands.size()
              << ", because all ranks start exchanges in program order, found " << op.getOrder();
-    plan::Exchange exchange;
+    plan::Command start;
+    start.kind = plan::CommandKind::Start;
     result.tables[op];
     for (auto [i, send] : llvm::enumerate(op.getSends())) {
       auto receiveName = cast<FlatSymbolRefAttr>(op.getReceiveSegments()[i]);
@@ -287,9 +287,9 @@ private:
       table.elementBytes = elementBytes(send);
       if (failed(addTable(op, cast<FlatSymbolRefAttr>(op.getSendSegments()[i]), table)))
         return failure();
-      exchange.tables.push_back(result.tables[op].back());
+      start.tables.push_back(result.tables[op].back());
     }
-    plan().exchanges.push_back(std::move(exchange));
+    plan().commands.push_back(std::move(start));
     return success();
   }
 

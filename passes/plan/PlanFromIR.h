@@ -1,7 +1,7 @@
 //===- PlanFromIR.h - The plan that a module's symbols spell out -*- C++
 //-*-===//
 //
-// The one place that turns IR into a plan::Plan. Levels comm to kernels share
+// The one place that turns IR into a plan::Plan. Levels comm to exec share
 // it: the verifier expands this plan, the code generator refers to its table
 // numbers, and the library carries it.
 //
@@ -43,13 +43,13 @@ struct ProgramPlan {
   }
 };
 
-/// Builds the plan of a module at level comm, scheduled or kernels.
+/// Builds the plan of a module at level comm, scheduled or exec.
 ///
 /// Parameters are ordered by group, then by the group's list, so that a group's
 /// parameters are contiguous; all other symbols keep the module's order. Tables
-/// are numbered in program order and equal ones are shared. Exchanges stand in
-/// their `order`. `launches`, `chip` and `programHash` are left to the code
-/// generator.
+/// are numbered in program order and equal ones are shared. Of the
+/// commands only the starts are there, in their `order`; the others, `kernels`,
+/// `chip` and `programHash` are left to the code generator.
 ///
 /// Fails, with an error at the operation, when a symbol is missing, a parameter
 /// stands in no group or in two, or the orders of the exchanges are not 0, 1,

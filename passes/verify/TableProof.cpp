@@ -43,8 +43,8 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
       checkAlone(use);
   for (const Way &way : program.ways)
     checkWay(way);
-  for (const plan::Exchange &exchange : plan.exchanges)
-    for (int64_t table : exchange.tables) {
+  for (const plan::Command *start : plan.starts())
+    for (int64_t table : start->tables) {
       result.messages += traffic[table].messages;
       result.bytes += traffic[table].bytes;
     }

@@ -66,7 +66,7 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
                    remark::RemarkOpts::name("plan-proven").category("comm-verify-plan"))
       << remark::metric("ranks", proven.ranks) << remark::metric("blocks", proven.blocks)
       << remark::metric("routed-elements", proven.routedElements)
-      << remark::metric("exchanges", program->plan.exchanges.size())
+      << remark::metric("exchanges", program->plan.starts().size())
       << remark::metric("messages", proven.messages) << remark::metric("bytes", proven.bytes)
       << remark::metric("workspace-bytes", program->plan.arenaBytes);
   return success();

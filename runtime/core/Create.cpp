@@ -52,6 +52,11 @@ int32_t checkOptions(const Library &lib, const stepc_options *options, std::stri
     if (!transport->start || !transport->test || !transport->abort)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    "the transport lacks one of the functions start, test and abort");
+    if ((transport->kinds >> STEPC_ALL_GATHER & 1) &&
+        (!transport->open_communicator || !transport->close_communicator))
+      return fault(error, STEPC_ERROR_ARGUMENT,
+                   "the transport has all-gathers, and lacks one of the functions "
+                   "open_communicator and close_communicator");
     if (transport->size < 1 || transport->rank < 0 || transport->rank >= transport->size)
       return fault(error, STEPC_ERROR_WORLD,
                    format("the transport says rank %d of %d", transport->rank, transport->size));
@@ -147,7 +152,6 @@ void prepareBindings(stepc_instance &instance) {
   instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
   instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
   instance.halfStepped.assign(count, 0);
-  instance.launched.assign(lib.plan.launches.size(), 0);
   for (const plan::Route &route : lib.plan.routes)
     instance.routeValues.push_back(route.defaults);
   instance.records.resize(count);
@@ -164,16 +168,17 @@ void prepareBindings(stepc_instance &instance) {
 /// What a rank says of itself; compared by each.
 struct Hello {
   uint64_t magic, hash;
-  int64_t kernelAbi, globalRank;
+  int64_t kernelAbi, globalRank, kinds;
 };
-constexpr uint64_t kMagic = 0x31304350455453; // "STEPC01"
+constexpr uint64_t kMagic = 0x32304350455453; // "STEPC02"
 
 int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
   const Library &lib = instance.library;
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
-  own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank]};
+  own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank],
+         instance.transport.kinds};
   std::vector<stepc_operation> messages;
   for (int32_t peer = 0; peer < size; ++peer) {
     if (peer == instance.rank)
@@ -184,10 +189,15 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
   void *handle = nullptr;
   std::string what = "comparing libraries when the ranks met";
   int32_t status = instance.start(messages, &handle, what, error);
-  if (!status)
-    status = instance.wait(handle, what, error);
-  if (status)
-    return status;
+  return status ? status : instance.wait(handle, what, error);
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+/// What the ranks said of themselves: where they differ, all find the same.
+int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::string &error) try {
+  auto size = int32_t(hellos.size());
   // Every rank sees all hashes, so all name the same rank: one that differs from the most.
   uint64_t common = hellos[0].hash;
   int64_t best = 0;
@@ -208,6 +218,14 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
                         rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
                         (long long)best, size, (unsigned long long)common));
   }
+  // An all-gather meets no messages.
+  for (int32_t r = 1; r < size; ++r)
+    if (hellos[r].kinds != hellos[0].kinds)
+      return fault(error, STEPC_ERROR_TRANSPORT,
+                   format("expected transports of equal kinds on all ranks, found 0x%llx on %s and "
+                          "0x%llx on %s",
+                          (unsigned long long)hellos[0].kinds, rankName(lib, 0).c_str(),
+                          (unsigned long long)hellos[r].kinds, rankName(lib, r).c_str()));
   return STEPC_OK;
 } catch (...) {
   error.assign("out of memory"); // short: does not allocate
@@ -225,16 +243,15 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   prepareBindings(instance);
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
-  std::string wrong = prepareExchanges(instance);
-  if (!wrong.empty())
-    return fault(error, STEPC_ERROR_PLAN, wrong);
   preparePresence(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
-  if (!instance.arena.allocate(workspaceBytes, options))
+  if (!stepc_program_device->allocate(instance.arena, workspaceBytes, options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
                         (long long)workspaceBytes,
                         options.allocate ? " by the options' allocator" : ""));
+  if (std::string wrong = prepareProgram(instance); !wrong.empty())
+    return fault(error, STEPC_ERROR_PLAN, wrong);
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
@@ -253,6 +270,7 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
   // On the heap from the start: an abort may have to leave them there.
   auto hellos = std::make_unique<std::vector<Hello>>();
   int32_t status = checkWorld(lib, options, error);
+  bool allKnow = false; // of the failure
   if (!status) {
     try {
       instance = std::make_unique<stepc_instance>(lib);
@@ -272,6 +290,12 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
     }
     if (!status && instance->size > 1)
       status = meet(*instance, *hellos, error);
+    if (!status && instance->size > 1) {
+      status = compare(lib, *hellos, error);
+      allKnow = status != STEPC_OK;
+    }
+    if (!status)
+      status = openCommunicators(*instance, error);
   }
   if (!status) {
     // Until here the transport is the caller's.
@@ -280,8 +304,7 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
     return STEPC_OK;
   }
   int32_t rank = transport ? transport->rank : 0;
-  // The peers are in create as well and wait for this rank; of a difference in plans all know.
-  bool allKnow = status == STEPC_ERROR_PLAN && !hellos->empty();
+  // The peers are in create as well and wait for this rank; of a difference between ranks all know.
   if (transport && transport->size > 1 && !allKnow) {
     transport->abort(transport->context, error.c_str());
     // A transport that cannot take messages back may still write here (see ~stepc_instance).
@@ -319,6 +342,7 @@ void destroy(stepc_instance *instance) { delete instance; }
 } // namespace stepc::runtime
 
 stepc_instance::~stepc_instance() {
+  stepc::runtime::closeCommunicators(*this);
   if (!hasTransport)
     return;
   if (transport.destroy)

@@ -2,7 +2,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 #include <thread>
 
@@ -27,53 +27,85 @@ int32_t statusOf(int32_t code) {
                                                                             : STEPC_ERROR_TRANSPORT;
 }
 
-PreparedExchange prepare(const stepc_instance &instance, int64_t order) {
+/// Whether a table's messages are an all-gather: equal parts, each of which goes to all, and which
+/// arrive in the order of ranks. Whoever takes part sees all parts, so all find the same.
+bool isAllGather(const stepc_instance &instance, int64_t index) {
+  const plan::Plan &plan = instance.library.plan;
+  const plan::Table &table = plan.tables[index];
+  const std::vector<plan::Message> &messages = instance.tables.tables[index].messages;
+  if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
+      table.direction != plan::Direction::ToMatrix ||
+      plan.groups[plan.segments[table.segment].group].strategy != plan::Strategy::Gather)
+    return false;
+  const plan::Message &first = messages[0];
+  bool takesPart = false;
+  int64_t at = first.receiveOffset;
+  for (const plan::Message &message : messages) {
+    takesPart |= message.peer == instance.rank;
+    if (message.sendOffset != first.sendOffset || message.sendCount != first.sendCount ||
+        message.receiveOffset != at || message.receiveCount != first.sendCount)
+      return false;
+    at += message.receiveCount;
+  }
+  return takesPart && first.sendCount > 0;
+}
+
+int64_t communicatorOf(stepc_instance &instance, const std::vector<plan::Message> &messages) {
+  std::vector<int32_t> members;
+  for (const plan::Message &message : messages)
+    members.push_back(int32_t(message.peer));
+  auto &all = instance.communicators;
+  auto found = std::find_if(all.begin(), all.end(),
+                            [&](const GatheringRanks &one) { return one.members == members; });
+  if (found == all.end())
+    found = all.insert(found, {std::move(members), nullptr});
+  return found - all.begin();
+}
+
+PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order) {
   const plan::Plan &plan = instance.library.plan;
   PreparedExchange exchange;
-  const std::vector<int64_t> &tables = plan.exchanges[order].tables;
-  for (size_t i = 0; i < tables.size(); ++i) {
-    int64_t bytes = plan.tables[tables[i]].elementBytes;
+  exchange.instance = &instance;
+  exchange.order = order;
+  char *arena = static_cast<char *>(instance.arena.data());
+  for (size_t i = 0; i < start.tables.size(); ++i) {
+    int64_t bytes = plan.tables[start.tables[i]].elementBytes;
     int64_t tag = (order + 1) * kTagsPerExchange + int64_t(i);
-    for (const plan::Message &message : instance.tables.tables[tables[i]].messages) {
+    char *sends = arena + start.operands[i].value;
+    char *receives = arena + start.operands[start.tables.size() + i].value;
+    const std::vector<plan::Message> &messages = instance.tables.tables[start.tables[i]].messages;
+    if (isAllGather(instance, start.tables[i])) {
+      const plan::Message &first = messages[0];
+      exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr,
+                                     sends + first.sendOffset * bytes,
+                                     receives + first.receiveOffset * bytes,
+                                     first.sendCount * bytes, tag, STEPC_ELEMENT_NONE, 0});
+      exchange.communicators.push_back(communicatorOf(instance, messages));
+      continue;
+    }
+    for (const plan::Message &message : messages) {
       int32_t peer = int32_t(message.peer);
+      char *from = sends + message.sendOffset * bytes,
+           *to = receives + message.receiveOffset * bytes;
       if (peer == instance.rank) {
-        exchange.own.push_back({int64_t(i), message.sendOffset * bytes,
-                                message.receiveOffset * bytes, message.sendCount * bytes});
+        exchange.own.push_back({from, to, message.sendCount * bytes});
         continue;
       }
-      if (message.receiveCount) {
-        exchange.operations.push_back(
-            receiveFrom(peer, nullptr, message.receiveCount * bytes, tag));
-        exchange.places.push_back({int64_t(i), message.receiveOffset * bytes});
-      }
-      if (message.sendCount) {
-        exchange.operations.push_back(sendTo(peer, nullptr, message.sendCount * bytes, tag));
-        exchange.places.push_back({int64_t(i), message.sendOffset * bytes});
-      }
+      if (message.receiveCount)
+        exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount * bytes, tag));
+      if (message.sendCount)
+        exchange.operations.push_back(sendTo(peer, from, message.sendCount * bytes, tag));
     }
   }
   return exchange;
 }
 
-/// An own part in pieces, so that all threads copy.
-struct OwnCopy {
-  const char *from;
-  char *to;
-  int64_t bytes;
-  static constexpr int64_t kPiece = 1 << 18;
-  static void run(void *arguments, int64_t first, int64_t last) {
-    const OwnCopy &copy = *static_cast<OwnCopy *>(arguments);
-    int64_t begin = first * kPiece, end = std::min(last * kPiece, copy.bytes);
-    std::memcpy(copy.to + begin, copy.from + begin, end - begin);
-  }
-};
-
 } // namespace
 
 std::string prepareExchanges(stepc_instance &instance) {
-  const plan::Plan &plan = instance.library.plan;
-  for (size_t order = 0; order < plan.exchanges.size(); ++order) {
-    const std::vector<int64_t> &tables = plan.exchanges[order].tables;
+  std::vector<const plan::Command *> starts = instance.library.plan.starts();
+  for (size_t order = 0; order < starts.size(); ++order) {
+    const std::vector<int64_t> &tables = starts[order]->tables;
     if (int64_t(tables.size()) > kTagsPerExchange ||
         int64_t(order) + 2 > std::numeric_limits<int32_t>::max() / kTagsPerExchange)
       return exchangeName(instance.library, order) + " has no tags left for its messages";
@@ -83,10 +115,64 @@ std::string prepareExchanges(stepc_instance &instance) {
           return exchangeName(instance.library, order) +
                  format(" sends %lld elements from this rank to itself and receives %lld",
                         (long long)message.sendCount, (long long)message.receiveCount);
-    instance.exchanges.push_back(prepare(instance, order));
+    instance.exchanges.push_back(prepare(instance, *starts[order], order));
   }
-  countPlanned(instance);
   return {};
+}
+
+// An all-gather counts as the messages that it stands for, whatever the transport makes of it.
+void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
+  auto communicator = exchange.communicators.begin();
+  for (const stepc_operation &operation : exchange.operations) {
+    int64_t peers = 1;
+    if (operation.kind == STEPC_ALL_GATHER)
+      peers = int64_t(exchange.instance->communicators[*communicator++].members.size()) - 1;
+    if (operation.kind != STEPC_RECEIVE) {
+      counters.messages_sent += peers;
+      counters.bytes_sent += peers * operation.bytes;
+    }
+    if (operation.kind != STEPC_SEND) {
+      counters.messages_received += peers;
+      counters.bytes_received += peers * operation.bytes;
+    }
+  }
+}
+
+int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
+  const stepc_transport &transport = instance.transport;
+  for (GatheringRanks &ranks : instance.communicators) {
+    auto count = int32_t(ranks.members.size());
+    if (count == instance.size)
+      continue;
+    std::string what = format("opening a communicator of %d ranks", count);
+    char text[512] = "";
+    void *handle = nullptr;
+    int32_t code = transport.open_communicator(transport.context, ranks.members.data(), count,
+                                               &ranks.communicator, &handle, text, sizeof(text));
+    if (code) {
+      error = what + ": " + (*text ? text : format("the transport failed with code %d", code));
+      return statusOf(code);
+    }
+    if (int32_t status = handle ? instance.wait(handle, what, error) : STEPC_OK)
+      return status;
+  }
+  for (PreparedExchange &exchange : instance.exchanges) {
+    auto communicator = exchange.communicators.begin();
+    for (stepc_operation &operation : exchange.operations)
+      if (operation.kind == STEPC_ALL_GATHER)
+        operation.communicator = instance.communicators[*communicator++].communicator;
+  }
+  return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+void closeCommunicators(stepc_instance &instance) noexcept {
+  for (GatheringRanks &ranks : instance.communicators)
+    if (ranks.communicator)
+      instance.transport.close_communicator(instance.transport.context, ranks.communicator);
+  instance.communicators.clear();
 }
 
 std::string groupName(const Library &library, int64_t index) {
@@ -102,7 +188,7 @@ std::string groupName(const Library &library, int64_t index) {
 
 std::string exchangeName(const Library &library, int64_t order) {
   std::string text = format("exchange %lld of ", (long long)order);
-  const std::vector<int64_t> &tables = library.plan.exchanges[order].tables;
+  const std::vector<int64_t> &tables = library.plan.starts()[order]->tables;
   constexpr size_t kNamed = 2;
   for (size_t i = 0; i < tables.size() && i < kNamed; ++i)
     text += (i ? ", " : "") +
@@ -160,86 +246,45 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
   }
 }
 
-// No exception may reach generated code, which does not unwind.
-extern "C" {
+namespace stepc::runtime {
 
-void stepc_rt_exchange_start(stepc_context *context, int64_t order, int64_t count,
-                             const int64_t *tables, const int64_t *sends,
-                             const int64_t *receives) try {
-  stepc_instance &instance = instanceOf(context);
+void startExchange(void *argument) {
+  PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
+  stepc_instance &instance = *exchange.instance;
   if (instance.failure)
     return;
-  const auto &planned = instance.library.plan.exchanges;
-  if (order < 0 || order >= int64_t(planned.size()))
-    return instance.fail(STEPC_ERROR_COUNTS,
-                         format("the program starts exchange %lld, the plan has %zu",
-                                (long long)order, planned.size()));
-  PreparedExchange &exchange = instance.exchanges[order];
-  std::string error;
   if (exchange.started)
-    return instance.fail(STEPC_ERROR_COUNTS,
-                         exchangeName(instance.library, order) + " was started twice in one step");
-  bool equal = count == int64_t(planned[order].tables.size());
-  for (int64_t i = 0; equal && i < count; ++i)
-    equal = tables[i] == planned[order].tables[i];
-  if (!equal)
-    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, order) +
-                                                 " was started with other tables than planned");
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
+                                                 " was started twice in one step");
   exchange.started = true;
   ++instance.executed.exchanges;
-  char *arena = static_cast<char *>(instance.arena.data());
-  for (size_t i = 0; i < exchange.operations.size(); ++i) {
-    stepc_operation &operation = exchange.operations[i];
-    const PreparedExchange::Place &place = exchange.places[i];
-    if (operation.kind == STEPC_SEND)
-      operation.send = arena + sends[place.operand] + place.offset;
-    else
-      operation.receive = arena + receives[place.operand] + place.offset;
-  }
-  if (!exchange.operations.empty()) {
-    // Before the start: one that fails half-way may leave messages behind.
-    exchange.inFlight = true;
-    int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
-    if (status)
-      return instance.fail(status, exchangeName(instance.library, order) + error);
-  }
-  for (const stepc_operation &operation : exchange.operations) {
-    stepc_counters &done = instance.executed;
-    bool isSend = operation.kind == STEPC_SEND;
-    (isSend ? done.messages_sent : done.messages_received) += 1;
-    (isSend ? done.bytes_sent : done.bytes_received) += operation.bytes;
-  }
-  // Last, so that it runs while the messages travel.
-  for (const PreparedExchange::OwnPart &own : exchange.own) {
-    OwnCopy copy{arena + sends[own.operand] + own.from, arena + receives[own.operand] + own.to,
-                 own.bytes};
-    instance.parallel.run(OwnCopy::run, &copy, (own.bytes + OwnCopy::kPiece - 1) / OwnCopy::kPiece,
-                          1);
-  }
-} catch (...) {
-  instanceOf(context).failWithoutText();
+  if (exchange.operations.empty())
+    return;
+  // Before the start: one that fails half-way may leave messages behind.
+  exchange.inFlight = true;
+  std::string error;
+  int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
+  if (status)
+    return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
+  countMessages(exchange, instance.executed);
 }
 
-void stepc_rt_exchange_wait(stepc_context *context, int64_t order) try {
-  stepc_instance &instance = instanceOf(context);
+void awaitExchange(void *argument) {
+  PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
+  stepc_instance &instance = *exchange.instance;
   if (instance.failure)
     return;
-  if (order < 0 || order >= int64_t(instance.exchanges.size()) ||
-      !instance.exchanges[order].started || instance.exchanges[order].finished)
-    return instance.fail(
-        STEPC_ERROR_COUNTS,
-        format("the program waits for exchange %lld, which is not under way", (long long)order));
-  PreparedExchange &exchange = instance.exchanges[order];
+  if (!exchange.started || exchange.finished)
+    return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
+                                                 " is awaited, but is not under way");
   if (exchange.inFlight) {
     std::string error;
     int32_t status = instance.wait(exchange.handle, std::string(), error);
     if (status)
-      return instance.fail(status, exchangeName(instance.library, order) + error);
+      return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
     exchange.inFlight = false;
   }
   exchange.finished = true;
-} catch (...) {
-  instanceOf(context).failWithoutText();
 }
 
-} // extern "C"
+} // namespace stepc::runtime

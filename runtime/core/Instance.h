@@ -3,18 +3,12 @@
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
 #include "runtime/core/Library.h"
-#include "runtime/core/Memory.h"
-#include "runtime/core/Parallel.h"
-#include "runtime/plan/Tables.h"
-#include "stepc/kernel_abi.h"
+#include "runtime/devices/Device.h"
 
 #include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
-
-// Generated code sees an opaque context: the base of the instance that it belongs to.
-struct stepc_context {};
 
 namespace stepc::runtime {
 
@@ -36,18 +30,35 @@ struct LocalGroup {
 
 /// An exchange with all that does not change from step to step.
 struct PreparedExchange {
-  /// Where a message's buffer stands: `offset` bytes into operand `operand`.
-  struct Place {
-    int64_t operand, offset;
-  };
   struct OwnPart {
-    int64_t operand, from, to, bytes;
+    const char *from;
+    char *to;
+    int64_t bytes;
   };
+  stepc_instance *instance = nullptr;
+  int64_t order = 0;
   std::vector<stepc_operation> operations;
-  std::vector<Place> places;
+  std::vector<int64_t> communicators; ///< of the all-gathers among them, in their order
   std::vector<OwnPart> own;
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
+};
+
+/// Ranks of the world that gather together. The whole world has no communicator of its own.
+struct GatheringRanks {
+  std::vector<int32_t> members;
+  void *communicator = nullptr;
+};
+
+/// A command of the plan with the addresses of this instance.
+struct PreparedCommand {
+  plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
+  std::vector<void *> arguments;
+  std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
+  Launch launch;
+  RowCopy copy;
+  int64_t exchange = 0;
+  bool begun = false; ///< in the running step
 };
 
 /// Tags of messages: those outside the exchanges of a step, then kTagsPerExchange per exchange.
@@ -72,7 +83,7 @@ enum class Bound : uint8_t { Never, Null, Given };
 
 } // namespace stepc::runtime
 
-struct stepc_instance : stepc_context {
+struct stepc_instance {
   using Status = int32_t;
 
   explicit stepc_instance(const stepc::runtime::Library &library) : library(library) {}
@@ -87,9 +98,10 @@ struct stepc_instance : stepc_context {
 
   // --- expanded at create ---
   stepc::plan::RankTables tables;
-  std::vector<int64_t> tableElements; // per table: how much work its rows are
   std::vector<stepc::runtime::LocalGroup> groups;
   std::vector<stepc::runtime::PreparedExchange> exchanges;
+  std::vector<stepc::runtime::GatheringRanks> communicators;
+  std::vector<stepc::runtime::PreparedCommand> program;
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};
@@ -114,9 +126,9 @@ struct stepc_instance : stepc_context {
   std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;
   std::vector<stepc_operation> presenceMessages;
-  int64_t launchIndex = 0;
-  std::vector<uint8_t> launched; // per plan launch
-  Status failure = STEPC_OK;     // of the running step
+  bool stepsAdvanced = false;
+  Status failure = STEPC_OK; // of the running step
+  stepc::runtime::DeviceContext deviceContext{parallel, executed, records, someInactive};
 
   // --- after failures ---
   bool poisoned = false;
@@ -158,10 +170,6 @@ struct stepc_instance : stepc_context {
 
 namespace stepc::runtime {
 
-inline stepc_instance &instanceOf(stepc_context *context) {
-  return *static_cast<stepc_instance *>(context);
-}
-
 /// Fills a struct of the trainer's as far as it has room, and says how far.
 template <typename Struct> int32_t fill(Struct *out, const Struct &found) {
   if (!out)
@@ -195,9 +203,21 @@ int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *ru
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
-/// Lists of messages and planned counters, at create. The text says what the plan gets wrong.
+/// The commands, their lists of messages and planned counters, at create. The text says what the
+/// plan gets wrong.
+std::string prepareProgram(stepc_instance &);
 std::string prepareExchanges(stepc_instance &);
-void countPlanned(stepc_instance &);
+/// Hands all commands to the device and returns when they are done or one has failed.
+void walkProgram(stepc_instance &);
+/// Fails the step where what was executed is not what was planned.
+void checkCounts(stepc_instance &);
+/// Start and await a PreparedExchange, when the stream of messages has come to it.
+void startExchange(void *exchange);
+void awaitExchange(void *exchange);
+void countMessages(const PreparedExchange &, stepc_counters &);
+/// Makes the communicators of all exchanges, once the ranks have met.
+int32_t openCommunicators(stepc_instance &, std::string &error);
+void closeCommunicators(stepc_instance &) noexcept;
 void preparePresence(stepc_instance &);
 /// Tells the records which hyperparameters are theirs: at create, and after a bind.
 /// With null values they are their routes'.

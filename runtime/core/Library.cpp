@@ -84,6 +84,8 @@ void read(Library &library) {
   if (!plan)
     return refuse(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
   error = plan::validate(*plan);
+  if (error.empty())
+    error = plan::validateProgram(*plan);
   if (!error.empty())
     return refuse(library, STEPC_ERROR_PLAN, "the library's plan is not valid: " + error);
   library.plan = std::move(*plan);

@@ -43,31 +43,24 @@ void stepc_instance::abortTransport(const char *reason) noexcept {
 namespace stepc::runtime {
 namespace {
 
-/// Marks the parameters whose shards a launch of the failed step may have written.
+/// Marks the parameters whose shards a command of the failed step may have written.
 void markHalfStepped(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
-  for (size_t at = 0; at < plan.launches.size(); ++at) {
-    if (!instance.launched[at])
+  auto mark = [&](int64_t p) { instance.halfStepped[p] |= uint8_t(instance.records[p].active); };
+  for (size_t at = 0; at < plan.commands.size(); ++at) {
+    const plan::Command &command = plan.commands[at];
+    if (!instance.program[at].begun)
       continue;
-    const plan::Launch &launch = plan.launches[at];
-    if (launch.kind == plan::LaunchKind::Group) {
-      // A scalar stage may write one-element states.
-      const plan::Group &group = plan.groups[launch.index];
-      const auto &states = instance.library.groups[launch.index].states;
-      if (std::any_of(states.begin(), states.end(),
-                      [](const StateText &s) { return s.value == plan::ValueKind::One; }))
-        for (int64_t p : group.parameters)
-          instance.halfStepped[p] |= uint8_t(instance.isMember(p));
-      continue;
+    for (int64_t index : command.tables) {
+      const plan::Table &table = plan.tables[index];
+      const plan::RankTable &rows = instance.tables.tables[index];
+      if (table.kind == plan::TableKind::ShardChunks)
+        for (const plan::Chunk &chunk : rows.chunks)
+          mark(chunk.parameter);
+      if (table.kind == plan::TableKind::Copy && table.to == plan::Layout::Shard)
+        for (const plan::CopyRow &row : rows.copies)
+          mark(row.parameter);
     }
-    const plan::Table &table = plan.tables[launch.index];
-    const plan::RankTable &rows = instance.tables.tables[launch.index];
-    if (launch.kind == plan::LaunchKind::Chunks && table.kind == plan::TableKind::ShardChunks)
-      for (const plan::Chunk &chunk : rows.chunks)
-        instance.halfStepped[chunk.parameter] |= uint8_t(instance.records[chunk.parameter].active);
-    if (launch.kind == plan::LaunchKind::Copy && table.to == plan::Layout::Shard)
-      for (const plan::CopyRow &row : rows.copies)
-        instance.halfStepped[row.parameter] |= uint8_t(instance.records[row.parameter].active);
   }
 }
 
@@ -108,8 +101,31 @@ int32_t poison(stepc_instance &instance) noexcept {
   return instance.failure;
 }
 
+void beginStep(stepc_instance &instance) noexcept {
+  instance.failure = STEPC_OK;
+  instance.textLost = false;
+  instance.executed = stepc_counters{};
+  instance.stepsAdvanced = false;
+  for (PreparedCommand &command : instance.program)
+    command.begun = false;
+  for (PreparedExchange &exchange : instance.exchanges)
+    exchange.started = exchange.inFlight = exchange.finished = false;
+}
+
+/// From here on messages travel and kernels write: no failure is without consequence.
+void runStep(stepc_instance &instance) noexcept {
+  try {
+    if (agreeOnPresence(instance))
+      return;
+    walkProgram(instance);
+  } catch (...) {
+    instance.failWithoutText();
+  }
+}
+
+} // namespace
+
 void checkCounts(stepc_instance &instance) {
-  const plan::Plan &plan = instance.library.plan;
   for (size_t order = 0; order < instance.exchanges.size(); ++order) {
     const PreparedExchange &exchange = instance.exchanges[order];
     if (!exchange.started || !exchange.finished)
@@ -123,7 +139,7 @@ void checkCounts(stepc_instance &instance) {
       instance.fail(STEPC_ERROR_COUNTS, format("the step made %lld %s, planned are %lld",
                                                (long long)executed, what, (long long)expected));
   };
-  compare("launches", instance.launchIndex, int64_t(plan.launches.size()));
+  compare("launches", done.launches, planned.launches);
   compare("chunks", done.chunks, planned.chunks);
   compare("exchanges", done.exchanges, planned.exchanges);
   compare("sends", done.messages_sent, planned.messages_sent);
@@ -131,31 +147,6 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes sent", done.bytes_sent, planned.bytes_sent);
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
-
-void beginStep(stepc_instance &instance) noexcept {
-  instance.failure = STEPC_OK;
-  instance.textLost = false;
-  instance.executed = stepc_counters{};
-  instance.launchIndex = 0;
-  std::fill(instance.launched.begin(), instance.launched.end(), uint8_t(0));
-  for (PreparedExchange &exchange : instance.exchanges)
-    exchange.started = exchange.inFlight = exchange.finished = false;
-}
-
-/// From here on messages travel and kernels write: no failure is without consequence.
-void runStep(stepc_instance &instance) noexcept {
-  try {
-    if (agreeOnPresence(instance))
-      return;
-    stepc_program_step(&instance);
-    if (!instance.failure)
-      checkCounts(instance);
-  } catch (...) {
-    instance.failWithoutText();
-  }
-}
-
-} // namespace
 
 int32_t step(stepc_instance *self) {
   if (!self)
@@ -178,9 +169,6 @@ int32_t step(stepc_instance *self) {
   runStep(instance);
   if (instance.failure)
     return poison(instance);
-  int64_t count = int64_t(instance.records.size());
-  for (int64_t p = 0; p < count; ++p)
-    instance.steps[p] += instance.records[p].active;
   instance.error.clear();
   return STEPC_OK;
 }

@@ -63,6 +63,26 @@ std::string_view name(Strategy strategy) {
   return "?";
 }
 
+std::string_view name(CommandKind kind) {
+  switch (kind) {
+  case CommandKind::Chunks:
+    return "chunks";
+  case CommandKind::Blocks:
+    return "blocks";
+  case CommandKind::Parameters:
+    return "parameters";
+  case CommandKind::Copy:
+    return "copy";
+  case CommandKind::Start:
+    return "start";
+  case CommandKind::Await:
+    return "await";
+  case CommandKind::AdvanceSteps:
+    return "advance_steps";
+  }
+  return "?";
+}
+
 std::string toString(const Placement &placement) {
   switch (placement.kind) {
   case PlacementKind::Replicate:
@@ -98,6 +118,14 @@ std::vector<int64_t> Plan::world() const {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
+}
+
+std::vector<const Command *> Plan::starts() const {
+  std::vector<const Command *> starts;
+  for (const Command &command : commands)
+    if (command.kind == CommandKind::Start)
+      starts.push_back(&command);
+  return starts;
 }
 
 } // namespace stepc::plan

@@ -158,23 +158,42 @@ struct Table {
   int64_t elementBytes = 0;    // Message and Copy
 };
 
-/// An exchange: the Message tables that travel together.
-struct Exchange {
-  std::vector<int64_t> tables;
+/// What a command reads or writes.
+enum class OperandKind : int64_t {
+  Workspace = 0,  ///< `bytes` bytes of the workspace, from byte `value`
+  Scalars = 1,    ///< scalars in the workspace from byte `value`, `bytes` bytes per parameter
+  Parameters = 2, ///< the shards of the parameters: a pointer for each of the plan's
+  Gradients = 3,  ///< the same of their gradients
+  State = 4,      ///< the same of state `value` of the rule
+  BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
+};
+struct Operand {
+  OperandKind kind = OperandKind::Workspace;
+  int64_t value = 0;
+  int64_t bytes = 0;
 };
 
-/// A launch that a step makes. With the tables it tells what a rank must have done at the end
-/// of a step; the runtime refuses a step that did otherwise.
-enum class LaunchKind : int64_t {
-  Chunks = 0, ///< rows of table `index`
-  Group = 1,  ///< parameters of group `index`
-  Blocks = 2, ///< computed blocks of BlockChunks table `index` × itemsPerBlock
-  Copy = 3,   ///< rows of Copy table `index`
+/// One thing that a step does. With the tables the commands tell what a rank must have done at the
+/// end of a step; the runtime refuses a step that did otherwise.
+enum class CommandKind : int64_t {
+  Chunks = 0,       ///< a kernel over the rows of `tables`; operands of the first, the second, …
+  Blocks = 1,       ///< a kernel over the computed blocks of table `tables[0]`, `items` of each
+  Parameters = 2,   ///< a kernel over the parameters of `groups`; operands of the first, …
+  Copy = 3,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
+  Start = 4,        ///< begins a collective: Message tables that travel together; of table i,
+                    ///< `operands[i]` is sent and `operands[tables.size() + i]` receives
+  Await = 5,        ///< waits for the program's start number `index`
+  AdvanceSteps = 6, ///< counts the step for all parameters that it did not skip
 };
-struct Launch {
-  LaunchKind kind = LaunchKind::Chunks;
+std::string_view name(CommandKind kind); // "chunks", "blocks", "parameters", "copy", …
+struct Command {
+  CommandKind kind = CommandKind::Chunks;
+  int64_t kernel = -1; // index into Plan::kernels
   int64_t index = 0;
-  int64_t itemsPerBlock = 1;
+  int64_t items = 1;
+  std::vector<int64_t> tables;
+  std::vector<Operand> operands;
+  std::vector<int64_t> groups;
 };
 
 /// The whole.
@@ -193,12 +212,14 @@ struct Plan {
   std::vector<Parameter> parameters;
   std::vector<Segment> segments;
   std::vector<Table> tables;
-  std::vector<Exchange> exchanges; // in program order
-  std::vector<Launch> launches;    // in program order
-  uint64_t programHash = 0;        // of the generated code's IR: part of the plan's hash
+  std::vector<std::string> kernels; // names, in the order of stepc_program_kernels
+  std::vector<Command> commands;    // the program; of a module at level scheduled, its starts alone
+  uint64_t programHash = 0;         // of the generated code's IR: part of the plan's hash
 
   /// The world: the sorted union of the meshes' ranks that some group uses.
   std::vector<int64_t> world() const;
+  /// The starts of the program, by number: the collectives in the one order of all ranks.
+  std::vector<const Command *> starts() const;
   /// Where the scratch begins: the arena's end, aligned.
   int64_t scratchOffset() const { return (arenaBytes + 63) / 64 * 64; }
   int64_t workspaceBytes() const { return scratchOffset() + scratchBytes; }

@@ -96,7 +96,8 @@ template <> constexpr Strategy last() { return Strategy::Gather; }
 template <> constexpr Direction last() { return Direction::ToShards; }
 template <> constexpr Layout last() { return Layout::Shard; }
 template <> constexpr TableKind last() { return TableKind::Message; }
-template <> constexpr LaunchKind last() { return LaunchKind::Copy; }
+template <> constexpr OperandKind last() { return OperandKind::BlockRows; }
+template <> constexpr CommandKind last() { return CommandKind::AdvanceSteps; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
@@ -170,8 +171,13 @@ public:
   void field(Ref<Table> v) {
     fields(v.kind, v.segment, v.direction, v.value, v.from, v.to, v.receiveSegment, v.elementBytes);
   }
-  void field(Ref<Exchange> v) { list(v.tables, "tables"); }
-  void field(Ref<Launch> v) { fields(v.kind, v.index, v.itemsPerBlock); }
+  void field(Ref<Operand> v) { fields(v.kind, v.value, v.bytes); }
+  void field(Ref<Command> v) {
+    fields(v.kind, v.kernel, v.index, v.items);
+    list(v.tables, "tables");
+    list(v.operands, "operands");
+    list(v.groups, "groups");
+  }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
     list(v.meshes, "meshes");
@@ -181,8 +187,8 @@ public:
     list(v.parameters, "parameters");
     list(v.segments, "segments");
     list(v.tables, "tables");
-    list(v.exchanges, "exchanges");
-    list(v.launches, "launches");
+    list(v.kernels, "kernels");
+    list(v.commands, "commands");
     field(v.programHash);
   }
 

@@ -116,6 +116,16 @@ inline constexpr int64_t kMostArenaBytes = int64_t(1) << 50;
 /// empty string, or what is wrong.
 std::string validate(const Plan &plan);
 
+/// The same of the commands, on a plan that `validate` accepts: what each names is there and of a
+/// fitting kind, operands stand in the workspace, every collective is awaited once after its start,
+/// and the last command advances the step counts. `command` is the first that is wrong.
+std::string validateProgram(const Plan &plan, int64_t *command = nullptr);
+
+/// Whether the rows of a command's table on one rank stay in its operands' parts of the workspace:
+/// empty, or what does not. For Copy and Start; kernels' types are not in the plan.
+std::string checkReach(const Plan &plan, const Command &command,
+                       const std::vector<RankTable> &tables);
+
 } // namespace stepc::plan
 
 #endif

@@ -37,8 +37,6 @@ public:
     each("parameter", plan.parameters, &Validator::parameter);
     each("segment", plan.segments, &Validator::segment);
     each("table", plan.tables, &Validator::table);
-    each("exchange", plan.exchanges, &Validator::exchange);
-    each("launch", plan.launches, &Validator::launch);
     return error;
   }
 
@@ -257,30 +255,6 @@ private:
         table.elementBytes < 1)
       return "expected the bytes of an element";
     return {};
-  }
-
-  Check exchange(const Exchange &exchange, int64_t) {
-    for (int64_t index : exchange.tables)
-      if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
-        return "table " + std::to_string(index) + " is not a message table";
-    return {};
-  }
-
-  Check launch(const Launch &launch, int64_t) {
-    if (!known(launch.kind, LaunchKind::Copy))
-      return "unknown kind";
-    if (launch.itemsPerBlock < 1 || launch.itemsPerBlock > kMaxElements)
-      return "expected at least one item per block";
-    if (launch.kind == LaunchKind::Group)
-      return inside(launch.index, plan.groups) ? Check() : outside("group", launch.index);
-    if (!inside(launch.index, plan.tables))
-      return outside("table", launch.index);
-    TableKind kind = at(plan.tables, launch.index).kind;
-    bool fits = launch.kind == LaunchKind::Copy ? kind == TableKind::Copy
-                : launch.kind == LaunchKind::Blocks
-                    ? kind == TableKind::BlockChunks
-                    : kind == TableKind::ShardChunks || kind == TableKind::BlockChunks;
-    return fits ? Check() : "table " + std::to_string(launch.index) + " is of another kind";
   }
 
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {

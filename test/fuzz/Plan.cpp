@@ -23,6 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     __builtin_trap();
   if (!plan::validate(*plan).empty())
     return 0;
+  plan::validateProgram(*plan);
   // What passes may be large, as a model may; here time is short.
   int64_t work = 0;
   for (const plan::Group &group : plan->groups)

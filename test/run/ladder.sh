@@ -6,7 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 STEPC=${STEPC:-$ROOT/build/bin/stepc}
 ARCHIVE=$(cd "$(dirname "$STEPC")/../lib" && pwd)/libstepc_runtime.a
 SPEC=$ROOT/examples/muon.optim
-LEVELS="optim decided comm scheduled kernels llvm"
+LEVELS="optim decided comm scheduled exec llvm"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
@@ -82,7 +82,7 @@ for level in comm scheduled; do
   refused "the smallest norm" $level "over blocks" 5.96046455e-15 5.36441803e-07
   changed "the smallest norm" $level "optim.orthogonalize" 9.9999999999999995e-08 9.0 "every over blocks" 5.96046455e-15 5.36441803e-07
 done
-changed "a constant of a kernel" kernels "@Muon_scalars(%" 0.2 0.3
+changed "a constant of a kernel" exec "@Muon_scalars(%" 0.2 0.3
 changed "a constant of a kernel" llvm "@Muon_scalars(%" 0.2 0.3
 # A decision changes who computes, and never what.
 edit decided "optim.group" "strategy owner owners [0]" "strategy owner owners [1]"
@@ -90,6 +90,53 @@ stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 ! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level decided ignores an owner"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"
 echo "  decided: an owner changes the library, and no number"
+
+echo "the order of groups in a level's text means nothing, or is refused"
+# By name, because the order of groups is that of parameters in the library.
+python3 - "$work/in.safetensors" <<'PYTHON'
+import json, random, struct, sys
+random.seed(3)
+shapes, header, data = {"w1": [8, 4], "w2": [4, 8]}, {}, b""
+for name in [f"{what}:{name}" for what in ("param", "grad") for name in shapes]:
+    header[name] = {"dtype": "F32", "shape": shapes[name.split(":")[1]], "data_offsets": [len(data), len(data) + 128]}
+    data += struct.pack("<32f", *(random.gauss(0, 1) for _ in range(32)))
+text = json.dumps(header).encode()
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + data)
+PYTHON
+# results FOLDER: what its library makes of these tensors, in FOLDER/results, by name.
+results() {
+  "$STEPC" run "$SPEC" -m "$ROOT/test/inputs/two_ranks.json" --tensors "$work/in.safetensors" --steps 3 \
+    --library "$1/libmuon.so" -o "$1/out.safetensors" >"$work/log" 2>&1 || { cat "$work/log" >&2; fail "running $1"; }
+  python3 - "$1/out.safetensors" >"$1/results" <<'PYTHON'
+import json, struct, sys
+file = open(sys.argv[1], "rb").read()
+size, = struct.unpack("<Q", file[:8])
+for name, tensor in sorted(json.loads(file[8 : 8 + size]).items()):
+    if name != "__metadata__":
+        first, last = tensor["data_offsets"]
+        print(name, file[8 + size + first : 8 + size + last].hex())
+PYTHON
+}
+results "$work/two_ranks"
+for level in decided comm scheduled exec; do
+  python3 - "$work/text/two_ranks/$level/muon.mlir" "$work/edited/muon.mlir" <<'PYTHON'
+import sys
+source, target = sys.argv[1:]
+lines = open(source).read().split("\n")
+groups = [i for i, line in enumerate(lines) if line.lstrip().startswith("optim.group ")]
+assert len(groups) > 1, source
+lines[groups[0]], lines[groups[1]] = lines[groups[1]], lines[groups[0]]
+open(target, "w").write("\n".join(lines))
+PYTHON
+  if "$STEPC" compile "$work/edited/muon.mlir" -o "$work/edited" 2>"$work/log"; then
+    results "$work/edited"
+    cmp "$work/two_ranks/results" "$work/edited/results" || fail "level $level: swapped groups"
+    echo "  $level: the same results"
+  else
+    grep -q "error: " "$work/log" || fail "level $level: swapped groups fail without an error"
+    echo "  $level: refused"
+  fi
+done
 
 echo "a library steps without its plan in JSON"
 mkdir "$work/alone"

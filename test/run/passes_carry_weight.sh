@@ -20,7 +20,7 @@ run() { # PASS FILTER: the tests with the pass left out
 row() { printf '%-36s %6s  %s\n' "$@"; }
 
 ours=$(sed -n 's/^def [A-Za-z]* : Pass<"\([^"]*\)".*/\1/p' passes/*/Passes.td)
-theirs=$(echo 'module {}' | "$build/bin/stepc-opt" --stepc-decide --stepc-distribute --stepc-schedule --stepc-kernels \
+theirs=$(echo 'module {}' | "$build/bin/stepc-opt" --stepc-decide --stepc-distribute --stepc-schedule --stepc-exec \
   --stepc-llvm --dump-pass-pipeline 2>&1 >/dev/null | sed -n 's/^ *\([a-z][a-z0-9-]*\)\([,{].*\)\{0,1\}$/\1/p' |
   sort -u | grep -vxF "$ours")
 filter() { # the tests that should see a pass: its own (errors have a file of their own), or the pipelines'

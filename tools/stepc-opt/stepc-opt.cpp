@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/comm/Comm.h"
+#include "dialects/exec/Exec.h"
 #include "dialects/optim/Optim.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
@@ -46,11 +46,11 @@ static void installSkippedPass(mlir::MLIRContext *context, mlir::BuiltinDialect 
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry
-      .insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-              mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-              mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-              mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect>();
+  registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
+                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect,
+                  stepc::exec::ExecDialect>();
   stepc::schedule::registerBufferizationModels(registry);
   registry.addExtension(installSkippedPass);
   stepc::decide::registerDecidePasses();

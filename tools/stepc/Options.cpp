@@ -85,7 +85,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
   addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from");
   app->add_option("--emit", command.emit, "Stop at a level and write DIR/<name>.mlir")
       ->check([](const std::string &text) {
-        return checkOneOf(text, {"optim", "decided", "comm", "scheduled", "kernels", "llvm"});
+        return checkOneOf(text, {"optim", "decided", "comm", "scheduled", "exec", "llvm"});
       })
       ->type_name("LEVEL");
   app->add_option("-o,--output", command.output,

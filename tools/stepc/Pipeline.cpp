@@ -2,7 +2,7 @@
 
 #include "tools/stepc/Pipeline.h"
 
-#include "dialects/comm/Comm.h"
+#include "dialects/exec/Exec.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
@@ -25,7 +25,7 @@ using llvm::StringRef;
 using llvm::Twine;
 
 static constexpr llvm::StringLiteral kLevels[] = {"optim",     "decided", "comm",
-                                                  "scheduled", "kernels", "llvm"};
+                                                  "scheduled", "exec",    "llvm"};
 
 StringRef driver::name(Level level) { return kLevels[unsigned(level)]; }
 
@@ -37,12 +37,12 @@ std::optional<Level> driver::parseLevel(StringRef name) {
 }
 
 void driver::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<optim::OptimDialect, comm::CommDialect, mlir::arith::ArithDialect,
-                  mlir::math::MathDialect, mlir::tensor::TensorDialect, mlir::memref::MemRefDialect,
-                  mlir::func::FuncDialect, mlir::scf::SCFDialect, mlir::vector::VectorDialect,
-                  mlir::bufferization::BufferizationDialect, mlir::cf::ControlFlowDialect,
-                  mlir::index::IndexDialect, mlir::ub::UBDialect, mlir::DLTIDialect,
-                  mlir::LLVM::LLVMDialect>();
+  registry.insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect,
+                  mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::tensor::TensorDialect,
+                  mlir::memref::MemRefDialect, mlir::func::FuncDialect, mlir::scf::SCFDialect,
+                  mlir::vector::VectorDialect, mlir::bufferization::BufferizationDialect,
+                  mlir::cf::ControlFlowDialect, mlir::index::IndexDialect, mlir::ub::UBDialect,
+                  mlir::DLTIDialect, mlir::LLVM::LLVMDialect>();
   schedule::registerBufferizationModels(registry);
 }
 
@@ -83,10 +83,10 @@ const Rung kRungs[] = {
      [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
        schedule::buildSchedulePipeline(manager);
      }},
-    {Level::Kernels, "making kernels",
+    {Level::Exec, "making kernels",
      [](mlir::OpPassManager &manager, const CompileOptions &options, Level entered) {
        // Scheduling ends with the proof; a text that comes here without it has none yet.
-       kernels::buildKernelsPipeline(manager, {options.target, entered < Level::Scheduled});
+       kernels::buildExecPipeline(manager, {options.target, entered < Level::Scheduled});
      }},
     {Level::Llvm, "lowering to LLVM",
      [](mlir::OpPassManager &manager, const CompileOptions &, Level) {

@@ -11,7 +11,7 @@
 namespace stepc::driver {
 
 /// The ladder of docs/architecture.md.
-enum class Level { Optim, Decided, Comm, Scheduled, Kernels, Llvm };
+enum class Level { Optim, Decided, Comm, Scheduled, Exec, Llvm };
 llvm::StringRef name(Level level);
 std::optional<Level> parseLevel(llvm::StringRef name);
 

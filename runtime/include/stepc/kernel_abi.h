@@ -1,14 +1,20 @@
 /*===- kernel_abi.h - Between generated code and the runtime -------*- C -*-===*
  *
- * The compiler emits calls to the functions below and the definitions that the runtime
- * expects of a program. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against
+ * A program is data (the plan with its commands, runtime/plan/Plan.h) and kernels. The runtime walks
+ * the commands and calls the kernels through a device (runtime/devices/Device.h); kernels call
+ * nothing of the runtime. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against
  * this header when it is built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
- *  - chunks of a table (ShardChunks, BlockChunks): arguments[0] = stepc_chunk rows; the runtime
- *    leaves out those of parameters that the step skips (missing_grad = skip);
- *  - parameters of a group (scalar stages);
- *  - tiles of computed blocks: item = slot · tiles_per_block + tile.
+ *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
+ *    arguments[1] = the workspace; then, of each operand that is shards, a pointer per parameter of
+ *    the plan. A word is where the operand stands, in bytes from the workspace's begin; of scalars,
+ *    where the row of the chunk's parameter does; or the number of rows of a block. So one launch
+ *    serves all groups. Chunks of parameters that the step skips (missing_grad = skip) are left out;
+ *  - parameters: arguments[0] = rows, each the parameter and a word per operand as above;
+ *    arguments[1] = the workspace; arguments[2] = stepc_parameter_record of all parameters of the
+ *    plan. Those that the step skips are left out;
+ *  - items of computed blocks: item = slot · items + i; arguments are addresses in the workspace.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -19,7 +25,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 2
+#define STEPC_KERNEL_ABI_VERSION 3
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -37,44 +43,13 @@ typedef struct stepc_parameter_record {
   int64_t reserved[2];
 } stepc_parameter_record;
 
-typedef struct stepc_context stepc_context;
 typedef void (*stepc_kernel)(void *const *arguments, int64_t first, int64_t last);
+typedef struct stepc_device_table stepc_device_table;
 
-/* --- provided by the runtime; called by the program's step function, in program order --- */
+/* --- provided by the runtime --- */
 
-/* Base of the workspace (64-byte aligned). */
-void *stepc_rt_arena(stepc_context *);
-/* stepc_chunk rows of a table on this rank. */
-const void *stepc_rt_chunks(stepc_context *, int64_t table);
-/* Pointer tables indexed by the plan's parameter: void*[parameters]. */
-const void *stepc_rt_parameters(stepc_context *);
-const void *stepc_rt_gradients(stepc_context *);
-const void *stepc_rt_states(stepc_context *, int64_t state); /* of the rule's states, by index */
-/* stepc_parameter_record[parameters]. */
-const void *stepc_rt_records(stepc_context *);
-/* int64[count]: the plan's indices of a group's parameters. */
-const void *stepc_rt_group_parameters(stepc_context *, int64_t group);
-
-/* Runs a kernel over all rows of a chunk table. */
-void stepc_rt_launch_chunks(stepc_context *, stepc_kernel, void *const *arguments, int64_t table);
-/* Runs a kernel over the parameters of a group (items 0 … count-1). */
-void stepc_rt_launch_group(stepc_context *, stepc_kernel, void *const *arguments, int64_t group);
-/* Runs a kernel over computed blocks × items of a BlockChunks table. */
-void stepc_rt_launch_blocks(stepc_context *, stepc_kernel, void *const *arguments, int64_t table,
-                            int64_t items_per_block);
-/* Moves a Copy table's rows between a buffer and a buffer (offset into the arena); for
- * Layout::Shard on one side that side is the bound shards of `state`. */
-void stepc_rt_copy(stepc_context *, int64_t table, void *from, void *to, int64_t state);
-
-/* Begins exchange `order` with `count` Message tables; sends[i], receives[i] are the offsets of
- * their buffers in the workspace, in bytes. Own parts are copied. A second start with the same
- * order in one step is an error. */
-void stepc_rt_exchange_start(stepc_context *, int64_t order, int64_t count, const int64_t *tables,
-                             const int64_t *sends, const int64_t *receives);
-void stepc_rt_exchange_wait(stepc_context *, int64_t order);
-/* 1 when an earlier call of this step failed (the program then returns at once; the calls
- * above do nothing from then on). */
-int32_t stepc_rt_failed(stepc_context *);
+/* The devices, in runtime/devices: a program is linked with its own alone. */
+extern const stepc_device_table stepc_device_cpu;
 /* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
  * process never answer for each other. */
 const void *stepc_rt_library(void);
@@ -84,7 +59,10 @@ const void *stepc_rt_library(void);
 extern const int64_t stepc_program_abi_version;
 extern const uint8_t stepc_program_plan[];
 extern const int64_t stepc_program_plan_bytes;
-void stepc_program_step(stepc_context *);
+/* In the order of the plan's kernels. */
+extern const stepc_kernel stepc_program_kernels[];
+/* What its kernels run on. */
+extern const stepc_device_table *const stepc_program_device;
 
 #ifdef __cplusplus
 }

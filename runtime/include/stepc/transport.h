@@ -77,8 +77,8 @@ typedef struct stepc_transport {
   int32_t struct_size; /* sizeof(stepc_transport) */
   int32_t rank;        /* world rank of the caller */
   int32_t size;        /* world size */
-  /* The kinds of operations that it has: 1 << stepc_operation_kind, added up. A library of several
-   * ranks needs send and receive, and says at `create` what else its plan needs. */
+  /* The kinds of operations that it has, equal on all ranks: 1 << stepc_operation_kind, added up. A
+   * library of several ranks needs send and receive. Without all-gather it sends the messages. */
   int64_t kinds;
   int64_t traits; /* STEPC_TRANSPORT_TAKES_BACK … */
   void *context;  /* passed to every function */
@@ -102,7 +102,7 @@ typedef struct stepc_transport {
   /* Makes a communicator of `count` world ranks, whose ranks in it are their places in `members`.
    * `create` of the library calls it on the members alone, for all communicators of the plan in one
    * order. Where members have to meet, it writes a handle for `test`, and else null. An error as in
-   * `start`. Both functions may be null where the plan needs the world alone. */
+   * `start`. Both functions may be null where `kinds` has sends and receives alone. */
   int32_t (*open_communicator)(void *context, const int32_t *members, int32_t count,
                                void **communicator, void **handle, char *error, int64_t error_size);
   /* Before `destroy`, on all members, in the order in which they were opened. */

@@ -1,65 +1,144 @@
 // RUN: stepc-opt %s --split-input-file --kernels-embed-plan -verify-diagnostics
 
-// expected-error @+1 {{expected a step function named stepc_program_step, found none}}
+// expected-error @+1 {{expected one exec.program, found 0}}
 module {
 }
 
 // -----
 
-// The tables were lost.
+// expected-error @+1 {{expected one exec.program, found 2}}
 module {
-  // expected-error @+1 {{expected the attribute stepc.tables on the step function, found none}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.scratch_bytes = 0 : i64, stepc.exchanges = [], stepc.launches = []} {
-    llvm.return
+  exec.program workspace 0 {
+    exec.advance_steps
+  }
+  exec.program workspace 0 {
+    exec.advance_steps
   }
 }
 
 // -----
 
-// Nobody says how much scratch there is.
+// A step that does not count.
 module {
-  // expected-error @+1 {{expected the attribute stepc.scratch_bytes on the step function, found none}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.exchanges = [], stepc.launches = [], stepc.tables = []} {
-    llvm.return
+  // expected-error @+1 {{'exec.program' op expected a consistent program, found that expected commands, found none}}
+  exec.program workspace 0 {
   }
 }
 
 // -----
 
-// There is less than none.
+// A kernel of another type: it is called by its address.
 module {
-  // expected-error @+1 {{expected consistent tables, exchanges and launches, found that the scratch has -64 bytes}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.scratch_bytes = -64 : i64, stepc.exchanges = [], stepc.launches = [],
-      stepc.tables = []} {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %grad : tensor<?x?xf32>
+  }
+  optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
+  optim.group @g rule @R parameters [@a] strategy elementwise
+  // expected-error @+1 {{'llvm.func' op expected a kernel, an llvm.func of type '!llvm.func<void (ptr, i64, i64)>' with a body}}
+  llvm.func @k(%a: i64) {
     llvm.return
+  }
+  exec.program workspace 0 {
+    exec.dispatch_parameters @k of [@g] []
+    exec.advance_steps
   }
 }
 
 // -----
 
-// A table of a segment that is not there.
+// Each edit of a command is an error at the command.
 module {
-  // expected-error @+1 {{expected a symbol for segment, none is named s in the program's tables, exchanges and launches}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.scratch_bytes = 0 : i64, stepc.exchanges = [], stepc.launches = [],
-      stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %grad, %v : tensor<?x?xf32>, tensor<?x1xf32>
+  }
+  optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
+  optim.group @g rule @R parameters [@a] strategy elementwise
+  comm.segment @s group @g all
+  llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return
+  }
+  exec.program workspace 128 {
+    // expected-error @+1 {{expected a consistent program, found that command 0 (chunks): expected operands inside of the workspace of 128 bytes, found 64 bytes from byte 128}}
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, segment = @s>] [#exec.workspace<offset = 128, bytes = 64>]
+    exec.advance_steps
   }
 }
 
 // -----
 
-// A launch of a kind that is none.
+// A state that the rule does not have.
 module {
-  // expected-error @+1 {{expected a known kind in the program's tables, exchanges and launches}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {stepc.scratch_bytes = 0 : i64, stepc.exchanges = [], stepc.launches = [{kind = "rocket"}],
-      stepc.tables = []} {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %grad, %v : tensor<?x?xf32>, tensor<?x1xf32>
+  }
+  optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
+  optim.group @g rule @R parameters [@a] strategy elementwise
+  comm.segment @s group @g all
+  llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return
+  }
+  exec.program workspace 128 {
+    // expected-error @+1 {{expected a state of rule 'R', found 'w'}}
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, segment = @s>] [#exec.shards<state, "w">]
+    exec.advance_steps
   }
 }
 
 // -----
 
-// An exchange that lists the rows of a stage.
+// A copy of elements of another size than the state's.
+module {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %grad, %v : tensor<?x?xf32>, tensor<?x1xf32>
+  }
+  optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
+  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  comm.segment @s group @g all
+  exec.program workspace 128 {
+    // expected-error @+1 {{found that command 0 (copy): state v has another type or shape than its table}}
+    exec.copy <kind = copy, segment = @s, value = rows, from = shard, to = send, element_bytes = 2>
+      from #exec.shards<state, "v"> to #exec.workspace<offset = 0, bytes = 64>
+    exec.advance_steps
+  }
+}
+
+// -----
+
+// A collective that nobody waits for, told at the last command.
+module {
+  exec.program workspace 128 {
+    %t = exec.start [] sends [] receives []
+    // expected-error @+1 {{expected a consistent program, found that collective 0 is never awaited}}
+    exec.advance_steps
+  }
+}
+
+// -----
+
+// The step counts never advance.
+module {
+  exec.program workspace 128 {
+    %t = exec.start [] sends [] receives []
+    // expected-error @+1 {{expected the last command, and no other, to advance the step counts}}
+    exec.await %t
+  }
+}
+
+// -----
+
+// Scalars of more columns than the workspace holds.
 module {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @R hyperparameters [] states [] {
@@ -70,9 +149,12 @@ module {
   optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
   optim.group @g rule @R parameters [@a] strategy elementwise
   comm.segment @s group @g all
-  // expected-error @+1 {{expected consistent tables, exchanges and launches, found that exchange 0}}
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 0 : i64, stepc.scratch_bytes = 0 : i64, stepc.exchanges = [array<i64: 0>],
-      stepc.launches = [], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+  llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return
+  }
+  exec.program workspace 128 {
+    // expected-error @+1 {{command 0 (chunks): its scalars do not fit in the workspace}}
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, segment = @s>] [#exec.scalars<offset = 0, columns = 99>]
+    exec.advance_steps
   }
 }

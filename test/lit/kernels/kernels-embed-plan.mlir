@@ -5,13 +5,21 @@
 // RUN: diff %t.first %t.second
 
 // CHECK: module @my.net
-module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
+module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   // CHECK: llvm.func hidden @stepc_rt_library() -> !llvm.ptr
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(2 : i64)
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(3 : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan_bytes({{[0-9]+}} : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan("STEPCPLN
+  // CHECK: llvm.mlir.global external hidden constant @stepc_device_cpu() {{.*}} : !llvm.array<0 x i8>
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_device() {{.*}} : !llvm.ptr {
+  // CHECK-NEXT: llvm.mlir.addressof @stepc_device_cpu
+  // The kernels that commands name, in the order in which they are first named.
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_kernels() {{.*}} : !llvm.array<2 x ptr> {
+  // CHECK: llvm.mlir.addressof @second
+  // CHECK: llvm.mlir.addressof @first
   // CHECK-NOT: optim.
   // CHECK-NOT: comm.
+  // CHECK-NOT: exec.
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @R hyperparameters [] states [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -21,10 +29,16 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
   optim.group @g rule @R parameters [@w] strategy elementwise
   comm.segment @s group @g all
-  // CHECK: llvm.func hidden @stepc_program_step(%{{.*}}: !llvm.ptr) {
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.scratch_bytes = 0 : i64, stepc.exchanges = [],
-      stepc.launches = [{index = 0 : i64, kind = "chunks"}], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
+  llvm.func internal @first(%arguments: !llvm.ptr, %from: i64, %to: i64) {
     llvm.return
+  }
+  llvm.func internal @second(%arguments: !llvm.ptr, %from: i64, %to: i64) {
+    llvm.return
+  }
+  exec.program workspace 64 {
+    exec.dispatch_parameters @second of [@g] [#exec.scalars<offset = 0, columns = 1>]
+    exec.dispatch_chunks @first of [#exec.table<kind = shard_chunks, segment = @s>] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
+    exec.advance_steps
   }
   // CHECK: llvm.func @my_net_library() -> !llvm.ptr
   // CHECK: %[[TABLE:.*]] = llvm.call @stepc_rt_library()

@@ -1,11 +1,11 @@
 // RUN: stepc-opt %s --split-input-file --kernels-verify-level -verify-diagnostics
 // RUN: not stepc-opt %s --split-input-file --kernels-verify-level=level=llvm 2>&1 | FileCheck %s
 // RUN: not stepc-opt %s --split-input-file --kernels-verify-level=level=cuda 2>&1 | FileCheck %s --check-prefix=LEVEL
-// LEVEL: error: expected level kernels or llvm, found 'cuda'
+// LEVEL: error: expected level exec or llvm, found 'cuda'
 
 // A computation that no kernel took.
 module {
-  // expected-error @+1 {{'func.func' op expected to be lowered before level kernels, but is still here}}
+  // expected-error @+1 {{'func.func' op expected to be lowered before level exec, but is still here}}
   func.func @step() {
     return
   }
@@ -14,8 +14,8 @@ module {
 // -----
 
 module {
-  llvm.func @stepc_program_step(%context: !llvm.ptr) {
-    // expected-error @+1 {{'comm.world' op expected to be lowered before level kernels, but is still here}}
+  llvm.func @kernel(%arguments: !llvm.ptr) {
+    // expected-error @+1 {{'comm.world' op expected to be lowered before level exec, but is still here}}
     %w = comm.world
     llvm.return
   }
@@ -23,7 +23,7 @@ module {
 
 // -----
 
-// Legal in kernels, not in llvm.
+// Legal in exec, not in llvm.
 // CHECK: error: 'arith.addi' op expected to be lowered before level llvm, but is still here
 module {
   llvm.func @kernel(%a: i64) -> i64 {
@@ -37,7 +37,7 @@ module {
 // Fused or not, as the chip likes.
 module {
   llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
-    // expected-error @+1 {{'vector.fma' op expected math.fma, or a product and a sum, at level kernels, found an operation that rounds once or twice as the chip likes}}
+    // expected-error @+1 {{'vector.fma' op expected math.fma, or a product and a sum, at level exec, found an operation that rounds once or twice as the chip likes}}
     %b = vector.fma %a, %a, %a : vector<4xf32>
     llvm.return %b : vector<4xf32>
   }
@@ -60,7 +60,7 @@ module {
 // CHECK: error: 'llvm.fadd' op expected no fast-math flags at level llvm
 module {
   llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
-    // expected-error @+1 {{'llvm.fadd' op expected no fast-math flags at level kernels, found}}
+    // expected-error @+1 {{'llvm.fadd' op expected no fast-math flags at level exec, found}}
     %b = llvm.fadd %a, %a {fastmathFlags = #llvm.fastmath<contract>} : vector<4xf32>
     llvm.return %b : vector<4xf32>
   }
@@ -70,7 +70,7 @@ module {
 
 module {
   llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
-    // expected-error @+1 {{'arith.addf' op expected no fast-math flags at level kernels, found}}
+    // expected-error @+1 {{'arith.addf' op expected no fast-math flags at level exec, found}}
     %b = arith.addf %a, %a fastmath<reassoc> : vector<4xf32>
     llvm.return %b : vector<4xf32>
   }

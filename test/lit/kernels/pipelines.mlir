@@ -1,19 +1,20 @@
 // Down to level 6, from text between the levels and without: the same text.
-// RUN: stepc-opt %repo/test/unit/codegen/inputs/muon_two_ranks.mlir --stepc-kernels -o %t.kernels
-// RUN: FileCheck %s --check-prefix=KERNELS < %t.kernels
-// RUN: stepc-opt %t.kernels --stepc-llvm -o %t.llvm
+// RUN: stepc-opt %repo/test/unit/codegen/inputs/muon_two_ranks.mlir --stepc-exec -o %t.exec
+// RUN: FileCheck %s --check-prefix=EXEC < %t.exec
+// RUN: stepc-opt %t.exec --stepc-llvm -o %t.llvm
 // RUN: FileCheck %s --check-prefix=LLVM < %t.llvm
-// RUN: stepc-opt %repo/test/unit/codegen/inputs/muon_two_ranks.mlir --stepc-kernels --stepc-llvm -o %t.direct
+// RUN: stepc-opt %repo/test/unit/codegen/inputs/muon_two_ranks.mlir --stepc-exec --stepc-llvm -o %t.direct
 // RUN: diff %t.llvm %t.direct
 // RUN: stepc-opt %t.llvm | diff %t.llvm -
 // Products are chains of fused multiply-adds, rounded once each.
 // RUN: grep -c 'llvm.intr.fma(' %t.llvm
 
-// KERNELS: stepc.level = "kernels"
-// KERNELS: comm.segment
-// KERNELS: llvm.func internal @Muon_in_f32_bf16
-// KERNELS: llvm.func internal @Muon_out_f32_bf16
-// KERNELS: llvm.func @stepc_program_step
+// EXEC: stepc.level = "exec"
+// EXEC: comm.segment
+// EXEC: exec.program workspace
+// EXEC: exec.advance_steps
+// EXEC: llvm.func internal @Muon_in_f32_bf16
+// EXEC: llvm.func internal @Muon_out_f32_bf16
 
 // LLVM: stepc.level = "llvm"
 // LLVM-NOT: scf.

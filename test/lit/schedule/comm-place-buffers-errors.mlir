@@ -124,6 +124,6 @@ module attributes {stepc.level = "optim"} {
 
 // -----
 
-// expected-error @below {{expected level comm or scheduled, found kernels}}
-module attributes {stepc.level = "kernels"} {
+// expected-error @below {{expected level comm or scheduled, found exec}}
+module attributes {stepc.level = "exec"} {
 }

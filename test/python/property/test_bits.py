@@ -119,13 +119,13 @@ MANIFEST = """{"version": 1, "meshes": [{"name": "dp", "axes": [{"name": "dp", "
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_fault_in_an_unpack_offset_is_found(tmp_path, fault):
     """The comparison above fails when the stage that unpacks what was received reads one element
-    too far. The fault is planted in the text of the kernels level, and compiled on from there."""
+    too far. The fault is planted in the text of level exec, and compiled on from there."""
     spec, tensors = tmp_path / "spec.optim", tmp_path / "in.safetensors"
     spec.write_text(FAULT)
     for name, size in (("many", 2), ("one", 1)):
         (tmp_path / f"{name}.json").write_text(MANIFEST.replace("SIZE", str(size)))
     write_inputs(tensors)
-    stepc("compile", spec, "-m", tmp_path / "many.json", "--emit", "kernels", "-o", tmp_path)
+    stepc("compile", spec, "-m", tmp_path / "many.json", "--emit", "exec", "-o", tmp_path)
     text = (tmp_path / "spec.mlir").read_text()
     if fault:
         text = plant(text)

@@ -90,7 +90,7 @@ public:
     if (!module)
       return std::move(result);
     if (!lower(
-            module, [&](OpPassManager &m) { kernels::buildKernelsPipeline(m, {request.target}); },
+            module, [&](OpPassManager &m) { kernels::buildExecPipeline(m, {request.target}); },
             request.restart == Restart::Kernels) ||
         !lower(
             module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m); },

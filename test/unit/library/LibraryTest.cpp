@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -176,6 +177,76 @@ TEST(CompiledLibrary, SeveralStepInOneProcessAtOnce) {
     EXPECT_EQ(errors[i], "");
     EXPECT_EQ(together[i], alone[i]);
   }
+}
+
+/// What all ranks asked of their transports.
+struct Asked {
+  static inline std::atomic<int64_t> gathers, opened, closed;
+  static inline stepc_transport original; // whose functions are alike on all ranks
+
+  static int32_t start(void *context, const stepc_operations *group, void **handle, char *error,
+                       int64_t size) {
+    for (int64_t i = 0; i < group->count; ++i)
+      gathers += group->operations[i].kind == STEPC_ALL_GATHER;
+    return original.start(context, group, handle, error, size);
+  }
+  static int32_t open(void *context, const int32_t *members, int32_t count, void **communicator,
+                      void **handle, char *error, int64_t size) {
+    ++opened;
+    return original.open_communicator(context, members, count, communicator, handle, error, size);
+  }
+  static void close(void *context, void *communicator) {
+    ++closed;
+    original.close_communicator(context, communicator);
+  }
+};
+
+/// Trains where everything is gathered; `kinds` says what rank r's transport has.
+uint64_t gathered(const std::string &manifest, const std::function<int64_t(int)> &kinds,
+                  std::string &error) {
+  const stepc_library *library = compiled(kMuon, inputFile(manifest) + " --strategy='*=gather'");
+  std::vector<stepc_transport> changed(library->world_size());
+  std::mutex mutex;
+  Options options;
+  options.change = [&](int rank, stepc_options &own) {
+    std::lock_guard<std::mutex> lock(mutex);
+    stepc_transport &mine = changed[rank] = Asked::original = *own.transport;
+    mine.start = Asked::start;
+    mine.open_communicator = Asked::open;
+    mine.close_communicator = Asked::close;
+    mine.kinds = kinds(rank);
+    own.transport = &mine;
+  };
+  Asked::gathers = Asked::opened = Asked::closed = 0;
+  return train(library, options, 3, error);
+}
+
+constexpr int64_t kMessages = 1 << STEPC_SEND | 1 << STEPC_RECEIVE,
+                  kAll = kMessages | 1 << STEPC_ALL_GATHER;
+
+// Equal parts are gathered as such, on the ranks that share a matrix; without the kind, and where
+// parts are uneven, the same bytes travel in messages.
+TEST(AllGather, MovesWhatMessagesMove) {
+  for (const char *manifest : {"four_ranks", "hsdp", "uneven"}) {
+    SCOPED_TRACE(manifest);
+    std::string error;
+    uint64_t gathers = gathered(manifest, [](int) { return kAll; }, error);
+    bool isUneven = manifest == std::string("uneven"),
+         isReplicated = manifest == std::string("hsdp");
+    EXPECT_EQ(Asked::gathers > 0, !isUneven);
+    EXPECT_EQ(Asked::opened > 0, isReplicated);
+    EXPECT_EQ(Asked::opened, Asked::closed);
+    EXPECT_EQ(gathers, gathered(manifest, [](int) { return kMessages; }, error));
+    EXPECT_EQ(Asked::gathers, 0);
+    EXPECT_EQ(error, "");
+  }
+}
+
+TEST(AllGather, NeedsItOnAllRanks) {
+  std::string error;
+  gathered("four_ranks", [](int rank) { return rank == 2 ? kMessages : kAll; }, error);
+  EXPECT_THAT(error, HasSubstr("expected transports of equal kinds on all ranks, found 0x7 on rank "
+                               "0 and 0x3 on rank 2"));
 }
 
 std::vector<stepc_run> runsOf(Rank &self, int64_t parameter, int32_t state) {

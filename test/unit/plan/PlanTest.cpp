@@ -74,14 +74,20 @@ Plan rich() {
   plan.tables.push_back({TableKind::Message, 1, Direction::ToShards, ValueKind::Rows, Layout::None,
                          Layout::None, 0, 2});
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
-  plan.exchanges = {{{last, last}}, {{}}};
-  plan.launches = {{LaunchKind::Group, 0, 1}, {LaunchKind::Blocks, 1, 7}};
+  plan.kernels = {"scalars", "double"};
+  Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
+  plan.commands = {{CommandKind::Parameters, 0, 0, 1, {}, {scalars}, {0}},
+                   {CommandKind::Start, -1, 0, 1, {last, last}, {place, place, place, place}},
+                   {CommandKind::Blocks, 1, 0, 7, {1}, {place}},
+                   {CommandKind::Await, -1, 0, 1, {}, {}},
+                   {CommandKind::AdvanceSteps, -1, 0, 1, {}, {}}};
   return plan;
 }
 
 TEST(Plan, BytesKeepEveryField) {
   Plan plan = rich();
   ASSERT_EQ(validate(plan), "");
+  ASSERT_EQ(validateProgram(plan), "");
   auto bytes = serialize(plan);
   std::string error;
   auto copy = reread(bytes, error);
@@ -97,7 +103,11 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(copy->groups[0].owners, plan.groups[0].owners);
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(copy->tables.back().receiveSegment, 0);
-  EXPECT_EQ(copy->launches[1].itemsPerBlock, 7);
+  EXPECT_EQ(copy->kernels, plan.kernels);
+  EXPECT_EQ(copy->commands[0].groups, plan.commands[0].groups);
+  EXPECT_EQ(copy->commands[1].tables, plan.commands[1].tables);
+  EXPECT_EQ(copy->commands[2].items, 7);
+  EXPECT_EQ(copy->commands[2].operands[0].bytes, 128);
 }
 
 TEST(Plan, TheHashSeesEveryByte) {
@@ -181,6 +191,7 @@ TEST(Plan, DamagedBytesNeverCrash) {
     ++read;
     if (validate(*plan) != "")
       continue;
+    validateProgram(*plan);
     ++valid;
     // What passes may be large, as a model may; here time is short.
     int64_t work = 0;
@@ -240,12 +251,85 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "table 0: its staged layout does not hold this rank's shards");
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
               HasSubstr("no value moves between its layouts in its direction"));
-  EXPECT_EQ(message([](Plan &p) { p.exchanges[0].tables = {0}; }),
-            "exchange 0: table 0 is not a message table");
-  EXPECT_EQ(message([](Plan &p) { p.launches[1].index = 0; }),
-            "launch 1: table 0 is of another kind");
-  EXPECT_EQ(message([](Plan &p) { p.launches[1].itemsPerBlock = 0; }),
-            "launch 1: expected at least one item per block");
+}
+
+/// A program with every kind of command, on the tables of rich().
+Plan program() {
+  Plan plan = rich();
+  plan.rules[0].states.push_back({"v", DType::F32, ValueKind::Full, 0, false});
+  plan.tables.push_back({TableKind::Copy, 0, Direction::ToMatrix, ValueKind::Full, Layout::Shard,
+                         Layout::Send, -1, 4});
+  auto copy = static_cast<int64_t>(plan.tables.size()) - 1;
+  auto state = static_cast<int64_t>(plan.rules[0].states.size()) - 1;
+  Operand place{OperandKind::Workspace, 64, 128}, shards{OperandKind::State, state};
+  plan.commands.insert(plan.commands.begin(),
+                       {{CommandKind::Copy, -1, 0, 1, {copy}, {shards, place}},
+                        {CommandKind::Chunks, 1, 0, 1, {0}, {shards, place}}});
+  return plan;
+}
+
+TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
+  ASSERT_EQ(validate(program()), "");
+  ASSERT_EQ(validateProgram(program()), "");
+  auto message = [](auto change) {
+    Plan plan = program();
+    change(plan);
+    return validateProgram(plan);
+  };
+  enum { Copy, Chunks, Parameters, Start, Blocks, Await, Advance };
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].tables = {0}; }),
+            "command 0 (copy): table 0 is of another kind");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
+            "command 0 (copy): expected where it moves from and to, found 1 operands");
+  EXPECT_EQ(message([](Plan &p) {
+              std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]);
+            }),
+            "command 0 (copy): expected the shards of a state for layout shard");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
+            "command 0 (copy): state w has another type or shape than its table");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
+            "command 1 (chunks): state 9 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
+            "command 1 (chunks): kernel 2 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
+            "command 1 (chunks): expected as many operands for each of its tables");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
+            "command 1 (chunks): expected the same operands for each of its tables");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Chunks].operands[1].value = 4160; }),
+      "command 1 (chunks): expected operands inside of the workspace of 4224 bytes, found 128 "
+      "bytes from byte 4160");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
+            "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
+      "command 1 (chunks): its scalars do not fit in the workspace");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),
+            "command 2 (parameters): group 9 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].operands[0] = {OperandKind::Gradients}; }),
+            "command 2 (parameters): expected to write scalars");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
+            "command 2 (parameters): expected as many operands for each of its groups");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].operands[0] = {OperandKind::Gradients}; }),
+            "command 4 (blocks): expected no shards, because it visits none of their elements");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Start].tables[1] = 0; }),
+            "command 3 (start): table 0 is not a message table");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
+      "command 3 (start): expected a send and a receive for each of 2 tables, found 3 operands");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].tables = {0}; }),
+            "command 4 (blocks): table 0 is of another kind");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].items = 0; }),
+            "command 4 (blocks): expected at least one item per block, found 0");
+  EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Start], p.commands[Await]); }),
+            "command 3 (await): collective 0 is not under way");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks] = p.commands[Await]; }),
+            "command 5 (await): collective 0 is awaited twice");
+  EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + Await); }),
+            "collective 0 is never awaited");
+  EXPECT_EQ(message([](Plan &p) { p.commands.pop_back(); }),
+            "expected the last command, and no other, to advance the step counts");
+  EXPECT_EQ(message([](Plan &p) { p.commands.clear(); }), "expected commands, found none");
 }
 
 } // namespace

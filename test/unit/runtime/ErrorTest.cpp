@@ -122,6 +122,14 @@ TEST(Create, RefusesIllFormedOptions) {
   options.transport = &transport;
   EXPECT_THAT(create(load(1), &options).message,
               HasSubstr("lacks one of the functions start, test and abort"));
+  transport.start = [](void *, const stepc_operations *, void **, char *, int64_t) {
+    return int32_t(STEPC_OK);
+  };
+  transport.test = [](void *, void *, char *, int64_t) { return int32_t(1); };
+  transport.abort = [](void *, const char *) {};
+  transport.kinds = 1 << STEPC_ALL_GATHER;
+  EXPECT_THAT(create(load(1), &options).message,
+              HasSubstr("has all-gathers, and lacks one of the functions open_communicator and"));
   transport.struct_size = 40;
   EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_ABI);
   EXPECT_THAT(create(load(1), &options).message,
@@ -139,7 +147,7 @@ TEST(Create, RefusesATransportThatLacksAKind) {
   transport.version = STEPC_TRANSPORT_VERSION;
   transport.struct_size = sizeof(transport);
   transport.size = 2;
-  transport.kinds = 1 << STEPC_SEND | 1 << STEPC_ALL_GATHER;
+  transport.kinds = 1 << STEPC_SEND;
   transport.start = [](void *, const stepc_operations *, void **, char *, int64_t) {
     return int32_t(STEPC_OK);
   };
@@ -150,7 +158,7 @@ TEST(Create, RefusesATransportThatLacksAKind) {
   Created result = create(load(2), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_TRANSPORT);
   EXPECT_EQ(result.message,
-            "rank 0: library 'hand' needs a transport with receive, found the kinds 0x5");
+            "rank 0: library 'hand' needs a transport with receive, found the kinds 0x1");
   EXPECT_THAT(reason, HasSubstr("needs a transport with receive"));
 }
 
@@ -158,7 +166,7 @@ TEST(Create, RefusesAProgramOfAnotherAbi) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "abi"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 2"));
+  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 3"));
   EXPECT_EQ(load(1, "abi")->parameter_count(), 0);
 }
 
@@ -167,6 +175,17 @@ TEST(Create, RefusesADamagedPlan) {
   Created result = create(load(1, "plan"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_PLAN);
   EXPECT_THAT(result.message, HasSubstr("the library's plan cannot be read"));
+}
+
+// Commands that a step could not carry out, found before one is.
+TEST(Create, RefusesAProgramThatDoesNotHold) {
+  stepc_options options = defaultOptions();
+  Created order = create(load(1, "order"), &options);
+  EXPECT_EQ(order.status, STEPC_ERROR_PLAN);
+  EXPECT_THAT(order.message, HasSubstr("command 3 (await): collective 0 is not under way"));
+  Created reach = create(load(1, "reach"), &options);
+  EXPECT_EQ(reach.status, STEPC_ERROR_PLAN);
+  EXPECT_THAT(reach.message, HasSubstr("copy of table 7 needs 576 bytes, its operand has 288"));
 }
 
 TEST(Create, RefusesAnotherChip) {

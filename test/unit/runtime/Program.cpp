@@ -1,15 +1,15 @@
 //===- Program.cpp - A program written by hand, as the compiler would ------===//
 //
 // Linked with libstepc_runtime.a into a module that the tests load, once per world
-// and fault (Harness.h). It has what a generated library has: kernels, a straight-line
-// step, and a plan in bytes; only that the bytes are made when the module is loaded.
+// and fault (Harness.h). It has what a generated library has: kernels, and a plan with its
+// commands in bytes; only that the bytes are made when the module is loaded. Its device is
+// the CPU, or one that loses or repeats what it is asked for.
 //
 //   Decay(lr, keep):  m = keep * m + grad;  param -= lr * m / step      (shards only)
 //   Double(lr):       o = 2 * grad in matrix space, at the owner;  param -= lr * o
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/Tables.h"
-#include "stepc/kernel_abi.h"
+#include "runtime/devices/Device.h"
 
 #include <algorithm>
 #include <atomic>
@@ -36,10 +36,16 @@ const int64_t worldSize = std::max(1, std::atoi(environment("STEPC_TEST_WORLD").
 // Tables and groups of the plan, by index.
 enum : int64_t { kDecay, kPack, kGather, kPlace, kBlocks, kFetch, kScatter, kUnpack };
 enum : int64_t { kDecayGroups = 5, kDoubleGroup = kDecayGroups };
+enum : int64_t {
+  kRatesKernel,
+  kDecayKernel,
+  kPackKernel,
+  kTwiceKernel,
+  kScalesKernel,
+  kUnpackKernel
+};
 
-struct Offsets {
-  int64_t send, receive, blocks, backSend, backReceive, bytes;
-} offsets;
+int64_t arenaBytes = 0;
 
 int64_t largest(const Plan &plan, int64_t segment, Direction direction, Layout layout) {
   int64_t most = 0;
@@ -100,10 +106,8 @@ Plan makePlan() {
   for (int64_t block = 0; block < 3; ++block)
     owned.owners.push_back((block + 1) % worldSize);
 
-  for (int64_t g = 0; g < kDecayGroups; ++g) {
+  for (int64_t g = 0; g < kDecayGroups; ++g)
     plan.tables.push_back({TableKind::ShardChunks, g});
-    plan.launches.push_back({LaunchKind::Chunks, g});
-  }
   int64_t first = kDecayGroups - 1, s = kDoubleGroup;
   auto add = [&](TableKind kind, Direction direction, Layout from, Layout to) {
     plan.tables.push_back({kind, s, direction, ValueKind::Full, from, to, -1, 4});
@@ -115,40 +119,81 @@ Plan makePlan() {
   add(TableKind::Copy, Direction::ToShards, Layout::Blocks, Layout::Send);
   add(TableKind::Message, Direction::ToShards, Layout::Send, Layout::Receive);
   add(TableKind::ShardChunks, Direction::ToShards, Layout::Receive, Layout::None);
-  plan.exchanges = {{{first + kGather}}, {{first + kScatter}}};
-  plan.launches.push_back({LaunchKind::Chunks, first + kPack});
-  plan.launches.push_back({LaunchKind::Copy, first + kPlace});
-  plan.launches.push_back({LaunchKind::Blocks, first + kBlocks, 4});
-  plan.launches.push_back({LaunchKind::Copy, first + kFetch});
-  plan.launches.push_back({LaunchKind::Group, kDoubleGroup});
-  plan.launches.push_back({LaunchKind::Chunks, first + kUnpack});
-  if (fault == "launch-missing")
-    plan.launches.push_back({LaunchKind::Chunks, first + kUnpack});
-  if (fault == "launch-extra")
-    plan.launches.pop_back();
-  if (fault == "launch-other")
-    plan.launches[plan.launches.size() - 4].itemsPerBlock = 5;
 
-  int64_t at = 256; // scalars of the group come first
-  auto place = [&](Direction direction, Layout layout) {
-    int64_t begin = at;
-    at += largest(plan, s, direction, layout);
-    return begin;
+  int64_t end = 0;
+  auto place = [&](int64_t bytes) {
+    Operand operand{OperandKind::Workspace, end, bytes};
+    end += (bytes + 63) / 64 * 64;
+    return operand;
   };
-  offsets.send = place(Direction::ToMatrix, Layout::Send);
-  offsets.receive = place(Direction::ToMatrix, Layout::Receive);
-  offsets.blocks = place(Direction::ToMatrix, Layout::Blocks);
-  offsets.backSend = place(Direction::ToShards, Layout::Send);
-  offsets.backReceive = place(Direction::ToShards, Layout::Receive);
-  offsets.bytes = at;
-  plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : at;
+  auto buffer = [&](Direction direction, Layout layout) {
+    return place(largest(plan, s, direction, layout));
+  };
+  Operand send = buffer(Direction::ToMatrix, Layout::Send);
+  Operand receive = buffer(Direction::ToMatrix, Layout::Receive);
+  Operand blocks = buffer(Direction::ToMatrix, Layout::Blocks);
+  Operand backSend = buffer(Direction::ToShards, Layout::Send);
+  Operand backReceive = buffer(Direction::ToShards, Layout::Receive);
+
+  plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack"};
+  auto run = [&](CommandKind kind, int64_t kernel, int64_t table, std::vector<Operand> operands) {
+    plan.commands.push_back(
+        {kind, kernel, 0, kind == CommandKind::Blocks ? 4 : 1, {table}, operands, {}});
+  };
+  auto scalars = [&](int64_t group, int64_t columns) {
+    auto count = static_cast<int64_t>(plan.groups[group].parameters.size());
+    return Operand{OperandKind::Scalars, place(count * columns * 4).value, columns * 4};
+  };
+  Operand parameters{OperandKind::Parameters}, gradients{OperandKind::Gradients};
+  Operand moments{OperandKind::State, 0};
+  // One dispatch serves all groups of the rule.
+  Command rating{CommandKind::Parameters, kRatesKernel, 0, 1, {}, {}, {}};
+  Command decaying{CommandKind::Chunks, kDecayKernel, 0, 1, {}, {}, {}};
+  for (int64_t g = 0; g < kDecayGroups; ++g) {
+    Operand rates = scalars(g, 3);
+    rating.groups.push_back(g);
+    rating.operands.push_back(rates);
+    decaying.tables.push_back(g);
+    for (const Operand &operand : {rates, parameters, gradients, moments})
+      decaying.operands.push_back(operand);
+  }
+  plan.commands = {rating, decaying};
+  run(CommandKind::Chunks, kPackKernel, first + kPack, {gradients, send});
+  run(CommandKind::Start, -1, first + kGather, {send, receive});
+  plan.commands.push_back({CommandKind::Await, -1, 0, 1, {}, {}, {}});
+  run(CommandKind::Copy, -1, first + kPlace, {receive, blocks});
+  run(CommandKind::Blocks, kTwiceKernel, first + kBlocks, {blocks});
+  run(CommandKind::Copy, -1, first + kFetch, {blocks, backSend});
+  run(CommandKind::Start, -1, first + kScatter, {backSend, backReceive});
+  Operand scale = scalars(kDoubleGroup, 1);
+  plan.commands.push_back(
+      {CommandKind::Parameters, kScalesKernel, 0, 1, {}, {scale}, {kDoubleGroup}});
+  plan.commands.push_back({CommandKind::Await, -1, 1, 1, {}, {}, {}});
+  run(CommandKind::Chunks, kUnpackKernel, first + kUnpack, {scale, parameters, backReceive});
+  plan.commands.push_back({CommandKind::AdvanceSteps, -1, 0, 1, {}, {}, {}});
+  if (fault == "reach")
+    plan.commands[5].operands[1].bytes /= 2;
+  if (fault == "order")
+    std::swap(plan.commands[3], plan.commands[4]);
+
+  plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : end;
+  arenaBytes = end;
   return plan;
 }
 
 // --- kernels ---
 
-float *shard(void *const *table, const stepc_chunk &chunk) {
-  return static_cast<float *>(table[chunk.parameter]);
+float *shard(void *table, const stepc_chunk &chunk) {
+  return static_cast<float *>(static_cast<void *const *>(table)[chunk.parameter]);
+}
+
+/// Of a row with `Words` operands that are no shards.
+template <int Words> struct Row {
+  stepc_chunk chunk;
+  int64_t words[Words];
+};
+float *at(void *const *arguments, int64_t word) {
+  return reinterpret_cast<float *>(static_cast<char *>(arguments[1]) + word);
 }
 
 template <typename Body> void forElements(const stepc_chunk &chunk, Body body) {
@@ -157,24 +202,36 @@ template <typename Body> void forElements(const stepc_chunk &chunk, Body body) {
       body(chunk.local + r * chunk.local_stride + c, chunk.staged + r * chunk.staged_stride + c);
 }
 
+struct ParameterRow {
+  int64_t parameter, word;
+};
+
+void rates(void *const *arguments, int64_t first, int64_t last) {
+  auto *rows = static_cast<const ParameterRow *>(arguments[0]);
+  auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
+  for (int64_t i = first; i < last; ++i) {
+    const stepc_parameter_record &record = records[rows[i].parameter];
+    float *out = at(arguments, rows[i].word);
+    out[0] = float(record.hyperparameters[0]);
+    out[1] = float(record.hyperparameters[1]);
+    out[2] = float(record.step);
+  }
+}
+
 // A plain counter, for ThreadSanitizer to find when the fault "race" asks for it.
 int64_t racing = 0;
 
 void decay(void *const *arguments, int64_t first, int64_t last) {
   if (fault == "race")
     racing += last - first;
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *parameters = static_cast<void *const *>(arguments[1]);
-  auto *gradients = static_cast<void *const *>(arguments[2]);
-  auto *moments = static_cast<void *const *>(arguments[3]);
-  auto *records = static_cast<const stepc_parameter_record *>(arguments[4]);
+  auto *rows = static_cast<const Row<1> *>(arguments[0]);
   for (int64_t i = first; i < last; ++i) {
-    const stepc_parameter_record &record = records[chunks[i].parameter];
-    float lr = float(record.hyperparameters[0]), keep = float(record.hyperparameters[1]);
-    float step = float(record.step);
-    float *param = shard(parameters, chunks[i]), *m = shard(moments, chunks[i]);
-    const float *grad = shard(gradients, chunks[i]);
-    forElements(chunks[i], [&](int64_t at, int64_t) {
+    const stepc_chunk &chunk = rows[i].chunk;
+    const float *rates = at(arguments, rows[i].words[0]);
+    float lr = rates[0], keep = rates[1], step = rates[2];
+    float *param = shard(arguments[2], chunk), *m = shard(arguments[4], chunk);
+    const float *grad = shard(arguments[3], chunk);
+    forElements(chunk, [&](int64_t at, int64_t) {
       m[at] = keep * m[at] + grad[at];
       param[at] -= lr * m[at] / step;
     });
@@ -182,14 +239,14 @@ void decay(void *const *arguments, int64_t first, int64_t last) {
 }
 
 void pack(void *const *arguments, int64_t first, int64_t last) {
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *gradients = static_cast<void *const *>(arguments[1]);
-  auto *send = static_cast<float *>(arguments[2]);
-  for (int64_t i = first; i < last; ++i)
-    if (chunks[i].staged >= 0)
-      forElements(chunks[i], [&](int64_t at, int64_t staged) {
-        send[staged] = shard(gradients, chunks[i])[at];
+  auto *rows = static_cast<const Row<1> *>(arguments[0]);
+  for (int64_t i = first; i < last; ++i) {
+    float *send = at(arguments, rows[i].words[0]);
+    if (rows[i].chunk.staged >= 0)
+      forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
+        send[staged] = shard(arguments[2], rows[i].chunk)[at];
       });
+  }
 }
 
 // Items are quarters of 8 × 6 blocks.
@@ -200,22 +257,21 @@ void twice(void *const *arguments, int64_t first, int64_t last) {
 }
 
 void scales(void *const *arguments, int64_t first, int64_t last) {
-  auto *parameters = static_cast<const int64_t *>(arguments[0]);
-  auto *records = static_cast<const stepc_parameter_record *>(arguments[1]);
-  auto *out = static_cast<float *>(arguments[2]);
+  auto *rows = static_cast<const ParameterRow *>(arguments[0]);
+  auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
   for (int64_t i = first; i < last; ++i)
-    out[i] = float(records[parameters[i]].hyperparameters[0]);
+    *at(arguments, rows[i].word) = float(records[rows[i].parameter].hyperparameters[0]);
 }
 
 void unpack(void *const *arguments, int64_t first, int64_t last) {
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *parameters = static_cast<void *const *>(arguments[1]);
-  auto *receive = static_cast<const float *>(arguments[2]);
-  auto *scale = static_cast<const float *>(arguments[3]);
-  for (int64_t i = first; i < last; ++i)
-    forElements(chunks[i], [&](int64_t at, int64_t staged) {
-      shard(parameters, chunks[i])[at] -= scale[chunks[i].block] * receive[staged];
+  auto *rows = static_cast<const Row<2> *>(arguments[0]);
+  for (int64_t i = first; i < last; ++i) {
+    float scale = *at(arguments, rows[i].words[0]);
+    const float *receive = at(arguments, rows[i].words[1]);
+    forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
+      shard(arguments[2], rows[i].chunk)[at] -= scale * receive[staged];
     });
+  }
 }
 
 /// What a trainer's thread may have left on: kernels must not see it.
@@ -227,6 +283,48 @@ bool flushesDenormals() {
 #endif
 }
 
+// --- devices that stray ---
+
+using namespace stepc::runtime;
+
+int64_t launches = 0, calls = 0; // of this step
+
+/// The fifth launch is lost, or made twice; the fault "overrun" writes behind the workspace.
+void strayLaunch(DeviceContext &context, Stream stream, const Launch &launch) {
+  if (fault == "denormals" && flushesDenormals())
+    return;
+  int64_t at = launches++;
+  if (fault == "overrun" && launch.kernel == pack)
+    std::memset(static_cast<char *>(launch.arguments[1]) + arenaBytes - 8, 0, 16);
+  if (fault == "launch-missing" && at == 4)
+    return;
+  stepc_device_cpu.launch(context, stream, launch);
+  if (fault == "launch-extra" && at == 4)
+    stepc_device_cpu.launch(context, stream, launch);
+}
+
+/// Calls of the host: start, await, start, await, advance the step counts.
+void strayCall(DeviceContext &context, Stream stream, void (*function)(void *), void *argument) {
+  int64_t at = calls++;
+  bool lost = (fault == "nostart" && at == 2) || (fault == "nowait" && at == 3) ||
+              (fault == "noend" && at == 4);
+  if (!lost)
+    stepc_device_cpu.call(context, stream, function, argument);
+  if (fault == "twice" && at == 2)
+    stepc_device_cpu.call(context, stream, function, argument);
+}
+
+void endStray(DeviceContext &) { launches = calls = 0; }
+
+stepc_device_table makeDevice() {
+  stepc_device_table device = stepc_device_cpu;
+  device.launch = strayLaunch;
+  device.call = strayCall;
+  device.finish = endStray;
+  return device;
+}
+const stepc_device_table stray = makeDevice();
+
 } // namespace
 
 // --- what generated object code defines ---
@@ -236,56 +334,11 @@ extern "C" {
 uint8_t planBytes[65536] __asm__("stepc_program_plan");
 int64_t planSize __asm__("stepc_program_plan_bytes");
 int64_t programAbi __asm__("stepc_program_abi_version");
+const stepc_kernel stepc_program_kernels[] = {rates, decay, pack, twice, scales, unpack};
+const stepc_device_table *const stepc_program_device = fault.empty() ? &stepc_device_cpu : &stray;
 
 // The library's own name for its table; the reference also pulls the table out of the archive.
 __attribute__((visibility("default"))) const void *hand_library() { return stepc_rt_library(); }
-
-void stepc_program_step(stepc_context *context) {
-  char *arena = static_cast<char *>(stepc_rt_arena(context));
-  void *parameters = const_cast<void *>(stepc_rt_parameters(context));
-  void *gradients = const_cast<void *>(stepc_rt_gradients(context));
-  void *records = const_cast<void *>(stepc_rt_records(context));
-  void *moments = const_cast<void *>(stepc_rt_states(context, 0));
-  auto chunks = [&](int64_t table) { return const_cast<void *>(stepc_rt_chunks(context, table)); };
-
-  if (fault == "denormals" && flushesDenormals())
-    return; // shows as missing launches
-  for (int64_t g = 0; g < kDecayGroups; ++g) {
-    void *arguments[] = {chunks(g), parameters, gradients, moments, records};
-    stepc_rt_launch_chunks(context, decay, arguments, g);
-  }
-  const int64_t base = kDecayGroups - 1;
-  void *send = arena + offsets.send, *receive = arena + offsets.receive;
-  void *blocks = arena + offsets.blocks;
-  void *backSend = arena + offsets.backSend, *backReceive = arena + offsets.backReceive;
-
-  void *packing[] = {chunks(base + kPack), gradients, send};
-  stepc_rt_launch_chunks(context, pack, packing, base + kPack);
-  int64_t gather = base + kGather, scatter = base + kScatter;
-  stepc_rt_exchange_start(context, 0, 1, &gather, &offsets.send, &offsets.receive);
-  if (fault == "twice")
-    stepc_rt_exchange_start(context, 0, 1, &gather, &offsets.send, &offsets.receive);
-  stepc_rt_exchange_wait(context, 0);
-  if (stepc_rt_failed(context))
-    return;
-  stepc_rt_copy(context, base + kPlace, receive, blocks, -1);
-  stepc_rt_launch_blocks(context, twice, &blocks, base + kBlocks, 4);
-  stepc_rt_copy(context, base + kFetch, blocks, backSend, -1);
-  if (fault == "other-table")
-    scatter = gather;
-  stepc_rt_exchange_start(context, 1, 1, &scatter, &offsets.backSend, &offsets.backReceive);
-  void *scaling[] = {const_cast<void *>(stepc_rt_group_parameters(context, kDoubleGroup)), records,
-                     arena};
-  stepc_rt_launch_group(context, scales, scaling, kDoubleGroup);
-  if (fault != "nowait")
-    stepc_rt_exchange_wait(context, 1);
-  if (stepc_rt_failed(context))
-    return;
-  if (fault == "overrun")
-    std::memset(arena + offsets.bytes - 8, 0, 16);
-  void *unpacking[] = {chunks(base + kUnpack), parameters, backReceive, arena};
-  stepc_rt_launch_chunks(context, unpack, unpacking, base + kUnpack);
-}
 
 } // extern "C"
 

@@ -44,8 +44,8 @@ TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
   EXPECT_EQ(plan.groups[0].owners, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(plan.groups[0].strategy, plan::Strategy::Owner);
   EXPECT_EQ(plan.segments[2].all, true);
-  EXPECT_EQ(plan.exchanges.size(), 4u);
-  EXPECT_TRUE(plan.launches.empty());
+  EXPECT_EQ(plan.commands.size(), 4u);
+  EXPECT_EQ(plan.starts().size(), 4u);
   // Stage in, messages and the same again; elementwise; copy and blocks; copy back, messages, …
   EXPECT_EQ(plan.tables[0].kind, plan::TableKind::ShardChunks);
   EXPECT_EQ(plan.tables[0].from, plan::Layout::Send);

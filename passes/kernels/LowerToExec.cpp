@@ -1,26 +1,26 @@
-//===- LowerToKernels.cpp - Operations to launches -------------------------===//
+//===- LowerToExec.cpp - Operations to commands and kernels ----------------===//
 
-#include "passes/kernels/HostStep.h"
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/ProgramBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 namespace stepc::kernels {
-#define GEN_PASS_DEF_LOWERTOKERNELS
+#define GEN_PASS_DEF_LOWERTOEXEC
 #include "passes/kernels/Passes.h.inc"
 
 namespace {
 using namespace mlir;
 
-struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
-  using LowerToKernelsBase::LowerToKernelsBase;
+struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
+  using LowerToExecBase::LowerToExecBase;
 
   LogicalResult run(ModuleOp module) {
     if (Attribute known = module->getAttr(kChipAttr))
       return module.emitError("expected no ")
              << kChipAttr
-             << " before level kernels, because nothing there depends on a chip, found " << known;
+             << " before level exec, because nothing there depends on a chip, found " << known;
     llvm::Expected<std::string> chip = chipOfTarget(target.empty() ? "cpu" : StringRef(target));
     if (!chip)
       return module.emitError(llvm::toString(chip.takeError()));
@@ -38,8 +38,8 @@ struct LowerToKernels : impl::LowerToKernelsBase<LowerToKernels> {
     if (failed(program))
       return failure();
 
-    HostStep host(module, *program, *shape);
-    if (failed(host.lower(step.getBody().front())))
+    ProgramBuilder builder(module, *program, *shape);
+    if (failed(builder.lower(step.getBody().front())))
       return failure();
     step.erase();
     module->setAttr(kChipAttr, StringAttr::get(&getContext(), *chip));

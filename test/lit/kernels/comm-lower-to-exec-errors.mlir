@@ -1,6 +1,6 @@
-// RUN: stepc-opt %s --split-input-file --comm-lower-to-kernels -verify-diagnostics
-// RUN: not stepc-opt %s --split-input-file --comm-lower-to-kernels=target=cpu:z80 2>&1 | FileCheck %s --check-prefix=CPU
-// RUN: not stepc-opt %s --split-input-file --comm-lower-to-kernels=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: stepc-opt %s --split-input-file --comm-lower-to-exec -verify-diagnostics
+// RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:z80 2>&1 | FileCheck %s --check-prefix=CPU
+// RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // CPU: error: expected a cpu that LLVM knows for {{.*}}, found 'z80'
 // TARGET: error: expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found 'tpu'
 
@@ -83,6 +83,6 @@ module {
 // -----
 
 // Levels before this one know no chip.
-// expected-error @+1 {{expected no stepc.chip before level kernels, because nothing there depends on a chip, found "pdp11;"}}
+// expected-error @+1 {{expected no stepc.chip before level exec, because nothing there depends on a chip, found "pdp11;"}}
 module attributes {stepc.chip = "pdp11;"} {
 }

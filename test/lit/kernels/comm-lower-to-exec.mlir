@@ -1,7 +1,6 @@
-// RUN: stepc-opt %s --split-input-file --comm-lower-to-kernels=target=cpu:x86-64-v3 | FileCheck %s
+// RUN: stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:x86-64-v3 | FileCheck %s
 
-// Stages become kernels, one per computation, and what a group does becomes a phase: both groups share theirs.
-// The second finds its rows of the scalar table behind the first group's two parameters of one column each.
+// Stages become kernels, one per computation, and commands that name them: both groups share theirs.
 
 // CHECK: module @sgd attributes {stepc.chip = "x86-64-v3;{{.*}}+avx2{{.*}}"}
 module @sgd {
@@ -53,17 +52,16 @@ module @sgd {
   }
 }
 
-// What grows with the parameters is read from the numbers: where the buffer lies, the first record, the group.
-// CHECK: llvm.func internal @Sgd_phase_scalars(%[[CONTEXT:.*]]: !llvm.ptr, %[[NUMBERS:.*]]: !llvm.ptr) {{.*}}no_inline
-// CHECK: %[[ARENA:.*]] = llvm.call @stepc_rt_arena(%[[CONTEXT]])
-// CHECK: llvm.getelementptr %[[NUMBERS]][0]
-// CHECK: %[[RECORDS:.*]] = llvm.call @stepc_rt_records(%[[CONTEXT]])
-// CHECK: %[[AT:.*]] = llvm.getelementptr %[[NUMBERS]][1]
-// CHECK: %[[FIRST:.*]] = llvm.load %[[AT]]
-// CHECK: llvm.getelementptr %[[RECORDS]][%[[FIRST]]] : (!llvm.ptr, i64) -> !llvm.ptr, i64
-// CHECK: llvm.mlir.addressof @Sgd_scalars
-// CHECK: llvm.call @stepc_rt_launch_group
-// CHECK: llvm.return
+// The program lists them in order, and counts the step last.
+// CHECK: exec.program workspace 128 {
+// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, segment = @s0>]
+// CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
+// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
+// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, segment = @s1>]
+// CHECK-SAME: [#exec.scalars<offset = 64, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
+// CHECK-NEXT: exec.advance_steps
+// CHECK-NEXT: }
 
 // The scalars are f64 and rounded once, at the store: those of eight parameters at once, and then one by one.
 // CHECK: llvm.func internal @Sgd_scalars(
@@ -75,16 +73,6 @@ module @sgd {
 // CHECK: %[[LR:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f64
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : f64 to f32
 // CHECK: llvm.store %{{.*}}, %{{.*}} : f32, !llvm.ptr
-
-// CHECK: llvm.func internal @Sgd_phase_elementwise(%[[CONTEXT:.*]]: !llvm.ptr, %[[NUMBERS:.*]]: !llvm.ptr)
-// CHECK: llvm.call @stepc_rt_chunks(%[[CONTEXT]], %{{.*}})
-// CHECK: %[[AT:.*]] = llvm.getelementptr %[[NUMBERS]][2]
-// CHECK: %[[BACK:.*]] = llvm.load %[[AT]]
-// CHECK: llvm.getelementptr %{{.*}}[%[[BACK]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
-// CHECK: llvm.call @stepc_rt_parameters(%[[CONTEXT]])
-// CHECK: llvm.mlir.addressof @Sgd_elementwise_f32
-// CHECK: llvm.call @stepc_rt_launch_chunks
-// CHECK: llvm.return
 
 // A row of a chunk: 16 at a time, then one by one; all loads before the store.
 // CHECK: llvm.func internal @Sgd_elementwise_f32(
@@ -102,37 +90,11 @@ module @sgd {
 // CHECK: scf.for %{{.*}} = %[[WHOLE]] to
 // CHECK: arith.mulf %[[COLUMN]], %{{.*}} : f32
 // CHECK-NOT: @Sgd_elementwise_f32_1
-// CHECK-NOT: @Sgd_phase_elementwise_1
-
-// Four rows: the phase, how many numbers it has, and these.
-// CHECK: llvm.mlir.global internal constant @stepc_program_numbers(dense<[4,
-// CHECK-SAME: 0, 3, 0, 0, 0,
-// CHECK-SAME: 1, 4, 0, 0, 0, 0,
-// CHECK-SAME: 0, 3, 64, 16, 1,
-// CHECK-SAME: 1, 4, 1, 64, -2, 1]>
-// CHECK: llvm.mlir.global internal constant @stepc_program_phases() {{.*}} : !llvm.array<2 x ptr>
-// CHECK: llvm.mlir.addressof @Sgd_phase_scalars
-// CHECK: llvm.mlir.addressof @Sgd_phase_elementwise
-
-// The step calls one phase after another and ends early where one failed.
-// CHECK: llvm.func @stepc_program_step(%[[CONTEXT:.*]]: !llvm.ptr)
-// CHECK-SAME: comm.arena_bytes = 128 : i64
-// CHECK-SAME: stepc.exchanges = []
-// CHECK-SAME: stepc.launches = [{index = 0 : i64, kind = "group"}, {index = 0 : i64, kind = "chunks"}, {index = 1 : i64, kind = "group"}, {index = 1 : i64, kind = "chunks"}]
-// CHECK-SAME: stepc.tables = [{kind = "shard_chunks", segment = @s0}, {kind = "shard_chunks", segment = @s1}]
-// CHECK: llvm.cond_br %{{.*}}, ^[[BODY:.*]], ^[[DONE:[a-z0-9]+]]
-// CHECK: ^[[BODY]]:
-// CHECK: llvm.call %{{.*}}(%[[CONTEXT]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
-// CHECK: %[[FAILED:.*]] = llvm.call @stepc_rt_failed(%[[CONTEXT]])
-// CHECK: %[[IS:.*]] = llvm.icmp "ne" %[[FAILED]]
-// CHECK: llvm.cond_br %[[IS]], ^[[DONE]],
-// CHECK: ^[[DONE]]:
-// CHECK-NEXT: llvm.return
 
 // -----
 
 // A stage with an out has two forms: a replica that does not send (staged < 0) stores no out. 16-bit floats
-// travel as integers. A start and a wait are phases of their own, so that a failed one ends the step.
+// travel as integers.
 
 // CHECK: module @staged
 module @staged {
@@ -165,9 +127,17 @@ module @staged {
   }
 }
 
-// CHECK: llvm.func internal @R_phase_in(
-// CHECK: llvm.call @stepc_rt_states
-// CHECK: llvm.call @stepc_rt_launch_chunks
+// A start gives its token to the await; its tables say what is sent and received, its operands where.
+// CHECK: exec.program workspace 192 {
+// CHECK-NEXT: exec.dispatch_chunks @R_in_f32_bf16 of [#exec.table<kind = shard_chunks, segment = @s, from = send>]
+// CHECK-SAME: [#exec.shards<state, "m">, #exec.workspace<offset = 0, bytes = 64>]
+// CHECK-NEXT: %[[TOKEN:.*]] = exec.start [#exec.table<kind = message, segment = @s, receive_segment = @s, element_bytes = 2>]
+// CHECK-SAME: sends [#exec.workspace<offset = 0, bytes = 64>] receives [#exec.workspace<offset = 64, bytes = 64>]
+// CHECK-NEXT: exec.await %[[TOKEN]]
+// CHECK-NEXT: exec.copy <kind = copy, segment = @s, from = receive, to = blocks, element_bytes = 2>
+// CHECK-SAME: from #exec.workspace<offset = 64, bytes = 64> to #exec.workspace<offset = 128, bytes = 64>
+// CHECK-NEXT: exec.advance_steps
+
 // CHECK: llvm.func internal @R_in_f32_bf16(
 // CHECK: %[[ABSENT:.*]] = arith.cmpi slt
 // CHECK: scf.if %[[ABSENT]] {
@@ -176,20 +146,3 @@ module @staged {
 // CHECK: } else {
 // CHECK: %[[BITS:.*]] = arith.bitcast %{{.*}} : vector<16xbf16> to vector<16xi16>
 // CHECK: llvm.store %[[BITS]], %{{.*}} {alignment = 2 : i64} : vector<16xi16>
-
-// The lists of an exchange (tables, offsets of what is sent and received) stand behind their count.
-// CHECK: llvm.func internal @phase_start(%[[CONTEXT:.*]]: !llvm.ptr, %[[NUMBERS:.*]]: !llvm.ptr)
-// CHECK: %[[COUNT:.*]] = llvm.load
-// CHECK: %[[COUNT:.*]] = llvm.load
-// CHECK: %[[TABLES:.*]] = llvm.getelementptr %[[NUMBERS]][2]
-// CHECK: %[[SENDS:.*]] = llvm.getelementptr %[[TABLES]][%[[COUNT]]]
-// CHECK: %[[RECEIVES:.*]] = llvm.getelementptr %[[SENDS]][%[[COUNT]]]
-// CHECK: llvm.call @stepc_rt_exchange_start(%[[CONTEXT]], %{{.*}}, %[[COUNT]], %[[TABLES]], %[[SENDS]], %[[RECEIVES]])
-// CHECK: llvm.func internal @phase_wait(
-// CHECK: llvm.call @stepc_rt_exchange_wait
-// CHECK: llvm.func internal @R_phase_matrix(
-// CHECK: llvm.call @stepc_rt_copy
-// CHECK: @stepc_program_numbers(dense<[4, 0, 3, 0, 0, 0, 1, 5, 0, 1, 1, 0, 64, 2, 1, 0, 3, 3, 64, 128, 2]>
-// CHECK: llvm.func @stepc_program_step
-// CHECK-SAME: stepc.exchanges = [array<i64: 1>]
-// CHECK-SAME: stepc.tables = [{from = "send", kind = "shard_chunks", segment = @s}, {element_bytes = 2 : i64, kind = "message", receive_segment = @s, segment = @s}, {element_bytes = 2 : i64, from = "receive", kind = "copy", segment = @s, to = "blocks"}]

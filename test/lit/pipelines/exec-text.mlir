@@ -2,7 +2,7 @@
 // kernels use today. Vectors of two axes become arrays of LLVM's, poison and indices its own.
 // RUN: stepc-opt %s --stepc-llvm | FileCheck %s
 
-module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} {
+module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   optim.mesh @world axes ["dp"] sizes [1] ranks [0]
   optim.rule @R hyperparameters [] states [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -36,9 +36,8 @@ module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "kernels"} 
     }
     llvm.return
   }
-  llvm.func @stepc_program_step(%context: !llvm.ptr) attributes {comm.arena_bytes = 64 : i64, stepc.scratch_bytes = 0 : i64, stepc.exchanges = [],
-      stepc.launches = [{index = 0 : i64, kind = "chunks"}], stepc.tables = [{kind = "shard_chunks", segment = @s}]} {
-    %kernel = llvm.mlir.addressof @kernel : !llvm.ptr
-    llvm.return
+  exec.program workspace 64 {
+    exec.dispatch_chunks @kernel of [#exec.table<kind = shard_chunks, segment = @s>] [#exec.shards<parameter>]
+    exec.advance_steps
   }
 }

@@ -1,0 +1,73 @@
+//===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
+//
+// The public header of the dialect: the step as a list of commands (level 5).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_DIALECTS_EXEC_EXEC_H
+#define STEPC_DIALECTS_EXEC_EXEC_H
+
+#include "dialects/comm/Comm.h"
+#include "runtime/plan/Plan.h"
+
+#include "dialects/exec/ExecDialect.h.inc"
+#include "dialects/exec/ExecEnums.h.inc"
+
+namespace stepc::exec {
+
+class TableAttr;
+
+/// Gives the symbols, tables and tokens of a program their numbers in a plan. Tables and kernels
+/// are appended to the plan when a command first uses them; equal tables are one.
+class Numbering {
+public:
+  using Index = llvm::DenseMap<mlir::StringAttr, int64_t>;
+  /// `groups` and `segments`: where the plan has those symbols.
+  Numbering(plan::Plan &plan, const Index &groups, const Index &segments)
+      : plan(plan), groups(groups), segments(segments) {}
+
+  // Each is an error at `op` where the symbol or token is not of the program.
+  mlir::FailureOr<int64_t> group(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+  mlir::FailureOr<int64_t> table(mlir::Operation *op, TableAttr table);
+  mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
+  int64_t kernel(mlir::FlatSymbolRefAttr name);
+  /// The next collective in the one total order; `token` stands for it.
+  void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
+  /// Appends the plan's form of `operands`, of a command on the blocks of `group`.
+  mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
+                               int64_t group, plan::Command &command);
+  /// The group of a table of the plan.
+  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].segment].group; }
+
+private:
+  mlir::FailureOr<int64_t> segment(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+
+  plan::Plan &plan;
+  const Index &groups, &segments;
+  Index kernels;
+  llvm::DenseMap<mlir::Attribute, int64_t> tables;
+  llvm::DenseMap<mlir::Value, int64_t> tokens;
+};
+
+} // namespace stepc::exec
+
+#include "dialects/exec/ExecAttrInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/exec/ExecAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/exec/ExecOpInterfaces.h.inc"
+#include "dialects/exec/ExecTypes.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/exec/ExecOps.h.inc"
+
+namespace stepc::exec {
+
+/// Whether a kernel takes either for one operand: they are of the same kind, and equal where they
+/// are shards, of which it has one list.
+bool areAlike(mlir::Attribute operand, mlir::Attribute other);
+
+/// A table of a plan as an attribute, with the plan's segments as symbols.
+TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);
+
+} // namespace stepc::exec
+
+#endif

@@ -1,0 +1,37 @@
+//===- ExecBase.td - The exec dialect --------------------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_EXEC_EXECBASE_TD
+#define STEPC_DIALECTS_EXEC_EXECBASE_TD
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Exec_Dialect : Dialect {
+  let name = "exec";
+  let cppNamespace = "::stepc::exec";
+  let summary = "The step as data: typed commands on symbols";
+  let description = [{
+    Level 5 of the ladder. `exec.program` lists what a step does, in order and equal on all ranks. Commands name groups,
+    segments, states and kernels by symbol, and tables and memory by typed attributes, so that the order of other
+    symbols in the module means nothing. Numbers are given only where the plan becomes bytes: every command says by
+    `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks these.
+  }];
+  let dependentDialects = ["::stepc::comm::CommDialect"];
+  let extraClassDeclaration = "void registerAttributes();";
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+}
+
+class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
+
+class Exec_Attr<string name, string mnemonicName, list<Trait> traits = []>
+    : AttrDef<Exec_Dialect, name, traits> {
+  let mnemonic = mnemonicName;
+}
+
+def Exec_Token : TypeDef<Exec_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a collective in flight";
+}
+
+#endif

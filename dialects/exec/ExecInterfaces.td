@@ -1,0 +1,31 @@
+//===- ExecInterfaces.td - What all commands and operands share -*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_EXEC_EXECINTERFACES_TD
+#define STEPC_DIALECTS_EXEC_EXECINTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def Exec_OperandInterface : AttrInterface<"OperandAttrInterface"> {
+  let cppNamespace = "::stepc::exec";
+  let description = [{
+    What a kernel, a copy or a collective reads or writes: a part of the workspace, or memory that the trainer bound.
+  }];
+  let methods = [
+    InterfaceMethod<[{The plan's form of this operand, for a command on blocks of group `group` of the plan; an error at
+      `op` where the group has no such thing.}],
+      "::llvm::FailureOr<::stepc::plan::Operand>", "lower",
+      (ins "::mlir::Operation *":$op, "const ::stepc::plan::Plan &":$plan, "int64_t":$group)>,
+  ];
+}
+
+def Exec_CommandInterface : OpInterface<"CommandOpInterface"> {
+  let cppNamespace = "::stepc::exec";
+  let description = [{
+    A command of the program. All stand in an `exec.program`, in the order in which a step carries them out.
+  }];
+  let methods = [
+    InterfaceMethod<"The command of the plan that this operation is; numbers come from `numbering`.",
+      "::llvm::FailureOr<::stepc::plan::Command>", "lower", (ins "::stepc::exec::Numbering &":$numbering)>,
+  ];
+}
+
+#endif

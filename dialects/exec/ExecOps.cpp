@@ -1,0 +1,182 @@
+//===- ExecOps.cpp - What the commands of a program must hold --------------===//
+
+#include "dialects/exec/Exec.h"
+
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::exec;
+
+#include "dialects/exec/ExecOpInterfaces.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/exec/ExecOps.cpp.inc"
+
+LogicalResult ProgramOp::verifyRegions() {
+  for (Operation &op : getBody().front())
+    if (!isa<CommandOpInterface>(op)) {
+      auto diag = op.emitOpError("expected commands in a program, found an operation that is none");
+      diag.attachNote(getLoc()) << "the program is here";
+      return diag;
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifySegment(Operation *op, SymbolTableCollection &symbols,
+                                   FlatSymbolRefAttr name) {
+  if (!name || symbols.lookupNearestSymbolFrom<comm::SegmentOp>(op, name))
+    return success();
+  return op->emitOpError("expected a segment, found no comm.segment named ") << name;
+}
+
+static LogicalResult verifyTable(Operation *op, SymbolTableCollection &symbols, TableAttr table) {
+  if (failed(verifySegment(op, symbols, table.getSegment())))
+    return failure();
+  return verifySegment(op, symbols, table.getReceiveSegment());
+}
+
+static LogicalResult verifyKind(Operation *op, TableAttr table, ArrayRef<TableKind> kinds) {
+  if (llvm::is_contained(kinds, table.getKind()))
+    return success();
+  auto diag = op->emitOpError("expected a table of kind ");
+  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << stringifyTableKind(kind); }, " or ");
+  return diag << ", found " << stringifyTableKind(table.getKind());
+}
+
+static LogicalResult verifyKernel(Operation *op, SymbolTableCollection &symbols,
+                                  FlatSymbolRefAttr name) {
+  if (symbols.lookupNearestSymbolFrom<FunctionOpInterface>(op, name))
+    return success();
+  return op->emitOpError("expected a kernel, found no function named ") << name;
+}
+
+LogicalResult DispatchChunksOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (TableAttr table : getTables().getAsRange<TableAttr>())
+    if (failed(verifyTable(*this, symbols, table)))
+      return failure();
+  return verifyKernel(*this, symbols, getKernelAttr());
+}
+
+LogicalResult DispatchBlocksOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyKind(*this, getTable(), TableKind::BlockChunks)) ||
+      failed(verifyTable(*this, symbols, getTable())))
+    return failure();
+  return verifyKernel(*this, symbols, getKernelAttr());
+}
+
+LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (auto group : getGroups().getAsRange<FlatSymbolRefAttr>())
+    if (!symbols.lookupNearestSymbolFrom<optim::GroupOp>(*this, group))
+      return emitOpError("expected a group, found no optim.group named ") << group;
+  return verifyKernel(*this, symbols, getKernelAttr());
+}
+
+LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyTable(*this, symbols, getTable());
+}
+
+LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (TableAttr table : getTables().getAsRange<TableAttr>())
+    if (failed(verifyTable(*this, symbols, table)))
+      return failure();
+  return success();
+}
+
+LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyShare(Operation *op, size_t args, size_t of, StringRef what) {
+  if (of == 0)
+    return op->emitOpError("expected at least one ") << what;
+  if (args % of)
+    return op->emitOpError("expected as many operands for each of ")
+           << of << " " << what << "s, found " << args << " in all";
+  return success();
+}
+
+LogicalResult DispatchChunksOp::verify() {
+  if (failed(verifyShare(*this, getArgs().size(), getTables().size(), "table")))
+    return failure();
+  auto first = cast<TableAttr>(getTables()[0]);
+  for (TableAttr table : getTables().getAsRange<TableAttr>()) {
+    if (failed(verifyKind(*this, table, {TableKind::ShardChunks, TableKind::BlockChunks})))
+      return failure();
+    if (table.getKind() != first.getKind())
+      return emitOpError("expected tables of one kind, found ")
+             << stringifyTableKind(first.getKind()) << " and "
+             << stringifyTableKind(table.getKind());
+  }
+  size_t each = getArgs().size() / getTables().size();
+  for (auto [index, operand] : llvm::enumerate(getArgs())) {
+    Attribute other = getArgs()[index % each];
+    if (areAlike(operand, other))
+      continue;
+    return emitOpError("expected operands of the same kinds for each table, found ")
+           << other << " and " << operand;
+  }
+  return success();
+}
+
+LogicalResult DispatchParametersOp::verify() {
+  return verifyShare(*this, getArgs().size(), getGroups().size(), "group");
+}
+
+//===----------------------------------------------------------------------===//
+// Memory and messages
+//===----------------------------------------------------------------------===//
+
+LogicalResult CopyOp::verify() {
+  if (failed(verifyKind(*this, getTable(), TableKind::Copy)))
+    return failure();
+  for (auto [operand, layout] :
+       {std::pair(getSource(), getTable().getFrom()), std::pair(getTarget(), getTable().getTo())}) {
+    auto shards = dyn_cast<ShardsAttr>(operand);
+    bool fits = layout == comm::Layout::Shard
+                    ? shards && shards.getKind() == comm::ShardsKind::State
+                    : isa<WorkspaceAttr>(operand);
+    if (!fits)
+      return emitOpError("expected ")
+             << (layout == comm::Layout::Shard ? "the shards of a state"
+                                               : "a part of the workspace")
+             << " for layout " << comm::stringifyLayout(layout) << ", found " << operand;
+  }
+  return success();
+}
+
+LogicalResult StartOp::verify() {
+  for (TableAttr table : getTables().getAsRange<TableAttr>())
+    if (failed(verifyKind(*this, table, TableKind::Message)))
+      return failure();
+  if (getSends().size() == getTables().size() && getReceives().size() == getTables().size())
+    return success();
+  return emitOpError("expected a send and a receive for each of ")
+         << getTables().size() << " tables, found " << getSends().size() << " and "
+         << getReceives().size();
+}
+
+LogicalResult AwaitOp::verify() {
+  if (!getToken().getDefiningOp<StartOp>())
+    return emitOpError("expected the token of an exec.start");
+  if (getToken().hasOneUse())
+    return success();
+  auto diag = emitOpError("expected one exec.await of its collective, found another");
+  diag.attachNote(getToken().getLoc()) << "the collective is here";
+  return diag;
+}
+
+LogicalResult AdvanceStepsOp::verify() {
+  if (!(*this)->getNextNode())
+    return success();
+  auto diag = emitOpError("expected to be the last command, so that no failure follows it");
+  diag.attachNote((*this)->getNextNode()->getLoc()) << "this command follows";
+  return diag;
+}

@@ -1,0 +1,154 @@
+//===- ExecOps.td - Operations of the exec dialect -------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_EXEC_EXECOPS_TD
+#define STEPC_DIALECTS_EXEC_EXECOPS_TD
+
+include "dialects/exec/ExecAttrs.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
+def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
+def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
+def Exec_Workspaces : TypedArrayAttrBase<Exec_Workspace, "parts of the workspace">;
+
+def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock, NoRegionArguments,
+                                          IsolatedFromAbove]> {
+  let summary = "what a step does: commands, in order";
+  let description = [{
+    All operands stand in the workspace: `workspace` bytes for values, and behind these (at the next multiple of 64) `scratch`
+    bytes that one kernel after another uses for itself. Both are equal on all ranks.
+    ```mlir
+    exec.program workspace 8192 scratch 1536 {
+      exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
+      exec.advance_steps
+    }
+    ```
+    Constraints: commands only; neither size is negative.
+  }];
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`workspace` $workspace (`scratch` $scratch^)? attr-dict-with-keyword $body";
+  let hasRegionVerifier = 1;
+}
+
+class Exec_CommandOp<string mnemonic, list<Trait> traits = []>
+    : Exec_Op<mnemonic, !listconcat([HasParent<"ProgramOp">, DeclareOpInterfaceMethods<Exec_CommandInterface>,
+                                     DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
+  let summary = "runs a kernel over the chunks of tables";
+  let description = [{
+    One kernel serves tables of any groups: `args` holds its operands for the first table, then for the second, and so on. What
+    differs between tables (where an operand stands in the workspace, a row of scalars, the rows of a block) reaches the
+    kernel in the chunk's row. Chunks of parameters that a step skips are left out.
+    ```mlir
+    exec.dispatch_chunks @Muon_in_f32_bf16
+      of [#exec.table<kind = shard_chunks, segment = @g0, from = send>, #exec.table<kind = shard_chunks, segment = @g1, from = send>]
+      [#exec.shards<gradient>, #exec.workspace<offset = 64, bytes = 1024>,
+       #exec.shards<gradient>, #exec.workspace<offset = 1088, bytes = 96>]
+    ```
+    Constraints: the kernel and the segments exist; at least one table, all of one kind of chunks; as many operands for
+    each, of the same kinds in the same order, shards being equal.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Tables:$tables, Exec_Operands:$args);
+  let assemblyFormat = "$kernel `of` $tables $args attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_DispatchBlocksOp : Exec_CommandOp<"dispatch_blocks"> {
+  let summary = "runs a kernel over the blocks that a rank computes";
+  let description = [{
+    Each block is `items` items of the kernel: item i of block slot s is number s · items + i.
+    ```mlir
+    exec.dispatch_blocks @product_tiles of #exec.table<kind = block_chunks, segment = @g0> items 12
+      [#exec.workspace<offset = 64, bytes = 1024>]
+    ```
+    Constraints: the kernel and the segment exist; a table of `block_chunks`; at least one item.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Table:$table,
+                       ConfinedAttr<I64Attr, [IntPositive]>:$items, Exec_Operands:$args);
+  let assemblyFormat = "$kernel `of` $table `items` $items $args attr-dict";
+}
+
+def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
+  let summary = "runs a kernel over the parameters of groups";
+  let description = [{
+    Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step, rows, cols,
+    numel: runtime/include/stepc/kernel_abi.h) and writes its row of each table of scalars in `args`: those of the first
+    group, then of the second, and so on.
+    ```mlir
+    exec.dispatch_parameters @Muon_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
+    ```
+    Constraints: the kernel and the groups exist; at least one group; as many operands for each.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, SymbolRefArrayAttr:$groups, Exec_ScalarsArray:$args);
+  let assemblyFormat = "$kernel `of` $groups $args attr-dict";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory and messages
+//===----------------------------------------------------------------------===//
+
+def Exec_CopyOp : Exec_CommandOp<"copy"> {
+  let summary = "moves a segment's value between layouts on one rank";
+  let description = [{
+    ```mlir
+    exec.copy #exec.table<kind = copy, segment = @g0, from = receive, to = blocks, element_bytes = 2>
+      from #exec.workspace<offset = 64, bytes = 1024> to #exec.workspace<offset = 1088, bytes = 1024>
+    ```
+    Constraints: the segment exists; a table of kind `copy`; the shards of a state exactly where the table's layout is
+    `shard`, a part of the workspace elsewhere.
+  }];
+  let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target);
+  let assemblyFormat = "$table `from` $source `to` $target attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_StartOp : Exec_CommandOp<"start"> {
+  let summary = "begins a collective and gives its token";
+  let description = [{
+    The messages of `tables` travel together, table i from `sends` i to `receives` i. The n-th start of the program is
+    collective n on all ranks: its place in their one total order, and its tag on the wire.
+    ```mlir
+    %t = exec.start [#exec.table<kind = message, segment = @g0, receive_segment = @g0, element_bytes = 2>]
+      sends [#exec.workspace<offset = 64, bytes = 1024>] receives [#exec.workspace<offset = 1088, bytes = 1024>]
+    ```
+    Constraints: tables of kind `message` of segments that exist; a send and a receive for each.
+  }];
+  let arguments = (ins Exec_Tables:$tables, Exec_Workspaces:$sends, Exec_Workspaces:$receives);
+  let results = (outs Exec_Token:$token);
+  let assemblyFormat = "$tables `sends` $sends `receives` $receives attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_AwaitOp : Exec_CommandOp<"await"> {
+  let summary = "waits for a collective";
+  let description = [{
+    ```mlir
+    exec.await %t
+    ```
+    Constraints: the token of an `exec.start`, awaited once.
+  }];
+  let arguments = (ins Exec_Token:$token);
+  let assemblyFormat = "$token attr-dict";
+  let hasVerifier = 1;
+}
+
+def Exec_AdvanceStepsOp : Exec_CommandOp<"advance_steps"> {
+  let summary = "counts this step for every parameter that it did not skip";
+  let description = [{
+    ```mlir
+    exec.advance_steps
+    ```
+    Constraints: the last command, so that what fails before it does not count.
+  }];
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,185 @@
+//===- ExecToPlan.cpp - Commands of a program to those of a plan -----------===//
+
+#include "dialects/exec/Exec.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::exec;
+
+static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &&
+              int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
+              int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks));
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static FailureOr<int64_t> find(Operation *op, const Numbering::Index &index, FlatSymbolRefAttr name,
+                               StringRef what) {
+  auto found = index.find(name.getAttr());
+  if (found != index.end())
+    return found->second;
+  return op->emitOpError("expected ") << what << " of the program, found none named " << name;
+}
+
+FailureOr<int64_t> Numbering::group(Operation *op, FlatSymbolRefAttr name) {
+  return find(op, groups, name, "a group");
+}
+
+FailureOr<int64_t> Numbering::segment(Operation *op, FlatSymbolRefAttr name) {
+  return find(op, segments, name, "a segment");
+}
+
+FailureOr<int64_t> Numbering::table(Operation *op, TableAttr attribute) {
+  auto [known, isNew] = tables.try_emplace(attribute, plan.tables.size());
+  if (!isNew)
+    return known->second;
+  plan::Table table;
+  FailureOr<int64_t> own = segment(op, attribute.getSegment());
+  if (failed(own))
+    return failure();
+  table.kind = plan::TableKind(attribute.getKind());
+  table.segment = *own;
+  table.direction = plan::Direction(attribute.getDirection());
+  table.value = plan::ValueKind(attribute.getValue());
+  table.from = plan::Layout(attribute.getFrom());
+  table.to = plan::Layout(attribute.getTo());
+  table.elementBytes = attribute.getElementBytes();
+  if (FlatSymbolRefAttr receives = attribute.getReceiveSegment()) {
+    FailureOr<int64_t> other = segment(op, receives);
+    if (failed(other))
+      return failure();
+    table.receiveSegment = *other;
+  }
+  plan.tables.push_back(table);
+  return int64_t(plan.tables.size()) - 1;
+}
+
+TableAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan,
+                            const plan::Table &table) {
+  auto segment = [&](int64_t index) {
+    return index < 0 ? FlatSymbolRefAttr()
+                     : FlatSymbolRefAttr::get(context, plan.segments[index].name);
+  };
+  return TableAttr::get(context, TableKind(table.kind), segment(table.segment),
+                        comm::Direction(table.direction), optim::ValueKind(table.value),
+                        comm::Layout(table.from), comm::Layout(table.to),
+                        segment(table.receiveSegment), table.elementBytes);
+}
+
+int64_t Numbering::kernel(FlatSymbolRefAttr name) {
+  auto [known, isNew] = kernels.try_emplace(name.getAttr(), plan.kernels.size());
+  if (isNew)
+    plan.kernels.push_back(name.getValue().str());
+  return known->second;
+}
+
+FailureOr<int64_t> Numbering::token(Operation *op, Value token) {
+  auto known = tokens.find(token);
+  if (known != tokens.end())
+    return known->second;
+  return op->emitOpError("expected a collective that was started before");
+}
+
+LogicalResult Numbering::operands(Operation *op, ArrayRef<Attribute> operands, int64_t group,
+                                  plan::Command &command) {
+  for (Attribute operand : operands) {
+    FailureOr<plan::Operand> made = cast<OperandAttrInterface>(operand).lower(op, plan, group);
+    if (failed(made))
+      return failure();
+    command.operands.push_back(*made);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Commands
+//===----------------------------------------------------------------------===//
+
+FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
+  plan::Command command;
+  command.kind = plan::CommandKind::Chunks;
+  command.kernel = numbering.kernel(getKernelAttr());
+  size_t each = getArgs().size() / getTables().size();
+  for (auto [index, attribute] : llvm::enumerate(getTables().getAsRange<TableAttr>())) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    if (failed(table) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each),
+                                  numbering.groupOf(*table), command)))
+      return failure();
+    command.tables.push_back(*table);
+  }
+  return command;
+}
+
+FailureOr<plan::Command> DispatchBlocksOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> table = numbering.table(*this, getTable());
+  plan::Command command;
+  command.kind = plan::CommandKind::Blocks;
+  command.kernel = numbering.kernel(getKernelAttr());
+  command.items = getItems();
+  if (failed(table) ||
+      failed(numbering.operands(*this, getArgs().getValue(), numbering.groupOf(*table), command)))
+    return failure();
+  command.tables = {*table};
+  return command;
+}
+
+FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
+  plan::Command command;
+  command.kind = plan::CommandKind::Parameters;
+  command.kernel = numbering.kernel(getKernelAttr());
+  size_t each = getArgs().size() / getGroups().size();
+  for (auto [index, name] : llvm::enumerate(getGroups().getAsRange<FlatSymbolRefAttr>())) {
+    FailureOr<int64_t> group = numbering.group(*this, name);
+    if (failed(group) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each), *group,
+                                  command)))
+      return failure();
+    command.groups.push_back(*group);
+  }
+  return command;
+}
+
+FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> table = numbering.table(*this, getTable());
+  plan::Command command;
+  command.kind = plan::CommandKind::Copy;
+  Attribute ends[] = {getSource(), getTarget()};
+  if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
+    return failure();
+  command.tables = {*table};
+  return command;
+}
+
+FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
+  plan::Command command;
+  command.kind = plan::CommandKind::Start;
+  numbering.start(getToken());
+  for (TableAttr attribute : getTables().getAsRange<TableAttr>()) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    if (failed(table))
+      return failure();
+    command.tables.push_back(*table);
+  }
+  for (ArrayAttr buffers : {getSends(), getReceives()})
+    if (failed(numbering.operands(*this, buffers.getValue(), /*group=*/-1, command)))
+      return failure();
+  return command;
+}
+
+FailureOr<plan::Command> AwaitOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> start = numbering.token(*this, getToken());
+  if (failed(start))
+    return failure();
+  plan::Command command;
+  command.kind = plan::CommandKind::Await;
+  command.index = *start;
+  return command;
+}
+
+FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &) {
+  plan::Command command;
+  command.kind = plan::CommandKind::AdvanceSteps;
+  return command;
+}

@@ -1,0 +1,46 @@
+//===- PlanOfProgram.cpp - The plan of a module at level exec --------------===//
+
+#include "passes/kernels/PlanOfProgram.h"
+#include "passes/kernels/TargetShape.h"
+#include "passes/plan/PlanFromIR.h"
+#include "runtime/plan/Tables.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
+  auto programs = module.getOps<exec::ProgramOp>();
+  if (!llvm::hasSingleElement(programs))
+    return module.emitOpError("expected one exec.program, found ")
+           << std::distance(programs.begin(), programs.end());
+  exec::ProgramOp program = *programs.begin();
+  FailureOr<ProgramPlan> symbols = planFromModule(module);
+  if (failed(symbols))
+    return failure();
+  plan::Plan &plan = symbols->plan;
+  plan.arenaBytes = program.getWorkspace();
+  plan.scratchBytes = program.getScratch();
+  if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
+    plan.chip = chip.str();
+  exec::Numbering numbering(plan, symbols->groups, symbols->segments);
+  SmallVector<Operation *> commands;
+  for (auto command : program.getBody().getOps<exec::CommandOpInterface>()) {
+    FailureOr<plan::Command> made = command.lower(numbering);
+    if (failed(made))
+      return failure();
+    plan.commands.push_back(std::move(*made));
+    commands.push_back(command);
+  }
+  // What the tables route, and what kernels compute, is proven at level scheduled.
+  if (std::string wrong = plan::validate(plan); !wrong.empty())
+    return program.emitOpError("expected consistent tables, found that ") << wrong;
+  int64_t which = 0;
+  if (std::string wrong = plan::validateProgram(plan, &which); !wrong.empty()) {
+    Operation *at = commands.empty() ? program.getOperation() : commands[which];
+    return at->emitOpError("expected a consistent program, found that ") << wrong;
+  }
+  return std::move(plan);
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,49 @@
+//===- ProgramBuilder.h - The scheduled step as commands --------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_PROGRAMBUILDER_H
+#define STEPC_PASSES_KERNELS_PROGRAMBUILDER_H
+
+#include "dialects/exec/Exec.h"
+#include "passes/kernels/StageKernel.h"
+#include "passes/kernels/TargetShape.h"
+#include "passes/plan/StepScratch.h"
+
+namespace stepc::kernels {
+
+/// Writes `exec.program` from the scheduled step: a command per operation, its kernels beside it.
+class ProgramBuilder {
+public:
+  ProgramBuilder(mlir::ModuleOp module, const ProgramPlan &program, const TargetShape &shape)
+      : module(module), program(program), mostBlocks(program), shape(shape), cache(module),
+        b(module.getContext()) {}
+
+  mlir::LogicalResult lower(mlir::Block &step);
+
+private:
+  mlir::LogicalResult lower(mlir::Operation *op);
+  mlir::LogicalResult lowerStage(comm::StageOp op);
+  mlir::LogicalResult lowerScalars(comm::ScalarsOp op);
+  mlir::LogicalResult lowerCopy(comm::CopyOp op);
+  mlir::LogicalResult lowerStart(comm::StartOp op);
+  mlir::LogicalResult lowerWait(comm::WaitOp op);
+  template <typename Op, typename Emit> mlir::LogicalResult lowerBatch(Op op, Emit emit);
+
+  /// A place in the workspace, or shards, as what a command names.
+  mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Value value);
+  mlir::FailureOr<exec::WorkspaceAttr> workspaceOf(mlir::Value value);
+  exec::TableAttr tableOf(int64_t number) const {
+    return exec::toAttribute(b.getContext(), program.plan, program.plan.tables[number]);
+  }
+
+  mlir::ModuleOp module;
+  const ProgramPlan &program;
+  MostBlocks mostBlocks;
+  const TargetShape &shape;
+  KernelCache cache;
+  mlir::OpBuilder b; // stands in the program
+  mlir::IRMapping tokens;
+  int64_t scratchBytes = 0; // the largest need of a kernel
+};
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,245 @@
+//===- Program.cpp - The plan's commands, made ready and walked -------------===//
+//
+// All that a command needs is looked up when the instance is made: a step hands prepared
+// launches, copies and collectives to the device, one after another, and decides nothing.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/text/Text.h"
+
+namespace stepc::runtime {
+namespace {
+
+class Preparer {
+public:
+  explicit Preparer(stepc_instance &instance)
+      : instance(instance), plan(instance.library.plan), tables(instance.tables.tables) {}
+
+  PreparedCommand prepare(const plan::Command &command) {
+    PreparedCommand made;
+    made.kind = command.kind;
+    switch (command.kind) {
+    case plan::CommandKind::Chunks:
+      prepareChunks(command, made);
+      break;
+    case plan::CommandKind::Blocks:
+      prepareBlocks(command, made);
+      break;
+    case plan::CommandKind::Parameters:
+      prepareParameters(command, made);
+      break;
+    case plan::CommandKind::Copy:
+      prepareCopy(command, made);
+      return made;
+    case plan::CommandKind::Start:
+      made.exchange = started++;
+      return made;
+    case plan::CommandKind::Await:
+      made.exchange = command.index;
+      return made;
+    case plan::CommandKind::AdvanceSteps:
+      return made;
+    }
+    made.launch.kernel = stepc_program_kernels[command.kernel];
+    return made;
+  }
+
+private:
+  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].segment].group; }
+
+  char *arena() { return static_cast<char *>(instance.arena.data()); }
+
+  /// The pointers of bound shards, one per parameter of the plan; null for other operands.
+  void *shardsOf(const plan::Operand &operand) {
+    switch (operand.kind) {
+    case plan::OperandKind::Parameters:
+      return instance.parameters.data();
+    case plan::OperandKind::Gradients:
+      return instance.gradients.data();
+    case plan::OperandKind::State:
+      return instance.states[operand.value].data();
+    default:
+      return nullptr;
+    }
+  }
+
+  /// What a row says of an operand, for an element of `parameter`.
+  int64_t wordOf(const plan::Operand &operand, int64_t parameter) const {
+    const plan::Parameter &of = plan.parameters[parameter];
+    switch (operand.kind) {
+    case plan::OperandKind::Scalars:
+      return operand.value + of.indexInGroup * operand.bytes;
+    case plan::OperandKind::BlockRows:
+      return plan.groups[of.group].rows();
+    default:
+      return operand.value;
+    }
+  }
+
+  void prepareChunks(const plan::Command &command, PreparedCommand &made) {
+    constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
+    size_t each = command.operands.size() / command.tables.size();
+    made.arguments = {nullptr, arena()}; // the rows, when they stand where they stay
+    made.launch.stride = kWords;
+    for (size_t k = 0; k < each; ++k) {
+      if (void *shards = shardsOf(command.operands[k]))
+        made.arguments.push_back(shards);
+      else
+        ++made.launch.stride;
+    }
+    for (size_t i = 0; i < command.tables.size(); ++i) {
+      for (const plan::Chunk &chunk : tables[command.tables[i]].chunks) {
+        const auto *words = reinterpret_cast<const int64_t *>(&chunk);
+        made.rows.insert(made.rows.end(), words, words + kWords);
+        for (size_t k = i * each; k < (i + 1) * each; ++k)
+          if (!shardsOf(command.operands[k]))
+            made.rows.push_back(wordOf(command.operands[k], chunk.parameter));
+        made.launch.elements += chunk.rows * chunk.cols;
+        ++made.launch.items;
+      }
+    }
+  }
+
+  void prepareBlocks(const plan::Command &command, PreparedCommand &made) {
+    made.launch.items = tables[command.tables[0]].blocks * command.items;
+    made.launch.grain = 1;
+    for (const plan::Operand &operand : command.operands)
+      made.arguments.push_back(arena() + operand.value);
+  }
+
+  void prepareParameters(const plan::Command &command, PreparedCommand &made) {
+    constexpr int64_t kGrain = 256; // a scalar stage is a few operations per parameter
+    size_t each = command.operands.size() / command.groups.size();
+    made.arguments = {nullptr, arena(), instance.records.data()};
+    made.launch.grain = kGrain;
+    made.launch.stride = 1 + int64_t(each);
+    for (size_t i = 0; i < command.groups.size(); ++i)
+      for (int64_t parameter : plan.groups[command.groups[i]].parameters) {
+        made.rows.push_back(parameter);
+        for (size_t k = i * each; k < (i + 1) * each; ++k)
+          made.rows.push_back(wordOf(command.operands[k], parameter));
+        ++made.launch.items;
+      }
+  }
+
+  void prepareCopy(const plan::Command &command, PreparedCommand &made) {
+    int64_t table = command.tables[0];
+    RowCopy &copy = made.copy;
+    copy.rows = &tables[table].copies;
+    copy.elementBytes = plan.tables[table].elementBytes;
+    for (const plan::CopyRow &row : *copy.rows)
+      copy.elements += row.rows * row.cols;
+    const plan::Operand &from = command.operands[0], &to = command.operands[1];
+    copy.fromShards = static_cast<void *const *>(shardsOf(from));
+    copy.toShards = static_cast<void *const *>(shardsOf(to));
+    copy.from = arena() + (copy.fromShards ? 0 : from.value);
+    copy.to = arena() + (copy.toShards ? 0 : to.value);
+  }
+
+  stepc_instance &instance;
+  const plan::Plan &plan;
+  const std::vector<plan::RankTable> &tables;
+  int64_t started = 0;
+};
+
+void countPlanned(stepc_instance &instance) {
+  stepc_counters &planned = instance.planned;
+  for (const PreparedCommand &command : instance.program) {
+    bool launches = command.kind <= plan::CommandKind::Parameters;
+    bool copies = command.kind == plan::CommandKind::Copy;
+    planned.launches += launches || copies;
+    planned.chunks += launches ? command.launch.items
+                      : copies ? int64_t(command.copy.rows->size())
+                               : 0;
+  }
+  planned.exchanges = int64_t(instance.exchanges.size());
+  for (const PreparedExchange &exchange : instance.exchanges)
+    countMessages(exchange, planned);
+}
+
+/// Called when the last command's stream has come so far: what is counted is complete.
+void advanceSteps(void *argument) {
+  stepc_instance &instance = *static_cast<stepc_instance *>(argument);
+  if (instance.failure)
+    return;
+  checkCounts(instance);
+  if (instance.failure)
+    return;
+  for (size_t p = 0; p < instance.records.size(); ++p)
+    instance.steps[p] += instance.records[p].active;
+  instance.stepsAdvanced = true;
+}
+
+void carryOut(stepc_instance &instance, PreparedCommand &command) {
+  const stepc_device_table &device = *stepc_program_device;
+  DeviceContext &context = instance.deviceContext;
+  switch (command.kind) {
+  case plan::CommandKind::Chunks:
+  case plan::CommandKind::Blocks:
+  case plan::CommandKind::Parameters:
+    device.launch(context, Stream::Compute, command.launch);
+    break;
+  case plan::CommandKind::Copy:
+    device.copy(context, Stream::Compute, command.copy);
+    break;
+  case plan::CommandKind::Start: {
+    PreparedExchange &exchange = instance.exchanges[command.exchange];
+    device.record(context, Stream::Compute, 2 * command.exchange);
+    device.wait(context, Stream::Communication, 2 * command.exchange);
+    device.call(context, Stream::Communication, startExchange, &exchange);
+    // Last, so that it runs while the messages travel.
+    for (const PreparedExchange::OwnPart &own : exchange.own)
+      device.move(context, Stream::Compute, own.from, own.to, own.bytes);
+    break;
+  }
+  case plan::CommandKind::Await:
+    device.call(context, Stream::Communication, awaitExchange,
+                &instance.exchanges[command.exchange]);
+    device.record(context, Stream::Communication, 2 * command.exchange + 1);
+    device.wait(context, Stream::Compute, 2 * command.exchange + 1);
+    break;
+  case plan::CommandKind::AdvanceSteps:
+    device.call(context, Stream::Compute, advanceSteps, &instance);
+    break;
+  }
+}
+
+} // namespace
+
+std::string prepareProgram(stepc_instance &instance) {
+  const plan::Plan &plan = instance.library.plan;
+  for (const plan::Command &command : plan.commands)
+    if (std::string wrong = plan::checkReach(plan, command, instance.tables.tables); !wrong.empty())
+      return wrong;
+  if (std::string wrong = prepareExchanges(instance); !wrong.empty())
+    return wrong;
+  Preparer preparer(instance);
+  for (const plan::Command &command : plan.commands)
+    instance.program.push_back(preparer.prepare(command));
+  // Only now do the lists stay where they are.
+  for (PreparedCommand &command : instance.program) {
+    command.launch.arguments = command.arguments.data();
+    if (command.launch.stride == 0)
+      continue;
+    command.launch.parameters = command.rows.data();
+    command.arguments[0] = command.rows.data();
+  }
+  countPlanned(instance);
+  return {};
+}
+
+void walkProgram(stepc_instance &instance) {
+  for (PreparedCommand &command : instance.program) {
+    // What would come next reads what did not arrive.
+    if (instance.failure)
+      break;
+    command.begun = true;
+    carryOut(instance, command);
+  }
+  stepc_program_device->finish(instance.deviceContext);
+  if (!instance.failure && !instance.stepsAdvanced)
+    instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
+                                             stepc_program_device->name));
+}
+
+} // namespace stepc::runtime

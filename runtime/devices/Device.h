@@ -1,0 +1,78 @@
+//===- Device.h - What carries out the commands of a step --------*- C++ -*-===//
+//
+// A device is a table of functions. Each begins something on a stream and may return
+// before it is done: what stands on one stream is done in order, streams are ordered by
+// events alone. The walker (runtime/core/Program.cpp) knows no other order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_DEVICES_DEVICE_H
+#define STEPC_RUNTIME_DEVICES_DEVICE_H
+
+#include "runtime/core/Memory.h"
+#include "runtime/core/Parallel.h"
+#include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
+#include "stepc/stepc.h"
+
+namespace stepc::runtime {
+
+/// Kernels and copies on one, messages on the other.
+enum class Stream : int32_t { Compute = 0, Communication = 1 };
+
+/// What a device knows of the instance that it works for, and what it counts there.
+struct DeviceContext {
+  Parallel &parallel;
+  stepc_counters &executed;
+  const std::vector<stepc_parameter_record> &records;
+  const bool &someInactive; ///< whether this step skips a parameter
+};
+
+/// A kernel over [0, items). What it points to stays until the device has finished.
+struct Launch {
+  stepc_kernel kernel = nullptr;
+  void *const *arguments = nullptr;
+  int64_t items = 0;
+  int64_t grain = 0;    ///< items that are worth a piece of their own; 0: by `elements`
+  int64_t elements = 0; ///< over all items
+  /// The parameter of each item, `stride` apart: items of one that is not active are left out.
+  /// Null with stride 0: no item is.
+  const int64_t *parameters = nullptr;
+  int64_t stride = 0;
+};
+
+/// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is
+/// not active are left out.
+struct RowCopy {
+  const std::vector<plan::CopyRow> *rows = nullptr;
+  const char *from = nullptr;
+  char *to = nullptr;
+  void *const *fromShards = nullptr, *const *toShards = nullptr; ///< where a side is shards
+  int64_t elementBytes = 0;
+  int64_t elements = 0; ///< over all rows
+};
+
+} // namespace stepc::runtime
+
+struct stepc_device_table {
+  using Context = stepc::runtime::DeviceContext;
+  using Stream = stepc::runtime::Stream;
+
+  const char *name;
+  /// Memory of the device for the workspace, by the options' allocator where they have one.
+  bool (*allocate)(stepc::runtime::Memory &memory, int64_t bytes, const stepc_options &options);
+  /// Counts a launch and its items.
+  void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
+  /// Counts a launch and its rows.
+  void (*copy)(Context &, Stream, const stepc::runtime::RowCopy &);
+  void (*move)(Context &, Stream, const char *from, char *to, int64_t bytes);
+  /// Calls a function of the host when the stream has come to it.
+  void (*call)(Context &, Stream, void (*function)(void *), void *argument);
+  /// What follows `wait` on a stream begins when all is done that stood before `record` of the
+  /// event.
+  void (*record)(Context &, Stream, int64_t event);
+  void (*wait)(Context &, Stream, int64_t event);
+  /// Returns when all streams are done.
+  void (*finish)(Context &);
+};
+
+#endif

@@ -1,0 +1,42 @@
+// Every operation and attribute of the dialect in its custom form, and through the generic form and bytecode and back.
+// RUN: stepc-opt %s | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --mlir-print-op-generic | stepc-opt | FileCheck %s
+// RUN: stepc-opt %s --emit-bytecode | stepc-opt | FileCheck %s
+
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+
+// CHECK: exec.program workspace 8192 scratch 512 {
+exec.program workspace 8192 scratch 512 {
+  // CHECK-NEXT: exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
+  exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, segment = @s, from = send>] [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, segment = @s, from = send>]
+    [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">,
+     #exec.workspace<offset = 64, bytes = 96>]
+  // CHECK-NEXT: %[[T:.*]] = exec.start [#exec.table<kind = message, segment = @s, receive_segment = @s, element_bytes = 4>] sends [#exec.workspace<offset = 64, bytes = 96>] receives [#exec.workspace<offset = 192, bytes = 96>]
+  %t = exec.start [#exec.table<kind = message, segment = @s, receive_segment = @s, element_bytes = 4>]
+    sends [#exec.workspace<offset = 64, bytes = 96>] receives [#exec.workspace<offset = 192, bytes = 96>]
+  // CHECK-NEXT: exec.await %[[T]]
+  exec.await %t
+  // CHECK-NEXT: exec.copy <kind = copy, segment = @s, from = receive, to = blocks, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
+  exec.copy <kind = copy, segment = @s, from = receive, to = blocks, element_bytes = 4>
+    from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
+  // CHECK-NEXT: exec.copy <kind = copy, segment = @s, from = shard, to = send, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
+  exec.copy <kind = copy, segment = @s, from = shard, to = send, element_bytes = 4>
+    from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
+  // CHECK-NEXT: exec.dispatch_blocks @k of <kind = block_chunks, segment = @s, value = rows> items 12 [#exec.block_rows, #exec.workspace<offset = 320, bytes = 96>]
+  exec.dispatch_blocks @k of <kind = block_chunks, segment = @s, value = rows> items 12
+    [#exec.block_rows, #exec.workspace<offset = 320, bytes = 96>]
+  // CHECK-NEXT: exec.advance_steps
+  exec.advance_steps
+}
