@@ -33,8 +33,8 @@ public:
   /// The next collective in the one total order; `token` stands for it.
   void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
   /// Appends the plan's form of `operands`, of a command on the blocks of `group`.
-  mlir::LogicalResult operands(mlir::Operation *op, mlir::ArrayAttr operands, int64_t group,
-                               plan::Command &command);
+  mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
+                               int64_t group, plan::Command &command);
   /// The group of a table of the plan.
   int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].from.segment].group; }
 
@@ -60,6 +60,10 @@ private:
 #include "dialects/exec/ExecOps.h.inc"
 
 namespace stepc::exec {
+
+/// Whether a kernel takes either for one operand: they are of the same kind, and equal where they
+/// are shards, of which it has one list.
+bool areAlike(mlir::Attribute operand, mlir::Attribute other);
 
 /// A table of a plan as an attribute, with the plan's segments as symbols.
 TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);

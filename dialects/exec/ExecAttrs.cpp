@@ -20,6 +20,11 @@ void ExecDialect::registerAttributes() {
       >();
 }
 
+bool exec::areAlike(Attribute operand, Attribute other) {
+  return operand == other ||
+         (!isa<ShardsAttr>(operand) && operand.getTypeID() == other.getTypeID());
+}
+
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
 static LogicalResult verifyOffset(EmitError emitError, int64_t offset) {
@@ -36,8 +41,8 @@ LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {
-  if (columns < 1)
-    return emitError() << "expected at least one column, found " << columns;
+  if (columns < 0)
+    return emitError() << "expected columns of 0 or more, found " << columns;
   return verifyOffset(emitError, offset);
 }
 

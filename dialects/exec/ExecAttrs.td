@@ -44,11 +44,11 @@ def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
   let summary = "a table of scalars in the workspace: of each parameter of the group, f32 columns";
   let description = [{
-    A kernel over chunks finds a row by the parameter of the chunk.
+    A kernel over parameters writes the rows, one over chunks reads that of the chunk's parameter.
     ```mlir
     #exec.scalars<offset = 0, columns = 3>
     ```
-    Constraints: the offset a multiple of 64 and not negative; at least one column.
+    Constraints: the offset a multiple of 64 and not negative, nor the columns.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$columns);
   let assemblyFormat = "`<` struct(params) `>`";

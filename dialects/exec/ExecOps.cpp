@@ -57,9 +57,9 @@ static LogicalResult verifyKernel(Operation *op, SymbolTableCollection &symbols,
 }
 
 LogicalResult DispatchChunksOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyKind(*this, getTable(), {TableKind::ShardChunks, TableKind::BlockChunks})) ||
-      failed(verifyTable(*this, symbols, getTable())))
-    return failure();
+  for (TableAttr table : getTables().getAsRange<TableAttr>())
+    if (failed(verifyTable(*this, symbols, table)))
+      return failure();
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
@@ -71,8 +71,9 @@ LogicalResult DispatchBlocksOp::verifySymbolUses(SymbolTableCollection &symbols)
 }
 
 LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (!symbols.lookupNearestSymbolFrom<optim::GroupOp>(*this, getGroupAttr()))
-    return emitOpError("expected a group, found no optim.group named ") << getGroupAttr();
+  for (auto group : getGroups().getAsRange<FlatSymbolRefAttr>())
+    if (!symbols.lookupNearestSymbolFrom<optim::GroupOp>(*this, group))
+      return emitOpError("expected a group, found no optim.group named ") << group;
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
@@ -89,6 +90,46 @@ LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
 LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyShare(Operation *op, size_t args, size_t of, StringRef what) {
+  if (of == 0)
+    return op->emitOpError("expected at least one ") << what;
+  if (args % of)
+    return op->emitOpError("expected as many operands for each of ")
+           << of << " " << what << "s, found " << args << " in all";
+  return success();
+}
+
+LogicalResult DispatchChunksOp::verify() {
+  if (failed(verifyShare(*this, getArgs().size(), getTables().size(), "table")))
+    return failure();
+  auto first = cast<TableAttr>(getTables()[0]);
+  for (TableAttr table : getTables().getAsRange<TableAttr>()) {
+    if (failed(verifyKind(*this, table, {TableKind::ShardChunks, TableKind::BlockChunks})))
+      return failure();
+    if (table.getKind() != first.getKind())
+      return emitOpError("expected tables of one kind, found ")
+             << stringifyTableKind(first.getKind()) << " and "
+             << stringifyTableKind(table.getKind());
+  }
+  size_t each = getArgs().size() / getTables().size();
+  for (auto [index, operand] : llvm::enumerate(getArgs())) {
+    Attribute other = getArgs()[index % each];
+    if (areAlike(operand, other))
+      continue;
+    return emitOpError("expected operands of the same kinds for each table, found ")
+           << other << " and " << operand;
+  }
+  return success();
+}
+
+LogicalResult DispatchParametersOp::verify() {
+  return verifyShare(*this, getArgs().size(), getGroups().size(), "group");
+}
 
 //===----------------------------------------------------------------------===//
 // Memory and messages

@@ -7,6 +7,7 @@ include "mlir/IR/SymbolInterfaces.td"
 
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
+def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
 def Exec_Workspaces : TypedArrayAttrBase<Exec_Workspace, "parts of the workspace">;
 
 def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock, NoRegionArguments,
@@ -17,7 +18,7 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
     bytes that one kernel after another uses for itself. Both are equal on all ranks.
     ```mlir
     exec.program workspace 8192 scratch 1536 {
-      exec.dispatch_parameters @Muon_scalars of @g0 [#exec.workspace<offset = 0, bytes = 24>]
+      exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
       exec.advance_steps
     }
     ```
@@ -39,17 +40,23 @@ class Exec_CommandOp<string mnemonic, list<Trait> traits = []>
 //===----------------------------------------------------------------------===//
 
 def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
-  let summary = "runs a kernel over the chunks of a table";
+  let summary = "runs a kernel over the chunks of tables";
   let description = [{
-    Chunks of parameters that a step skips are left out. The kernel's arguments are the table's rows, then `args`.
+    One kernel serves tables of any groups: `args` holds its operands for the first table, then for the second, and so on. What
+    differs between tables (where an operand stands in the workspace, a row of scalars, the rows of a block) reaches the
+    kernel in the chunk's row. Chunks of parameters that a step skips are left out.
     ```mlir
-    exec.dispatch_chunks @Muon_in_f32_bf16 of #exec.table<kind = shard_chunks, from = <@g0, full, shards>, to = <@g0, full, shards to blocks, sent>>
-      [#exec.shards<gradient>, #exec.workspace<offset = 64, bytes = 1024>]
+    exec.dispatch_chunks @Muon_in_f32_bf16
+      of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>, to = <@g0, full, shards to blocks, sent>>, #exec.table<kind = shard_chunks, from = <@g1, full, shards>, to = <@g1, full, shards to blocks, sent>>]
+      [#exec.shards<gradient>, #exec.workspace<offset = 64, bytes = 1024>,
+       #exec.shards<gradient>, #exec.workspace<offset = 1088, bytes = 96>]
     ```
-    Constraints: the kernel and the segment exist; a table of chunks.
+    Constraints: the kernel and the segments exist; at least one table, all of one kind of chunks; as many operands for
+    each, of the same kinds in the same order, shards being equal.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Table:$table, Exec_Operands:$args);
-  let assemblyFormat = "$kernel `of` $table $args attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Tables:$tables, Exec_Operands:$args);
+  let assemblyFormat = "$kernel `of` $tables $args attr-dict";
+  let hasVerifier = 1;
 }
 
 def Exec_DispatchBlocksOp : Exec_CommandOp<"dispatch_blocks"> {
@@ -68,17 +75,19 @@ def Exec_DispatchBlocksOp : Exec_CommandOp<"dispatch_blocks"> {
 }
 
 def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
-  let summary = "runs a kernel over the parameters of a group";
+  let summary = "runs a kernel over the parameters of groups";
   let description = [{
-    Parameters that a step skips are left out. The kernel's arguments are the record of the group's first parameter
-    (hyperparameters, step, rows, cols, numel: runtime/include/stepc/kernel_abi.h), then `args`.
+    Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step, rows, cols,
+    numel: runtime/include/stepc/kernel_abi.h) and writes its row of each table of scalars in `args`: those of the first
+    group, then of the second, and so on.
     ```mlir
-    exec.dispatch_parameters @Muon_scalars of @g0 [#exec.workspace<offset = 0, bytes = 24>]
+    exec.dispatch_parameters @Muon_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
     ```
-    Constraints: the kernel and the group exist.
+    Constraints: the kernel and the groups exist; at least one group; as many operands for each.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$group, Exec_Operands:$args);
-  let assemblyFormat = "$kernel `of` $group $args attr-dict";
+  let arguments = (ins FlatSymbolRefAttr:$kernel, SymbolRefArrayAttr:$groups, Exec_ScalarsArray:$args);
+  let assemblyFormat = "$kernel `of` $groups $args attr-dict";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

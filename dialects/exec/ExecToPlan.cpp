@@ -68,10 +68,10 @@ FailureOr<int64_t> Numbering::token(Operation *op, Value token) {
   return op->emitOpError("expected a collective that was started before");
 }
 
-LogicalResult Numbering::operands(Operation *op, ArrayAttr operands, int64_t group,
+LogicalResult Numbering::operands(Operation *op, ArrayRef<Attribute> operands, int64_t group,
                                   plan::Command &command) {
-  for (auto operand : operands.getAsRange<OperandAttrInterface>()) {
-    FailureOr<plan::Operand> made = operand.lower(op, plan, group);
+  for (Attribute operand : operands) {
+    FailureOr<plan::Operand> made = cast<OperandAttrInterface>(operand).lower(op, plan, group);
     if (failed(made))
       return failure();
     command.operands.push_back(*made);
@@ -83,39 +83,48 @@ LogicalResult Numbering::operands(Operation *op, ArrayAttr operands, int64_t gro
 // Commands
 //===----------------------------------------------------------------------===//
 
-/// A kernel over the rows of a table.
-template <typename Op>
-static FailureOr<plan::Command> lowerDispatch(Op op, plan::CommandKind kind, Numbering &numbering) {
-  FailureOr<int64_t> table = numbering.table(op, op.getTable());
+FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
   plan::Command command;
-  command.kind = kind;
-  command.kernel = numbering.kernel(op.getKernelAttr());
+  command.kind = plan::CommandKind::Chunks;
+  command.kernel = numbering.kernel(getKernelAttr());
+  size_t each = getArgs().size() / getTables().size();
+  for (auto [index, attribute] : llvm::enumerate(getTables().getAsRange<TableAttr>())) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    if (failed(table) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each),
+                                  numbering.groupOf(*table), command)))
+      return failure();
+    command.tables.push_back(*table);
+  }
+  return command;
+}
+
+FailureOr<plan::Command> DispatchBlocksOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> table = numbering.table(*this, getTable());
+  plan::Command command;
+  command.kind = plan::CommandKind::Blocks;
+  command.kernel = numbering.kernel(getKernelAttr());
+  command.items = getItems();
   if (failed(table) ||
-      failed(numbering.operands(op, op.getArgs(), numbering.groupOf(*table), command)))
+      failed(numbering.operands(*this, getArgs().getValue(), numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
   return command;
 }
 
-FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
-  return lowerDispatch(*this, plan::CommandKind::Chunks, numbering);
-}
-
-FailureOr<plan::Command> DispatchBlocksOp::lower(Numbering &numbering) {
-  auto command = lowerDispatch(*this, plan::CommandKind::Blocks, numbering);
-  if (succeeded(command))
-    command->items = getItems();
-  return command;
-}
-
 FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
-  FailureOr<int64_t> group = numbering.group(*this, getGroupAttr());
   plan::Command command;
   command.kind = plan::CommandKind::Parameters;
   command.kernel = numbering.kernel(getKernelAttr());
-  if (failed(group) || failed(numbering.operands(*this, getArgs(), *group, command)))
-    return failure();
-  command.index = *group;
+  size_t each = getArgs().size() / getGroups().size();
+  for (auto [index, name] : llvm::enumerate(getGroups().getAsRange<FlatSymbolRefAttr>())) {
+    FailureOr<int64_t> group = numbering.group(*this, name);
+    if (failed(group) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each), *group,
+                                  command)))
+      return failure();
+    command.groups.push_back(*group);
+  }
   return command;
 }
 
@@ -123,7 +132,7 @@ FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
   FailureOr<int64_t> table = numbering.table(*this, getTable());
   plan::Command command;
   command.kind = plan::CommandKind::Copy;
-  auto ends = ArrayAttr::get(getContext(), {getSource(), getTarget()});
+  Attribute ends[] = {getSource(), getTarget()};
   if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
@@ -142,7 +151,7 @@ FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
     command.tables.push_back(*table);
   }
   for (ArrayAttr buffers : {getSends(), getReceives()})
-    if (failed(numbering.operands(*this, buffers, /*group=*/-1, command)))
+    if (failed(numbering.operands(*this, buffers.getValue(), /*group=*/-1, command)))
       return failure();
   return command;
 }

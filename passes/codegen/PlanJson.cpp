@@ -174,7 +174,10 @@ private:
       if (command.kernel >= 0)
         json.attribute("kernel", plan.kernels[command.kernel]);
       if (command.kind == plan::CommandKind::Parameters)
-        json.attribute("group", plan.groups[command.index].name);
+        json.attributeArray("groups", [&] {
+          for (int64_t group : command.groups)
+            json.value(plan.groups[group].name);
+        });
       if (command.kind == plan::CommandKind::Await)
         json.attribute("exchange", command.index);
       if (command.kind == plan::CommandKind::Blocks)

@@ -7,7 +7,7 @@
 
 #include "passes/kernels/Expansions.h"
 #include "passes/kernels/Passes.h"
-#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -55,20 +55,16 @@ WalkResult check(Operation *op, bool fuses) {
 
 struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
   LogicalResult run(ModuleOp module) {
-    auto chip = module->getAttrOfType<StringAttr>(kChipAttr);
-    if (!chip)
-      return module.emitError("expected the attribute ")
-             << kChipAttr << " on the module, found none";
-    llvm::Expected<TargetShape> shape = shapeOfChip(chip);
-    if (!shape)
-      return module.emitError(llvm::toString(shape.takeError()));
+    FailureOr<std::unique_ptr<Target>> target = targetOfModule(module);
+    if (failed(target))
+      return failure();
 
     RewritePatternSet patterns(&getContext());
     populateExpandPowerPatterns(patterns);
     populateExpandExponentialPatterns(patterns);
-    populateExpandFloat64Patterns(patterns, shape->fma);
+    populateExpandFloat64Patterns(patterns, (*target)->fuses());
     arith::populateExpandBFloat16Patterns(patterns);
-    if (!shape->half)
+    if (!(*target)->convertsHalf())
       populateExpandHalfPatterns(patterns);
     FrozenRewritePatternSet frozen(std::move(patterns));
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())
@@ -76,7 +72,8 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
         return function.emitError("expected the expansion of its numerics to end");
 
     for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (function.walk([&](Operation *op) { return check(op, shape->fma); }).wasInterrupted())
+      if (function.walk([&](Operation *op) { return check(op, (*target)->fuses()); })
+              .wasInterrupted())
         return failure();
     return success();
   }

@@ -21,12 +21,10 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
       return module.emitError("expected no ")
              << kChipAttr
              << " before level exec, because nothing there depends on a chip, found " << known;
-    llvm::Expected<std::string> chip = chipOfTarget(target.empty() ? "cpu" : StringRef(target));
-    if (!chip)
-      return module.emitError(llvm::toString(chip.takeError()));
-    llvm::Expected<TargetShape> shape = shapeOfChip(*chip);
-    if (!shape)
-      return module.emitError(llvm::toString(shape.takeError()));
+    llvm::Expected<std::unique_ptr<Target>> made =
+        targetOfText(target.empty() ? "cpu" : StringRef(target));
+    if (!made)
+      return module.emitError(llvm::toString(made.takeError()));
     auto step = module.lookupSymbol<func::FuncOp>("step");
     if (!step || step.isExternal() || !step.getBody().hasOneBlock())
       return module.emitError(
@@ -38,11 +36,11 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
     if (failed(program))
       return failure();
 
-    ProgramBuilder builder(module, *program, *shape);
+    ProgramBuilder builder(module, *program, **made);
     if (failed(builder.lower(step.getBody().front())))
       return failure();
     step.erase();
-    module->setAttr(kChipAttr, StringAttr::get(&getContext(), *chip));
+    module->setAttr(kChipAttr, StringAttr::get(&getContext(), (*made)->chip()));
     return success();
   }
 

@@ -33,8 +33,8 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
       llvm.return
     }
     exec.program workspace 64 {
-      exec.dispatch_parameters @Sgd_scalars of @g0 [#exec.workspace<offset = 0, bytes = 4>]
-      exec.dispatch_chunks @Sgd_elementwise_f32 of <kind = shard_chunks, from = <@g0, full, shards>>
+      exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+      exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>>]
         [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
       exec.advance_steps
     }
@@ -47,6 +47,29 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
+  let summary = "Makes dispatches of one kernel one, for all groups";
+  let description = [{
+    A dispatch over chunks or parameters joins an earlier one of the same kernel when neither that one nor any
+    between them touches what it does: parts of the workspace that overlap, or shards of the same group. Other commands
+    (products, copies, collectives) are not passed. What each element becomes stays the same.
+
+    Before:
+    ```mlir
+    exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+    exec.dispatch_parameters @Sgd_scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
+    ```
+    After:
+    ```mlir
+    exec.dispatch_parameters @Sgd_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
+    ```
+  }];
+  let statistics = [
+    Statistic<"mergedDispatches", "merged-dispatches", "dispatches that joined another">,
+  ];
+  let dependentDialects = ["::stepc::exec::ExecDialect"];
 }
 
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {

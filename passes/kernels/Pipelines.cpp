@@ -27,6 +27,8 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   lower.target = options.target;
   // The one pass that leaves operations on memory for commands and kernels.
   manager.addPass(createLowerToExec(lower));
+  // What groups do alike is next to each other now.
+  manager.addPass(createMergeDispatches());
   // Here, so that level 5 shows every rounding.
   manager.addPass(createExpandNumerics());
   // The expansions leave casts back and forth, and kernels ask for fields that they do not use.

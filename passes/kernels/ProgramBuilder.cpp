@@ -2,7 +2,6 @@
 
 #include "passes/kernels/ProgramBuilder.h"
 #include "passes/cost/Saturate.h"
-#include "passes/kernels/products/Products.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -36,8 +35,11 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
-      .Case([&](optim::ProductOp op) { return lowerBatch(op, emitProduct); })
-      .Case([&](optim::BlockReduceOp op) { return lowerBatch(op, emitBlockReduce); })
+      .Case(
+          [&](optim::ProductOp op) { return lowerBatch(op, target.product(cache.symbols(), op)); })
+      .Case([&](optim::BlockReduceOp op) {
+        return lowerBatch(op, target.blockReduce(cache.symbols(), op));
+      })
       .Default([](Operation *op) {
         return op->emitOpError(
             "expected operations of a scheduled program, this one has no kernel");
@@ -67,6 +69,12 @@ FailureOr<exec::OperandAttrInterface> ProgramBuilder::operandOf(Value value) {
   return exec::OperandAttrInterface(*place);
 }
 
+/// A table of scalars at a place in the workspace.
+static exec::ScalarsAttr scalarsOf(exec::WorkspaceAttr place, Value table) {
+  return exec::ScalarsAttr::get(place.getContext(), place.getOffset(),
+                                cast<ShapedType>(table.getType()).getDimSize(1));
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
@@ -86,12 +94,12 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
       return failure();
     if (argument.kind == KernelArgument::Scalars)
       operand = exec::OperandAttrInterface(
-          exec::ScalarsAttr::get(b.getContext(), cast<exec::WorkspaceAttr>(*operand).getOffset(),
-                                 cast<ShapedType>(argument.value.getType()).getDimSize(1)));
+          scalarsOf(cast<exec::WorkspaceAttr>(*operand), argument.value));
     operands.push_back(*operand);
   }
   exec::DispatchChunksOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(made->kernel),
-                                 tableOf(program.table(op)), b.getArrayAttr(operands));
+                                 b.getArrayAttr({tableOf(program.table(op))}),
+                                 b.getArrayAttr(operands));
   return success();
 }
 
@@ -101,12 +109,13 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   if (failed(kernel) || failed(place))
     return failure();
   exec::DispatchParametersOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(*kernel),
-                                     op.getGroupAttr(), b.getArrayAttr({*place}));
+                                     b.getArrayAttr({op.getGroupAttr()}),
+                                     b.getArrayAttr({scalarsOf(*place, op.getInit())}));
   return success();
 }
 
-template <typename Op, typename Emit> LogicalResult ProgramBuilder::lowerBatch(Op op, Emit emit) {
-  FailureOr<BatchKernels> kernels = emit(cache.symbols(), op, shape);
+template <typename Op>
+LogicalResult ProgramBuilder::lowerBatch(Op op, FailureOr<BatchKernels> kernels) {
   if (failed(kernels))
     return failure();
   int64_t each = kernels->scratchBytesPerBlock, bound = scratchBoundPerBlock(op), bytes = 0;

@@ -4,7 +4,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/StageKernel.h"
-#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/Target.h"
 #include "passes/plan/StepScratch.h"
 
 namespace stepc::kernels {
@@ -12,8 +12,8 @@ namespace stepc::kernels {
 /// Writes `exec.program` from the scheduled step: a command per operation, its kernels beside it.
 class ProgramBuilder {
 public:
-  ProgramBuilder(mlir::ModuleOp module, const ProgramPlan &program, const TargetShape &shape)
-      : module(module), program(program), mostBlocks(program), shape(shape), cache(module),
+  ProgramBuilder(mlir::ModuleOp module, const ProgramPlan &program, const Target &target)
+      : module(module), program(program), mostBlocks(program), target(target), cache(module),
         b(module.getContext()) {}
 
   mlir::LogicalResult lower(mlir::Block &step);
@@ -25,7 +25,8 @@ private:
   mlir::LogicalResult lowerCopy(comm::CopyOp op);
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
-  template <typename Op, typename Emit> mlir::LogicalResult lowerBatch(Op op, Emit emit);
+  template <typename Op>
+  mlir::LogicalResult lowerBatch(Op op, mlir::FailureOr<BatchKernels> kernels);
 
   /// A place in the workspace, or shards, as what a command names.
   mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Value value);
@@ -37,7 +38,7 @@ private:
   mlir::ModuleOp module;
   const ProgramPlan &program;
   MostBlocks mostBlocks;
-  const TargetShape &shape;
+  const Target &target;
   KernelCache cache;
   mlir::OpBuilder b; // stands in the program
   mlir::IRMapping tokens;

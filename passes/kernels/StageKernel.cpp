@@ -89,7 +89,12 @@ private:
     return b.load(b.getI64Type(),
                   b.address(chunk, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
   }
-  void emitChunk(Value chunk, ArrayRef<Value> bases);
+  void emitChunk(Value chunk);
+  /// A word behind the chunk, and the address in the workspace that it is.
+  Value word(Value chunk, int64_t index) { return field(chunk, index * sizeof(int64_t)); }
+  Value place(Value chunk, int64_t index) {
+    return b.address(workspace, b.getI8Type(), word(chunk, index));
+  }
   void emitRows(Value rows, Value cols, bool storeOuts);
   void emitElements(Value row, Value column, int64_t width, bool storeOuts);
   Value at(const Operand &operand, Value row, Value column);
@@ -100,7 +105,15 @@ private:
   SmallVector<Operand> reads, writes; // writes: shards, then outs
   SmallVector<Value> distinct;
   bool flat = false; // a block's chunk is one run of elements
-  Value scalars, blockRows;
+  /// Where an operand comes from: a list of pointers to shards, or a word behind the chunk.
+  struct Source {
+    Value table;
+    int64_t word;
+  };
+  static constexpr int64_t kChunkWords = sizeof(stepc_chunk) / sizeof(int64_t);
+  SmallVector<Source> sources; // by slot
+  Value workspace;
+  int64_t scalars = -1, blockRows = -1; // words
 };
 
 FailureOr<Place> StageEmitter::placeOf(Value value) {
@@ -192,29 +205,25 @@ std::string StageEmitter::signature() {
 }
 
 void StageEmitter::emit(LLVM::LLVMFuncOp kernel, ArrayRef<KernelArgument> arguments) {
-  Value chunks = b.argument(kernel.getArgument(0), 0);
-  SmallVector<Value> bases;
-  for (auto [index, argument] : llvm::enumerate(arguments)) {
-    Value value = b.argument(kernel.getArgument(0), index + 1);
-    switch (argument.kind) {
-    case KernelArgument::Scalars:
-      scalars = value;
-      break;
-    case KernelArgument::BlockRows:
-      blockRows = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), value);
-      break;
-    case KernelArgument::Operand:
-      bases.push_back(value);
-      break;
-    }
+  Value list = kernel.getArgument(0), chunks = b.argument(list, 0);
+  workspace = b.argument(list, 1);
+  int64_t words = kChunkWords, tables = 2;
+  for (const KernelArgument &argument : arguments) {
+    if (argument.kind == KernelArgument::Scalars)
+      scalars = words++;
+    else if (argument.kind == KernelArgument::BlockRows)
+      blockRows = words++;
+    else if (isa<comm::ShardsType>(argument.value.getType()))
+      sources.push_back({b.argument(list, tables++), 0});
+    else
+      sources.push_back({Value(), words++});
   }
-  constexpr int64_t kFields = sizeof(stepc_chunk) / sizeof(int64_t);
   b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value item) {
-    emitChunk(b.address(chunks, b.getI64Type(), b.mul(item, b.constant(kFields))), bases);
+    emitChunk(b.address(chunks, b.getI64Type(), b.mul(item, b.constant(words))));
   });
 }
 
-void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
+void StageEmitter::emitChunk(Value chunk) {
   Value parameter = field(chunk, offsetof(stepc_chunk, parameter));
   Value slot = field(chunk, offsetof(stepc_chunk, slot));
   Value firstRow = field(chunk, offsetof(stepc_chunk, row));
@@ -228,7 +237,7 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
     cols = b.mul(rows, cols);
     rows = b.constant(1);
   }
-  SmallVector<const Operand *> placed(bases.size());
+  SmallVector<const Operand *> placed(sources.size());
   for (auto *list : {&reads, &writes})
     for (Operand &operand : *list) {
       if (const Operand *same = placed[operand.slot]) {
@@ -236,7 +245,8 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
         continue;
       }
       placed[operand.slot] = &operand;
-      Value base = bases[operand.slot], offset;
+      const Source &source = sources[operand.slot];
+      Value base = source.table ? source.table : place(chunk, source.word), offset;
       switch (operand.place) {
       case Place::Shards:
         base = b.load(b.pointer, b.address(base, b.pointer, parameter));
@@ -251,7 +261,7 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
         offset = slot;
         break;
       case Place::Row:
-        offset = b.add(b.mul(slot, blockRows), firstRow);
+        offset = b.add(b.mul(slot, word(chunk, blockRows)), firstRow);
         operand.stride = b.constant(1);
         break;
       case Place::Column:
@@ -266,7 +276,7 @@ void StageEmitter::emitChunk(Value chunk, ArrayRef<Value> bases) {
   SmallVector<Value> columns;
   if (op.getScalars()) {
     int64_t count = cast<ShapedType>(op.getScalars().getType()).getDimSize(1);
-    Value row = b.address(scalars, b.getF32Type(), b.mul(parameter, b.constant(count)));
+    Value row = place(chunk, scalars);
     for (int64_t k = 0; k < count; ++k)
       columns.push_back(b.load(b.getF32Type(), b.address(row, b.getF32Type(), k)));
   }

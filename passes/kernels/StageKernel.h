@@ -9,12 +9,12 @@
 
 namespace stepc::kernels {
 
-/// What stands in a slot of a kernel's arguments, behind the rows of the stage's table.
+/// An operand of a kernel over chunks (kernel_abi.h).
 struct KernelArgument {
   enum Kind {
-    Scalars,   ///< the scalar table, so that the plan's parameter indexes it
-    BlockRows, ///< the number R of a block's rows, as an integer
-    Operand,   ///< `value`: base of a buffer, or the pointer table of shards
+    Scalars,   ///< `value`: the scalar table
+    BlockRows, ///< the number R of a block's rows
+    Operand,   ///< `value`: a buffer, or shards
   };
   Kind kind;
   mlir::Value value;
@@ -46,7 +46,7 @@ public:
   void enter(mlir::LLVM::LLVMFuncOp function, const std::string &name);
 
   mlir::FailureOr<StageKernel> stage(comm::StageOp op);
-  /// arguments: the record of the group's first parameter, the table.
+  /// One operand: the table.
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp> scalars(comm::ScalarsOp op);
 
 private:

@@ -17,7 +17,9 @@
 
 #include "passes/verify/TableCheck.h"
 
+#include <array>
 #include <functional>
+#include <memory>
 
 namespace stepc::verify {
 
@@ -75,9 +77,10 @@ public:
 
 private:
   using Pieces = std::vector<Piece>;
+  using SharedPieces = std::shared_ptr<const Pieces>;
 
   /// Checks a table on one rank; its packed buffer, or nothing and a fault.
-  std::optional<Pieces> check(const TableUse &use, int64_t rank);
+  SharedPieces check(const TableUse &use, int64_t rank);
   bool checkAlone(const TableUse &use);
   /// All that arrives makes every block whole on every rank.
   bool checkGathers(int64_t table);
@@ -88,8 +91,8 @@ private:
   bool checkWay(const Way &way);
   /// What a rank packs, it sends: all of it, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
-  bool checkReceived(const Way &way, int64_t rank, const Pieces &received,
-                     const std::vector<Pieces> &sent);
+  bool checkReceived(const Way &way, int64_t rank, const SharedPieces &pieces,
+                     const std::vector<SharedPieces> &sent);
   bool fail(int64_t table, std::string message, int64_t other = -1);
 
   const plan::Plan &plan;
@@ -103,6 +106,21 @@ private:
   std::vector<Traffic> traffic;                     // per Message table
   std::vector<std::vector<plan::Message>> messages; // of one table, per rank
   std::vector<size_t> lastMessage; // per rank, the one asked for last: peers are asked for in order
+  /// What was checked last, of rows that no shard has part in: where ranks compute equal blocks by
+  /// equal rows, as they all do when they gather, the check is the same one.
+  struct Checked {
+    int64_t table = -1;
+    std::vector<int64_t> computed;
+    std::vector<plan::CopyRow> rows;
+    SharedPieces packed;
+    Reach from, to;
+  } last;
+  /// What was compared last: pieces that equal pieces of equal senders again arrive in.
+  struct Compared {
+    SharedPieces received;
+    std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
+    bool operator==(const Compared &) const = default;
+  } compared;
   std::vector<Fault> faults;
   Proven result;
 };

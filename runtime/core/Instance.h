@@ -54,6 +54,7 @@ struct GatheringRanks {
 struct PreparedCommand {
   plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
   std::vector<void *> arguments;
+  std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
   Launch launch;
   RowCopy copy;
   int64_t exchange = 0;

@@ -23,8 +23,7 @@ public:
       prepareChunks(command, made);
       break;
     case plan::CommandKind::Blocks:
-      made.launch.items = tables[command.tables[0]].blocks * command.items;
-      made.launch.grain = 1;
+      prepareBlocks(command, made);
       break;
     case plan::CommandKind::Parameters:
       prepareParameters(command, made);
@@ -42,56 +41,85 @@ public:
       return made;
     }
     made.launch.kernel = stepc_program_kernels[command.kernel];
-    for (const plan::Operand &operand : command.operands)
-      made.arguments.push_back(pointerOf(operand, groupOf(command)));
     return made;
   }
 
 private:
-  int64_t groupOf(const plan::Command &command) const {
-    return command.tables.empty() ? command.index
-                                  : plan.segments[plan.tables[command.tables[0]].from.segment].group;
-  }
+  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].from.segment].group; }
 
-  void *pointerOf(const plan::Operand &operand, int64_t group) {
-    char *arena = static_cast<char *>(instance.arena.data());
+  char *arena() { return static_cast<char *>(instance.arena.data()); }
+
+  /// The pointers of bound shards, one per parameter of the plan; null for other operands.
+  void *shardsOf(const plan::Operand &operand) {
     switch (operand.kind) {
-    case plan::OperandKind::Workspace:
-      return arena + operand.value;
-    case plan::OperandKind::Scalars:
-      // Kernels find a row by the plan's parameter: the group's first row stands behind those
-      // of the parameters before it, which are not there.
-      return arena + operand.value - plan.groups[group].parameters.front() * operand.bytes;
     case plan::OperandKind::Parameters:
       return instance.parameters.data();
     case plan::OperandKind::Gradients:
       return instance.gradients.data();
     case plan::OperandKind::State:
       return instance.states[operand.value].data();
-    case plan::OperandKind::BlockRows:
-      return reinterpret_cast<void *>(plan.groups[group].rows());
+    default:
+      return nullptr;
     }
-    return nullptr;
+  }
+
+  /// What a row says of an operand, for an element of `parameter`.
+  int64_t wordOf(const plan::Operand &operand, int64_t parameter) const {
+    const plan::Parameter &of = plan.parameters[parameter];
+    switch (operand.kind) {
+    case plan::OperandKind::Scalars:
+      return operand.value + of.indexInGroup * operand.bytes;
+    case plan::OperandKind::BlockRows:
+      return plan.groups[of.group].rows();
+    default:
+      return operand.value;
+    }
   }
 
   void prepareChunks(const plan::Command &command, PreparedCommand &made) {
-    const std::vector<plan::Chunk> &chunks = tables[command.tables[0]].chunks;
-    made.launch.items = int64_t(chunks.size());
-    for (const plan::Chunk &chunk : chunks)
-      made.launch.elements += chunk.rows * chunk.cols;
-    if (!chunks.empty())
-      made.launch.parameters = &chunks[0].parameter;
-    made.launch.stride = sizeof(plan::Chunk) / sizeof(int64_t);
-    made.arguments.push_back(const_cast<plan::Chunk *>(chunks.data()));
+    constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
+    size_t each = command.operands.size() / command.tables.size();
+    made.arguments = {nullptr, arena()}; // the rows, when they stand where they stay
+    made.launch.stride = kWords;
+    for (size_t k = 0; k < each; ++k) {
+      if (void *shards = shardsOf(command.operands[k]))
+        made.arguments.push_back(shards);
+      else
+        ++made.launch.stride;
+    }
+    for (size_t i = 0; i < command.tables.size(); ++i) {
+      for (const plan::Chunk &chunk : tables[command.tables[i]].chunks) {
+        const auto *words = reinterpret_cast<const int64_t *>(&chunk);
+        made.rows.insert(made.rows.end(), words, words + kWords);
+        for (size_t k = i * each; k < (i + 1) * each; ++k)
+          if (!shardsOf(command.operands[k]))
+            made.rows.push_back(wordOf(command.operands[k], chunk.parameter));
+        made.launch.elements += chunk.rows * chunk.cols;
+        ++made.launch.items;
+      }
+    }
+  }
+
+  void prepareBlocks(const plan::Command &command, PreparedCommand &made) {
+    made.launch.items = tables[command.tables[0]].blocks * command.items;
+    made.launch.grain = 1;
+    for (const plan::Operand &operand : command.operands)
+      made.arguments.push_back(arena() + operand.value);
   }
 
   void prepareParameters(const plan::Command &command, PreparedCommand &made) {
-    const std::vector<int64_t> &parameters = plan.groups[command.index].parameters;
     constexpr int64_t kGrain = 256; // a scalar stage is a few operations per parameter
-    made.launch.items = int64_t(parameters.size());
+    size_t each = command.operands.size() / command.groups.size();
+    made.arguments = {nullptr, arena(), instance.records.data()};
     made.launch.grain = kGrain;
-    made.launch.parameters = parameters.data();
-    made.arguments.push_back(parameters.empty() ? nullptr : &instance.records[parameters[0]]);
+    made.launch.stride = 1 + int64_t(each);
+    for (size_t i = 0; i < command.groups.size(); ++i)
+      for (int64_t parameter : plan.groups[command.groups[i]].parameters) {
+        made.rows.push_back(parameter);
+        for (size_t k = i * each; k < (i + 1) * each; ++k)
+          made.rows.push_back(wordOf(command.operands[k], parameter));
+        ++made.launch.items;
+      }
   }
 
   void prepareCopy(const plan::Command &command, PreparedCommand &made) {
@@ -102,15 +130,10 @@ private:
     for (const plan::CopyRow &row : *copy.rows)
       copy.elements += row.rows * row.cols;
     const plan::Operand &from = command.operands[0], &to = command.operands[1];
-    void *source = pointerOf(from, groupOf(command)), *target = pointerOf(to, groupOf(command));
-    if (from.kind == plan::OperandKind::State)
-      copy.fromShards = static_cast<void *const *>(source);
-    else
-      copy.from = static_cast<const char *>(source);
-    if (to.kind == plan::OperandKind::State)
-      copy.toShards = static_cast<void *const *>(target);
-    else
-      copy.to = static_cast<char *>(target);
+    copy.fromShards = static_cast<void *const *>(shardsOf(from));
+    copy.toShards = static_cast<void *const *>(shardsOf(to));
+    copy.from = arena() + (copy.fromShards ? 0 : from.value);
+    copy.to = arena() + (copy.toShards ? 0 : to.value);
   }
 
   stepc_instance &instance;
@@ -193,9 +216,14 @@ std::string prepareProgram(stepc_instance &instance) {
   Preparer preparer(instance);
   for (const plan::Command &command : plan.commands)
     instance.program.push_back(preparer.prepare(command));
-  // Only now does each list of arguments stay where it is.
-  for (PreparedCommand &command : instance.program)
+  // Only now do the lists stay where they are.
+  for (PreparedCommand &command : instance.program) {
     command.launch.arguments = command.arguments.data();
+    if (command.launch.stride == 0)
+      continue;
+    command.launch.parameters = command.rows.data();
+    command.arguments[0] = command.rows.data();
+  }
   countPlanned(instance);
   return {};
 }

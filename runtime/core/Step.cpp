@@ -49,16 +49,18 @@ void markHalfStepped(stepc_instance &instance) {
   auto mark = [&](int64_t p) { instance.halfStepped[p] |= uint8_t(instance.records[p].active); };
   for (size_t at = 0; at < plan.commands.size(); ++at) {
     const plan::Command &command = plan.commands[at];
-    if (!instance.program[at].begun || command.tables.empty())
+    if (!instance.program[at].begun)
       continue;
-    const plan::Table &table = plan.tables[command.tables[0]];
-    const plan::RankTable &rows = instance.tables.tables[command.tables[0]];
-    if (table.kind == plan::TableKind::ShardChunks)
-      for (const plan::Chunk &chunk : rows.chunks)
-        mark(chunk.parameter);
-    if (table.kind == plan::TableKind::Copy && table.to.isResting(plan::Distribution::Shards))
-      for (const plan::CopyRow &row : rows.copies)
-        mark(row.parameter);
+    for (int64_t index : command.tables) {
+      const plan::Table &table = plan.tables[index];
+      const plan::RankTable &rows = instance.tables.tables[index];
+      if (table.kind == plan::TableKind::ShardChunks)
+        for (const plan::Chunk &chunk : rows.chunks)
+          mark(chunk.parameter);
+      if (table.kind == plan::TableKind::Copy && table.to.isResting(plan::Distribution::Shards))
+        for (const plan::CopyRow &row : rows.copies)
+          mark(row.parameter);
+    }
   }
 }
 

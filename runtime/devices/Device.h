@@ -35,9 +35,9 @@ struct Launch {
   int64_t grain = 0;    ///< items that are worth a piece of their own; 0: by `elements`
   int64_t elements = 0; ///< over all items
   /// The parameter of each item, `stride` apart: items of one that is not active are left out.
-  /// Null: no item is.
+  /// Null with stride 0: no item is.
   const int64_t *parameters = nullptr;
-  int64_t stride = 1;
+  int64_t stride = 0;
 };
 
 /// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is

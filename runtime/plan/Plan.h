@@ -218,9 +218,9 @@ struct Operand {
 /// One thing that a step does. With the tables the commands tell what a rank must have done at the
 /// end of a step; the runtime refuses a step that did otherwise.
 enum class CommandKind : int64_t {
-  Chunks = 0,       ///< a kernel over the rows of table `tables[0]`
+  Chunks = 0,       ///< a kernel over the rows of `tables`; operands of the first, the second, …
   Blocks = 1,       ///< a kernel over the computed blocks of table `tables[0]`, `items` of each
-  Parameters = 2,   ///< a kernel over the parameters of group `index`
+  Parameters = 2,   ///< a kernel over the parameters of `groups`; operands of the first, …
   Copy = 3,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
   Start = 4,        ///< begins a collective: Message tables that travel together; of table i,
                     ///< `operands[i]` is sent and `operands[tables.size() + i]` receives
@@ -235,6 +235,7 @@ struct Command {
   int64_t items = 1;
   std::vector<int64_t> tables;
   std::vector<Operand> operands;
+  std::vector<int64_t> groups;
   CollectiveKind collective = CollectiveKind::Exchange; // Start
   Communicator communicator = {};                       // Start
 };

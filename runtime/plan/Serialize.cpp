@@ -177,6 +177,7 @@ public:
     fields(v.kind, v.kernel, v.index, v.items);
     list(v.tables, "tables");
     list(v.operands, "operands");
+    list(v.groups, "groups");
     fields(v.collective, v.communicator.mesh);
     list(v.communicator.factors, "factors");
   }

@@ -53,6 +53,7 @@ inline constexpr int64_t kChunkElements = 16384;
 /// the side of shards at rest is into the shard of `parameter`.
 struct CopyRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
+  bool operator==(const CopyRow &) const = default;
 };
 
 /// Elements that go to and come from one peer (world rank, itself included).

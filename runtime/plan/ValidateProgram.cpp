@@ -94,26 +94,72 @@ private:
   Check dispatch(const Command &command) {
     if (!inside(command.kernel, plan.kernels))
       return outside("kernel", command.kernel);
-    if (command.kind == CommandKind::Parameters) {
-      if (!inside(command.index, plan.groups))
-        return outside("group", command.index);
-      return operands(command, at(plan.groups, command.index), /*shards=*/false);
+    switch (command.kind) {
+    case CommandKind::Chunks:
+      return chunks(command);
+    case CommandKind::Blocks:
+      if (Check wrong = oneTable(command, {TableKind::BlockChunks}); !wrong.empty())
+        return wrong;
+      if (command.items < 1 || command.items > kMostItems)
+        return "expected at least one item per block, found " + std::to_string(command.items);
+      return operands(command, 0, command.operands.size(), groupOf(command.tables[0]), false);
+    default:
+      return parameters(command);
     }
-    bool blocks = command.kind == CommandKind::Blocks;
-    if (Check wrong = blocks ? oneTable(command, {TableKind::BlockChunks})
-                             : oneTable(command, {TableKind::ShardChunks, TableKind::BlockChunks});
-        !wrong.empty())
-      return wrong;
-    if (command.items < 1 || command.items > kMostItems)
-      return "expected at least one item per block, found " + std::to_string(command.items);
-    int64_t table = command.tables[0];
-    return operands(command, groupOf(table), at(plan.tables, table).kind == TableKind::ShardChunks);
+  }
+
+  Check chunks(const Command &command) {
+    size_t count = command.tables.size();
+    if (count == 0 || command.operands.size() % count)
+      return "expected as many operands for each of its tables";
+    size_t each = command.operands.size() / count;
+    for (size_t i = 0; i < count; ++i) {
+      int64_t index = command.tables[i];
+      if (!inside(index, plan.tables))
+        return outside("table", index);
+      TableKind kind = at(plan.tables, index).kind;
+      if ((kind != TableKind::ShardChunks && kind != TableKind::BlockChunks) ||
+          kind != at(plan.tables, command.tables[0]).kind)
+        return "table " + std::to_string(index) + " is of another kind";
+      if (Check wrong =
+              operands(command, i * each, each, groupOf(index), kind == TableKind::ShardChunks);
+          !wrong.empty())
+        return wrong;
+      // A kernel has one list of pointers to shards for all tables.
+      for (size_t k = 0; k < each; ++k) {
+        const Operand &first = command.operands[k], &other = command.operands[i * each + k];
+        if (first.kind != other.kind ||
+            (first.kind == OperandKind::State && first.value != other.value))
+          return "expected the same operands for each of its tables";
+      }
+    }
+    return {};
+  }
+
+  Check parameters(const Command &command) {
+    size_t count = command.groups.size();
+    if (count == 0 || command.operands.size() % count)
+      return "expected as many operands for each of its groups";
+    size_t each = command.operands.size() / count;
+    for (size_t i = 0; i < count; ++i) {
+      if (!inside(command.groups[i], plan.groups))
+        return outside("group", command.groups[i]);
+      for (size_t k = i * each; k < (i + 1) * each; ++k)
+        if (command.operands[k].kind != OperandKind::Scalars)
+          return "expected to write scalars";
+      if (Check wrong =
+              operands(command, i * each, each, at(plan.groups, command.groups[i]), false);
+          !wrong.empty())
+        return wrong;
+    }
+    return {};
   }
 
   /// `shards`: whether the command visits elements of shards.
-  Check operands(const Command &command, const Group &group, bool shards) {
-    for (const Operand &operand : command.operands)
-      if (Check wrong = this->operand(operand, group, shards); !wrong.empty())
+  Check operands(const Command &command, size_t first, size_t count, const Group &group,
+                 bool shards) {
+    for (size_t i = first; i < first + count; ++i)
+      if (Check wrong = operand(command.operands[i], group, shards); !wrong.empty())
         return wrong;
     return {};
   }

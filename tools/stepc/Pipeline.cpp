@@ -6,7 +6,7 @@
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
-#include "passes/kernels/TargetShape.h"
+#include "passes/kernels/Target.h"
 #include "passes/plan/PlanFromIR.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
@@ -114,10 +114,10 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--target", Level::Scheduled);
   if (options.target.empty())
     return true;
-  llvm::Expected<std::string> chip = chipOfTarget(options.target);
-  if (!chip)
-    report.error("--target", llvm::toString(chip.takeError()));
-  return bool(chip);
+  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(options.target);
+  if (!target)
+    report.error("--target", llvm::toString(target.takeError()));
+  return bool(target);
 }
 
 /// What a pipeline's failure means: see the table in the room's README.

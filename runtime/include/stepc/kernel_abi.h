@@ -6,14 +6,15 @@
  * this header when it is built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
- *  - chunks of a table: arguments[0] = stepc_chunk rows; those of parameters that the step skips
- *    (missing_grad = skip) are left out;
- *  - parameters of a group: arguments[0] = the stepc_parameter_record of the first; those that
- *    the step skips are left out;
- *  - items of computed blocks: item = slot · items + i.
- * The other arguments are the operands of the command: an address in the workspace; the first of
- * the shards' pointers, one per parameter of the plan; of scalars, where the row of the plan's first
- * parameter would stand; or the number of rows of a block, as a pointer.
+ *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
+ *    arguments[1] = the workspace; then, of each operand that is shards, a pointer per parameter of
+ *    the plan. A word is where the operand stands, in bytes from the workspace's begin; of scalars,
+ *    where the row of the chunk's parameter does; or the number of rows of a block. So one launch
+ *    serves all groups. Chunks of parameters that the step skips (missing_grad = skip) are left out;
+ *  - parameters: arguments[0] = rows, each the parameter and a word per operand as above;
+ *    arguments[1] = the workspace; arguments[2] = stepc_parameter_record of all parameters of the
+ *    plan. Those that the step skips are left out;
+ *  - items of computed blocks: item = slot · items + i; arguments are addresses in the workspace.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H

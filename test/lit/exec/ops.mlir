@@ -17,10 +17,10 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 
 // CHECK: exec.program workspace 8192 scratch 512 {
 exec.program workspace 8192 scratch 512 {
-  // CHECK-NEXT: exec.dispatch_parameters @k of @g [#exec.workspace<offset = 0, bytes = 12>]
-  exec.dispatch_parameters @k of @g [#exec.workspace<offset = 0, bytes = 12>]
-  // CHECK-NEXT: exec.dispatch_chunks @k of <kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>> [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]
-  exec.dispatch_chunks @k of <kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>
+  // CHECK-NEXT: exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
+  exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>] [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>]
     [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">,
      #exec.workspace<offset = 64, bytes = 96>]
   // CHECK-NEXT: %[[T:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] sends [#exec.workspace<offset = 64, bytes = 96>] receives [#exec.workspace<offset = 192, bytes = 96>]

@@ -54,11 +54,11 @@ module @sgd {
 
 // The program lists them in order, and counts the step last.
 // CHECK: exec.program workspace 128 {
-// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of @g0 [#exec.workspace<offset = 0, bytes = 8>]
-// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of <kind = shard_chunks, from = <@s0, full, shards>>
+// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>]
 // CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
-// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of @g1 [#exec.workspace<offset = 64, bytes = 4>]
-// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of <kind = shard_chunks, from = <@s1, full, shards>>
+// CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
+// CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@s1, full, shards>>]
 // CHECK-SAME: [#exec.scalars<offset = 64, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
 // CHECK-NEXT: exec.advance_steps
 // CHECK-NEXT: }
@@ -129,7 +129,7 @@ module @staged {
 
 // A start gives its token to the await; its tables say what is sent and received, its operands where.
 // CHECK: exec.program workspace 192 {
-// CHECK-NEXT: exec.dispatch_chunks @R_in_f32_bf16 of <kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>
+// CHECK-NEXT: exec.dispatch_chunks @R_in_f32_bf16 of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>]
 // CHECK-SAME: [#exec.shards<state, "m">, #exec.workspace<offset = 0, bytes = 64>]
 // CHECK-NEXT: %[[TOKEN:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 2>]
 // CHECK-SAME: sends [#exec.workspace<offset = 0, bytes = 64>] receives [#exec.workspace<offset = 64, bytes = 64>]

@@ -42,7 +42,7 @@ module {
     llvm.return
   }
   exec.program workspace 0 {
-    exec.dispatch_parameters @k of @g []
+    exec.dispatch_parameters @k of [@g] []
     exec.advance_steps
   }
 }
@@ -65,7 +65,7 @@ module {
   }
   exec.program workspace 128 {
     // expected-error @+1 {{expected a consistent program, found that command 0 (chunks): expected operands inside of the workspace of 128 bytes, found 64 bytes from byte 128}}
-    exec.dispatch_chunks @k of <kind = shard_chunks, from = <@s, full, shards>> [#exec.workspace<offset = 128, bytes = 64>]
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 128, bytes = 64>]
     exec.advance_steps
   }
 }
@@ -88,7 +88,7 @@ module {
   }
   exec.program workspace 128 {
     // expected-error @+1 {{expected a state of rule 'R', found 'w'}}
-    exec.dispatch_chunks @k of <kind = shard_chunks, from = <@s, full, shards>> [#exec.shards<state, "w">]
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<state, "w">]
     exec.advance_steps
   }
 }
@@ -154,7 +154,7 @@ module {
   }
   exec.program workspace 128 {
     // expected-error @+1 {{command 0 (chunks): its scalars do not fit in the workspace}}
-    exec.dispatch_chunks @k of <kind = shard_chunks, from = <@s, full, shards>> [#exec.scalars<offset = 0, columns = 99>]
+    exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = 99>]
     exec.advance_steps
   }
 }

@@ -36,8 +36,8 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
     llvm.return
   }
   exec.program workspace 64 {
-    exec.dispatch_parameters @second of @g [#exec.workspace<offset = 0, bytes = 4>]
-    exec.dispatch_chunks @first of <kind = shard_chunks, from = <@s, full, shards>> [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
+    exec.dispatch_parameters @second of [@g] [#exec.scalars<offset = 0, columns = 1>]
+    exec.dispatch_chunks @first of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
     exec.advance_steps
   }
   // CHECK: llvm.func @my_net_library() -> !llvm.ptr

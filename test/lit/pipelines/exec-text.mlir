@@ -37,7 +37,7 @@ module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
     llvm.return
   }
   exec.program workspace 64 {
-    exec.dispatch_chunks @kernel of <kind = shard_chunks, from = <@s, full, shards>> [#exec.shards<parameter>]
+    exec.dispatch_chunks @kernel of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<parameter>]
     exec.advance_steps
   }
 }

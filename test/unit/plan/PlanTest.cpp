@@ -78,14 +78,15 @@ Plan rich() {
                          2});
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
   plan.kernels = {"scalars", "double"};
-  Operand place{OperandKind::Workspace, 64, 128};
-  plan.commands = {{CommandKind::Parameters, 0, 0, 1, {}, {place}},
+  Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
+  plan.commands = {{CommandKind::Parameters, 0, 0, 1, {}, {scalars}, {0}},
                    {CommandKind::Start,
                     -1,
                     0,
                     1,
                     {last, last},
                     {place, place, place, place},
+                    {},
                     CollectiveKind::AllGather,
                     {0, {{1, 1, 2}}}},
                    {CommandKind::Blocks, 1, 0, 7, {1}, {place}},
@@ -114,6 +115,7 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(copy->tables.back(), plan.tables.back());
   EXPECT_EQ(copy->kernels, plan.kernels);
+  EXPECT_EQ(copy->commands[0].groups, plan.commands[0].groups);
   EXPECT_EQ(copy->commands[1].tables, plan.commands[1].tables);
   EXPECT_EQ(copy->commands[1].collective, CollectiveKind::AllGather);
   EXPECT_EQ(copy->commands[1].communicator.factors[0].size, 2);
@@ -309,8 +311,10 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 1 (chunks): state 9 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
             "command 1 (chunks): kernel 2 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
+            "command 1 (chunks): expected as many operands for each of its tables");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
-            "command 1 (chunks): expected one table, found 2");
+            "command 1 (chunks): expected the same operands for each of its tables");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Chunks].operands[1].value = 4160; }),
       "command 1 (chunks): expected operands inside of the workspace of 4224 bytes, found 128 "
@@ -320,10 +324,14 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
       "command 1 (chunks): its scalars do not fit in the workspace");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].index = 9; }),
+  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),
             "command 2 (parameters): group 9 does not exist");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].operands[0] = {OperandKind::Gradients}; }),
-            "command 2 (parameters): expected no shards, because it visits none of their elements");
+            "command 2 (parameters): expected to write scalars");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
+            "command 2 (parameters): expected as many operands for each of its groups");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].operands[0] = {OperandKind::Gradients}; }),
+            "command 4 (blocks): expected no shards, because it visits none of their elements");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.factors[0].size = 3; }),
             "command 3 (start): expected factors that divide an axis of the mesh");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.mesh = -1; }),

@@ -182,7 +182,7 @@ TEST(Create, RefusesAProgramThatDoesNotHold) {
   stepc_options options = defaultOptions();
   Created order = create(load(1, "order"), &options);
   EXPECT_EQ(order.status, STEPC_ERROR_PLAN);
-  EXPECT_THAT(order.message, HasSubstr("command 11 (await): collective 0 is not under way"));
+  EXPECT_THAT(order.message, HasSubstr("command 3 (await): collective 0 is not under way"));
   Created reach = create(load(1, "reach"), &options);
   EXPECT_EQ(reach.status, STEPC_ERROR_PLAN);
   EXPECT_THAT(reach.message, HasSubstr("copy of table 7 needs 576 bytes, its operand has 288"));

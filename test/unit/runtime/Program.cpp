@@ -137,38 +137,45 @@ Plan makePlan() {
   Operand backSend = buffer(sentBack), backReceive = buffer(receivedBack);
 
   plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack"};
-  auto run = [&](CommandKind kind, int64_t kernel, int64_t of, std::vector<Operand> operands) {
-    bool group = kind == CommandKind::Parameters;
-    plan.commands.push_back({kind, kernel, group ? of : 0, kind == CommandKind::Blocks ? 4 : 1,
-                             group ? std::vector<int64_t>() : std::vector<int64_t>{of}, operands});
+  auto run = [&](CommandKind kind, int64_t kernel, int64_t table, std::vector<Operand> operands) {
+    plan.commands.push_back(
+        {kind, kernel, 0, kind == CommandKind::Blocks ? 4 : 1, {table}, operands, {}});
   };
-  auto scalars = [&](int64_t kernel, int64_t group, int64_t columns) {
+  auto scalars = [&](int64_t group, int64_t columns) {
     auto count = static_cast<int64_t>(plan.groups[group].parameters.size());
-    Operand table = place(count * columns * 4);
-    run(CommandKind::Parameters, kernel, group, {table});
-    return Operand{OperandKind::Scalars, table.value, columns * 4};
+    return Operand{OperandKind::Scalars, place(count * columns * 4).value, columns * 4};
   };
   Operand parameters{OperandKind::Parameters}, gradients{OperandKind::Gradients};
   Operand moments{OperandKind::State, 0};
+  // One dispatch serves all groups of the rule.
+  Command rating{CommandKind::Parameters, kRatesKernel, 0, 1, {}, {}, {}};
+  Command decaying{CommandKind::Chunks, kDecayKernel, 0, 1, {}, {}, {}};
   for (int64_t g = 0; g < kDecayGroups; ++g) {
-    Operand rates = scalars(kRatesKernel, g, 3);
-    run(CommandKind::Chunks, kDecayKernel, g, {rates, parameters, gradients, moments});
+    Operand rates = scalars(g, 3);
+    rating.groups.push_back(g);
+    rating.operands.push_back(rates);
+    decaying.tables.push_back(g);
+    for (const Operand &operand : {rates, parameters, gradients, moments})
+      decaying.operands.push_back(operand);
   }
+  plan.commands = {rating, decaying};
   run(CommandKind::Chunks, kPackKernel, first + kPack, {gradients, send});
   run(CommandKind::Start, -1, first + kGather, {send, receive});
-  plan.commands.push_back({CommandKind::Await, -1, 0, 1, {}, {}});
+  plan.commands.push_back({CommandKind::Await, -1, 0, 1, {}, {}, {}});
   run(CommandKind::Copy, -1, first + kPlace, {receive, blocks});
   run(CommandKind::Blocks, kTwiceKernel, first + kBlocks, {blocks});
   run(CommandKind::Copy, -1, first + kFetch, {blocks, backSend});
   run(CommandKind::Start, -1, first + kScatter, {backSend, backReceive});
-  Operand scale = scalars(kScalesKernel, kDoubleGroup, 1);
-  plan.commands.push_back({CommandKind::Await, -1, 1, 1, {}, {}});
+  Operand scale = scalars(kDoubleGroup, 1);
+  plan.commands.push_back(
+      {CommandKind::Parameters, kScalesKernel, 0, 1, {}, {scale}, {kDoubleGroup}});
+  plan.commands.push_back({CommandKind::Await, -1, 1, 1, {}, {}, {}});
   run(CommandKind::Chunks, kUnpackKernel, first + kUnpack, {scale, parameters, backReceive});
-  plan.commands.push_back({CommandKind::AdvanceSteps, -1, 0, 1, {}, {}});
+  plan.commands.push_back({CommandKind::AdvanceSteps, -1, 0, 1, {}, {}, {}});
   if (fault == "reach")
-    plan.commands[2 * kDecayGroups + 3].operands[1].bytes /= 2;
+    plan.commands[5].operands[1].bytes /= 2;
   if (fault == "order")
-    std::swap(plan.commands[2 * kDecayGroups + 1], plan.commands[2 * kDecayGroups + 2]);
+    std::swap(plan.commands[3], plan.commands[4]);
 
   plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : end;
   arenaBytes = end;
@@ -177,8 +184,17 @@ Plan makePlan() {
 
 // --- kernels ---
 
-float *shard(void *const *table, const stepc_chunk &chunk) {
-  return static_cast<float *>(table[chunk.parameter]);
+float *shard(void *table, const stepc_chunk &chunk) {
+  return static_cast<float *>(static_cast<void *const *>(table)[chunk.parameter]);
+}
+
+/// Of a row with `Words` operands that are no shards.
+template <int Words> struct Row {
+  stepc_chunk chunk;
+  int64_t words[Words];
+};
+float *at(void *const *arguments, int64_t word) {
+  return reinterpret_cast<float *>(static_cast<char *>(arguments[1]) + word);
 }
 
 template <typename Body> void forElements(const stepc_chunk &chunk, Body body) {
@@ -187,13 +203,19 @@ template <typename Body> void forElements(const stepc_chunk &chunk, Body body) {
       body(chunk.local + r * chunk.local_stride + c, chunk.staged + r * chunk.staged_stride + c);
 }
 
+struct ParameterRow {
+  int64_t parameter, word;
+};
+
 void rates(void *const *arguments, int64_t first, int64_t last) {
-  auto *records = static_cast<const stepc_parameter_record *>(arguments[0]);
-  auto *out = static_cast<float *>(arguments[1]);
+  auto *rows = static_cast<const ParameterRow *>(arguments[0]);
+  auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
   for (int64_t i = first; i < last; ++i) {
-    out[3 * i] = float(records[i].hyperparameters[0]);
-    out[3 * i + 1] = float(records[i].hyperparameters[1]);
-    out[3 * i + 2] = float(records[i].step);
+    const stepc_parameter_record &record = records[rows[i].parameter];
+    float *out = at(arguments, rows[i].word);
+    out[0] = float(record.hyperparameters[0]);
+    out[1] = float(record.hyperparameters[1]);
+    out[2] = float(record.step);
   }
 }
 
@@ -203,17 +225,14 @@ int64_t racing = 0;
 void decay(void *const *arguments, int64_t first, int64_t last) {
   if (fault == "race")
     racing += last - first;
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *rates = static_cast<const float *>(arguments[1]);
-  auto *parameters = static_cast<void *const *>(arguments[2]);
-  auto *gradients = static_cast<void *const *>(arguments[3]);
-  auto *moments = static_cast<void *const *>(arguments[4]);
+  auto *rows = static_cast<const Row<1> *>(arguments[0]);
   for (int64_t i = first; i < last; ++i) {
-    const float *row = rates + 3 * chunks[i].parameter;
-    float lr = row[0], keep = row[1], step = row[2];
-    float *param = shard(parameters, chunks[i]), *m = shard(moments, chunks[i]);
-    const float *grad = shard(gradients, chunks[i]);
-    forElements(chunks[i], [&](int64_t at, int64_t) {
+    const stepc_chunk &chunk = rows[i].chunk;
+    const float *rates = at(arguments, rows[i].words[0]);
+    float lr = rates[0], keep = rates[1], step = rates[2];
+    float *param = shard(arguments[2], chunk), *m = shard(arguments[4], chunk);
+    const float *grad = shard(arguments[3], chunk);
+    forElements(chunk, [&](int64_t at, int64_t) {
       m[at] = keep * m[at] + grad[at];
       param[at] -= lr * m[at] / step;
     });
@@ -221,14 +240,14 @@ void decay(void *const *arguments, int64_t first, int64_t last) {
 }
 
 void pack(void *const *arguments, int64_t first, int64_t last) {
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *gradients = static_cast<void *const *>(arguments[1]);
-  auto *send = static_cast<float *>(arguments[2]);
-  for (int64_t i = first; i < last; ++i)
-    if (chunks[i].staged >= 0)
-      forElements(chunks[i], [&](int64_t at, int64_t staged) {
-        send[staged] = shard(gradients, chunks[i])[at];
+  auto *rows = static_cast<const Row<1> *>(arguments[0]);
+  for (int64_t i = first; i < last; ++i) {
+    float *send = at(arguments, rows[i].words[0]);
+    if (rows[i].chunk.staged >= 0)
+      forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
+        send[staged] = shard(arguments[2], rows[i].chunk)[at];
       });
+  }
 }
 
 // Items are quarters of 8 × 6 blocks.
@@ -239,21 +258,21 @@ void twice(void *const *arguments, int64_t first, int64_t last) {
 }
 
 void scales(void *const *arguments, int64_t first, int64_t last) {
-  auto *records = static_cast<const stepc_parameter_record *>(arguments[0]);
-  auto *out = static_cast<float *>(arguments[1]);
+  auto *rows = static_cast<const ParameterRow *>(arguments[0]);
+  auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
   for (int64_t i = first; i < last; ++i)
-    out[i] = float(records[i].hyperparameters[0]);
+    *at(arguments, rows[i].word) = float(records[rows[i].parameter].hyperparameters[0]);
 }
 
 void unpack(void *const *arguments, int64_t first, int64_t last) {
-  auto *chunks = static_cast<const stepc_chunk *>(arguments[0]);
-  auto *scale = static_cast<const float *>(arguments[1]);
-  auto *parameters = static_cast<void *const *>(arguments[2]);
-  auto *receive = static_cast<const float *>(arguments[3]);
-  for (int64_t i = first; i < last; ++i)
-    forElements(chunks[i], [&](int64_t at, int64_t staged) {
-      shard(parameters, chunks[i])[at] -= scale[chunks[i].parameter] * receive[staged];
+  auto *rows = static_cast<const Row<2> *>(arguments[0]);
+  for (int64_t i = first; i < last; ++i) {
+    float scale = *at(arguments, rows[i].words[0]);
+    const float *receive = at(arguments, rows[i].words[1]);
+    forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
+      shard(arguments[2], rows[i].chunk)[at] -= scale * receive[staged];
     });
+  }
 }
 
 /// What a trainer's thread may have left on: kernels must not see it.
@@ -271,17 +290,17 @@ using namespace stepc::runtime;
 
 int64_t launches = 0, calls = 0; // of this step
 
-/// The eighth launch is lost, or made twice; the fault "overrun" writes behind the workspace.
+/// The fifth launch is lost, or made twice; the fault "overrun" writes behind the workspace.
 void strayLaunch(DeviceContext &context, Stream stream, const Launch &launch) {
   if (fault == "denormals" && flushesDenormals())
     return;
   int64_t at = launches++;
   if (fault == "overrun" && launch.kernel == pack)
-    std::memset(static_cast<char *>(launch.arguments[2]) + arenaBytes - 8, 0, 16);
-  if (fault == "launch-missing" && at == 7)
+    std::memset(static_cast<char *>(launch.arguments[1]) + arenaBytes - 8, 0, 16);
+  if (fault == "launch-missing" && at == 4)
     return;
   stepc_device_cpu.launch(context, stream, launch);
-  if (fault == "launch-extra" && at == 7)
+  if (fault == "launch-extra" && at == 4)
     stepc_device_cpu.launch(context, stream, launch);
 }
 

@@ -1,0 +1,146 @@
+//===- MergeDispatches.cpp - One dispatch for all groups of a kernel -------===//
+//
+// A kernel over chunks or parameters knows no group, so dispatches of one kernel become one
+// where nothing between them touches what they do. Conservative: parts of the
+// workspace that overlap, and shards of one group, are touched by both.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/exec/Exec.h"
+#include "passes/kernels/Passes.h"
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_MERGEDISPATCHES
+#include "passes/kernels/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+/// A dispatch, with those that joined it.
+struct Dispatch {
+  Operation *op;
+  SmallVector<Attribute> of;                       // tables or groups
+  SmallVector<Attribute> args;                     // of each in turn
+  SmallVector<std::pair<int64_t, int64_t>> ranges; // of the workspace: first byte, and behind
+  llvm::SmallDenseSet<Attribute> shards;           // groups
+
+  size_t each() const { return args.size() / of.size(); }
+
+  bool touches(const Dispatch &other) const {
+    if (llvm::any_of(shards, [&](Attribute group) { return other.shards.contains(group); }))
+      return true;
+    return llvm::any_of(ranges, [&](auto a) {
+      return llvm::any_of(other.ranges,
+                          [&](auto b) { return a.first < b.second && b.first < a.second; });
+    });
+  }
+
+  /// Whether one kernel can do both: its operands are of the same kinds, and shards the same.
+  bool fits(const Dispatch &other) const {
+    if (op->getName() != other.op->getName() ||
+        op->getAttr("kernel") != other.op->getAttr("kernel") || each() != other.each())
+      return false;
+    auto kindOf = [](Attribute of) {
+      auto table = dyn_cast<exec::TableAttr>(of);
+      return table ? std::optional(table.getKind()) : std::nullopt;
+    };
+    if (kindOf(of.front()) != kindOf(other.of.front()))
+      return false;
+    return llvm::all_of(llvm::zip(ArrayRef(args).take_front(each()), other.args), [](auto pair) {
+      return exec::areAlike(std::get<0>(pair), std::get<1>(pair));
+    });
+  }
+
+  void join(const Dispatch &other) {
+    llvm::append_range(of, other.of);
+    llvm::append_range(args, other.args);
+    llvm::append_range(ranges, other.ranges);
+    shards.insert(other.shards.begin(), other.shards.end());
+  }
+};
+
+struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto group : module.getOps<optim::GroupOp>())
+      parametersOf[FlatSymbolRefAttr::get(group)] = int64_t(group.getParameters().size());
+    for (auto segment : module.getOps<comm::SegmentOp>())
+      groupOf[FlatSymbolRefAttr::get(segment)] = segment.getGroupAttr();
+    for (auto program : module.getOps<exec::ProgramOp>())
+      merge(program);
+  }
+
+  void merge(exec::ProgramOp program) {
+    SmallVector<Dispatch> run; // since the last command of another kind
+    for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
+      std::optional<Dispatch> dispatch = describe(&op);
+      if (!dispatch) {
+        finish(run);
+        continue;
+      }
+      // It may go before whatever it does not touch.
+      Dispatch *joined = nullptr;
+      for (Dispatch &before : llvm::reverse(run)) {
+        if (before.touches(*dispatch))
+          break;
+        if (before.fits(*dispatch)) {
+          joined = &before;
+          break;
+        }
+      }
+      if (!joined) {
+        run.push_back(std::move(*dispatch));
+        continue;
+      }
+      joined->join(*dispatch);
+      op.erase();
+      ++mergedDispatches;
+    }
+    finish(run);
+  }
+
+  std::optional<Dispatch> describe(Operation *op) {
+    Dispatch made;
+    made.op = op;
+    if (auto chunks = dyn_cast<exec::DispatchChunksOp>(op)) {
+      llvm::append_range(made.of, chunks.getTables());
+      llvm::append_range(made.args, chunks.getArgs());
+    } else if (auto parameters = dyn_cast<exec::DispatchParametersOp>(op)) {
+      llvm::append_range(made.of, parameters.getGroups());
+      llvm::append_range(made.args, parameters.getArgs());
+    } else {
+      return std::nullopt;
+    }
+    for (auto [index, operand] : llvm::enumerate(made.args)) {
+      Attribute group = made.of[index / made.each()];
+      if (auto table = dyn_cast<exec::TableAttr>(group))
+        group = groupOf.lookup(table.getSegment());
+      if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
+        made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes()});
+      else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
+        made.ranges.push_back({scalars.getOffset(),
+                               scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *
+                                                         parametersOf.lookup(group)});
+      else if (isa<exec::ShardsAttr>(operand))
+        made.shards.insert(group);
+    }
+    return made;
+  }
+
+  /// Writes the lists of what was merged.
+  void finish(SmallVector<Dispatch> &run) {
+    OpBuilder b(&getContext());
+    for (Dispatch &dispatch : run) {
+      dispatch.op->setAttr(isa<exec::DispatchChunksOp>(dispatch.op) ? "tables" : "groups",
+                           b.getArrayAttr(dispatch.of));
+      dispatch.op->setAttr("args", b.getArrayAttr(dispatch.args));
+    }
+    run.clear();
+  }
+
+  llvm::DenseMap<Attribute, int64_t> parametersOf;
+  llvm::DenseMap<Attribute, Attribute> groupOf;
+};
+
+} // namespace
+} // namespace stepc::kernels

@@ -1,0 +1,26 @@
+//===- Target.cpp - Targets by name ----------------------------------------===//
+
+#include "passes/kernels/Target.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+llvm::Expected<std::unique_ptr<Target>> targetOfText(StringRef text) {
+  llvm::Expected<std::string> chip = chipOfTarget(text);
+  if (!chip)
+    return chip.takeError();
+  return makeCpuTarget(*chip);
+}
+
+FailureOr<std::unique_ptr<Target>> targetOfModule(ModuleOp module) {
+  auto chip = module->getAttrOfType<StringAttr>(kChipAttr);
+  if (!chip)
+    return module.emitError("expected the attribute ") << kChipAttr << " on the module, found none";
+  llvm::Expected<std::unique_ptr<Target>> target = makeCpuTarget(chip.getValue());
+  if (!target)
+    return module.emitError(llvm::toString(target.takeError()));
+  return std::move(*target);
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,55 @@
+// RUN: stepc-opt %s --split-input-file --exec-merge-dispatches | FileCheck %s
+
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g0 rule @R parameters [@a] strategy owner owners [0]
+optim.group @g1 rule @R parameters [@b] strategy owner owners [0]
+comm.segment @s0 group @g0 all
+comm.segment @s1 group @g1 all
+llvm.func @scalars(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+// Scalars of all groups, then the stages of all groups: a dispatch goes before another kernel's that it does not touch.
+// CHECK-LABEL: exec.program workspace 1024
+// CHECK-NEXT: exec.dispatch_parameters @scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
+// CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>, to = <@s0, full, shards to blocks, sent>>, #exec.table<kind = shard_chunks, from = <@s1, full, shards>, to = <@s1, full, shards to blocks, sent>>]
+// CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 64>,
+// CHECK-SAME: #exec.scalars<offset = 64, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 192, bytes = 64>]
+// CHECK-NEXT: exec.start
+exec.program workspace 1024 {
+  exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>, to = <@s0, full, shards to blocks, sent>>]
+    [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 64>]
+  exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s1, full, shards>, to = <@s1, full, shards to blocks, sent>>]
+    [#exec.scalars<offset = 64, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 192, bytes = 64>]
+  %t = exec.start exchange [] sends [] receives []
+  // A collective is not passed.
+  // CHECK: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<parameter>]
+  // CHECK-NEXT: exec.await
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s1, full, shards>>] [#exec.shards<parameter>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<parameter>]
+  exec.await %t
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s1, full, shards>>] [#exec.shards<parameter>]
+  // Other shards, another kernel: two lists of pointers.
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<gradient>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<gradient>]
+  // The same group twice: what the first wrote is read.
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<gradient>]
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<gradient>]
+  // The same bytes: of the first row of scalars, and behind it.
+  // CHECK-NEXT: exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 512, columns = 20>]
+  // CHECK-NEXT: exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 576, columns = 4>]
+  exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 512, columns = 20>]
+  exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 576, columns = 4>]
+  // CHECK-NEXT: exec.advance_steps
+  exec.advance_steps
+}
