@@ -114,7 +114,7 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
     for (auto [index, operand] : llvm::enumerate(made.args)) {
       Attribute group = made.of[index / made.each()];
       if (auto table = dyn_cast<exec::TableAttr>(group))
-        group = groupOf.lookup(table.getSegment());
+        group = groupOf.lookup(table.getFrom().getSymbol());
       if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
         made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes()});
       else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
