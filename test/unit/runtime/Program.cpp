@@ -288,7 +288,7 @@ bool flushesDenormals() {
 
 using namespace stepc::runtime;
 
-int64_t launches = 0, calls = 0; // of this step
+thread_local int64_t launches = 0, calls = 0; // of this step; ranks are threads
 
 /// The fifth launch is lost, or made twice; the fault "overrun" writes behind the workspace.
 void strayLaunch(DeviceContext &context, Stream stream, const Launch &launch) {
