@@ -2,21 +2,18 @@
 #ifndef STEPC_DIALECTS_OPTIM_OPTIMOPS_TD
 #define STEPC_DIALECTS_OPTIM_OPTIMOPS_TD
 
-include "dialects/optim/OptimAttrs.td"
+include "dialects/optim/OptimBatchOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
 def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
 def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 
 def AnyTensorOf : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, I1]>]>;
 def FloatTensor : RankedTensorOf<[F32, BF16, F16]>;
-def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
-                                     MemRefOf<[F32, BF16, F16]>]>;
 
 //===----------------------------------------------------------------------===//
 // Symbols, and named things
@@ -348,73 +345,6 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
     /// (a, b, c) per step.
     ::llvm::SmallVector<::std::array<double, 3>> getSteps();
   }];
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Matrix space of level 3 and 4: batches of blocks, destination style
-//===----------------------------------------------------------------------===//
-
-class Optim_BatchOp<string mnemonic>
-    : Optim_Op<mnemonic, [DestinationStyleOpInterface,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  code batchDeclaration = [{
-    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
-  }];
-}
-
-def Optim_ProductOp : Optim_BatchOp<"product"> {
-  let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
-  let description = [{
-    Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
-    addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over k in increasing order
-    (of a product and a sum, both rounded, where the chip has no fused multiply-add); the epilogue in f32 is
-    round(alpha · acc) + round(beta · addend), alpha and beta rounded to f32 first (a factor of 1 multiplies nothing),
-    rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0). `symmetric`: the result is symmetric,
-    so only elements on and below the diagonal are computed, with their addends, and mirrored.
-
-    ```mlir
-    %a = optim.product %x, %x outs(%init : tensor<?x8x8xbf16>)
-      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-      : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>
-    ```
-    Constraints: ranks 3; extents agree; `symmetric` needs m = n.
-  }];
-  let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
-                       Optional<FloatTensorOrMemRef>:$addend,
-                       FloatTensorOrMemRef:$init,
-                       F64Attr:$alpha, F64Attr:$beta, UnitAttr:$transpose_lhs,
-                       UnitAttr:$transpose_rhs, UnitAttr:$symmetric);
-  let results = (outs Optional<FloatTensor>:$result);
-  let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $init `:` type($init) `)` attr-dict `:` type($lhs) `,` type($rhs)
-    (`,` type($addend)^)? (`->` type($result)^)?
-  }];
-  let extraClassDeclaration = batchDeclaration # [{
-    /// m, n, k of one block's product.
-    ::std::array<int64_t, 3> getSizes();
-  }];
-  let hasVerifier = 1;
-}
-
-def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
-  let summary = "`optim.reduce` on a batch of blocks, destination style";
-  let description = [{
-    ```mlir
-    %n = optim.block_reduce norm %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
-    ```
-    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
-    rounded, so that a norm above the largest f32 can be told.
-    Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
-  }];
-  let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
-                       FloatTensorOrMemRef:$init,
-                       DefaultValuedAttr<I64Attr, "0">:$exponent);
-  let results = (outs Optional<FloatTensor>:$result);
-  let assemblyFormat = [{
-    $kind $source `outs` `(` $init `:` type($init) `)` attr-dict `:` type($source) (`->` type($result)^)?
-  }];
-  let extraClassDeclaration = batchDeclaration;
   let hasVerifier = 1;
 }
 

@@ -1,0 +1,79 @@
+//===- OptimBatchOps.td - Operations on batches of blocks ------*- tablegen -*-===//
+//
+// Matrix space of levels 3 and 4, in destination style.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_DIALECTS_OPTIM_OPTIMBATCHOPS_TD
+#define STEPC_DIALECTS_OPTIM_OPTIMBATCHOPS_TD
+
+include "dialects/optim/OptimAttrs.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/DestinationStyleOpInterface.td"
+
+def FloatTensorOrMemRef : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>,
+                                     MemRefOf<[F32, BF16, F16]>]>;
+
+class Optim_BatchOp<string mnemonic>
+    : Optim_Op<mnemonic, [DestinationStyleOpInterface,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  code batchDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+  }];
+}
+
+def Optim_ProductOp : Optim_BatchOp<"product"> {
+  let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
+  let description = [{
+    Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
+    addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over k in increasing order
+    (of a product and a sum, both rounded, where the chip has no fused multiply-add); the epilogue in f32 is
+    round(alpha · acc) + round(beta · addend), alpha and beta rounded to f32 first (a factor of 1 multiplies nothing),
+    rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0). `symmetric`: the result is symmetric,
+    so only elements on and below the diagonal are computed, with their addends, and mirrored.
+
+    ```mlir
+    %a = optim.product %x, %x outs(%init : tensor<?x8x8xbf16>)
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+      : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>
+    ```
+    Constraints: ranks 3; extents agree; `symmetric` needs m = n.
+  }];
+  let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
+                       Optional<FloatTensorOrMemRef>:$addend,
+                       FloatTensorOrMemRef:$init,
+                       F64Attr:$alpha, F64Attr:$beta, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs, UnitAttr:$symmetric);
+  let results = (outs Optional<RankedTensorOf<[F32, BF16, F16]>>:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $init `:` type($init) `)` attr-dict `:` type($lhs) `,` type($rhs)
+    (`,` type($addend)^)? (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = batchDeclaration # [{
+    /// m, n, k of one block's product.
+    ::std::array<int64_t, 3> getSizes();
+  }];
+  let hasVerifier = 1;
+}
+
+def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
+  let summary = "`optim.reduce` on a batch of blocks, destination style";
+  let description = [{
+    ```mlir
+    %n = optim.block_reduce norm %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
+    ```
+    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
+    rounded, so that a norm above the largest f32 can be told.
+    Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
+  }];
+  let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
+                       FloatTensorOrMemRef:$init,
+                       DefaultValuedAttr<I64Attr, "0">:$exponent);
+  let results = (outs Optional<RankedTensorOf<[F32, BF16, F16]>>:$result);
+  let assemblyFormat = [{
+    $kind $source `outs` `(` $init `:` type($init) `)` attr-dict `:` type($source) (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = batchDeclaration;
+  let hasVerifier = 1;
+}
+
+#endif
