@@ -32,7 +32,7 @@ llvm::ArrayRef<FunctionInfo> functions();
 const FunctionInfo *findFunction(llvm::StringRef name);
 /// The names of the arguments that functions of a class take by name.
 llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
-/// Functions and statements that design.md plans and this version refuses.
+/// Functions and statements that are planned and that this version refuses.
 llvm::ArrayRef<llvm::StringRef> plannedFunctions();
 llvm::ArrayRef<llvm::StringRef> plannedStatements();
 

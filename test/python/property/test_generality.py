@@ -17,7 +17,7 @@ SHAPE = (9, 7)  # odd, so that shards are uneven and rows are no multiple of a v
 # What is assigned to the full state `v`, of f32 values that are positive (`p`) or of both signs (`grad`), and
 # how many ulp (of the largest addend; 1 + |result| bounds it here) the f32 result may be off. One rounding is
 # half an ulp, and an operand's rounding counts again in what is made of it. exp and log are documented at
-# 1.01 ulp (style.md), of arguments that are exact here.
+# 1.01 ulp, of arguments that are exact here.
 ELEMENTWISE = {
     "add": ("grad + param", 1), "subtract": ("grad - param", 1), "multiply": ("grad * param", 1),
     "divide": ("grad / p", 1), "negate": ("-grad", 0), "less": ("select(grad < param, grad, param)", 0),
