@@ -151,8 +151,7 @@ LogicalResult ProgramBuilder::lowerBatch(Op op, FailureOr<BatchKernels> kernels)
 
 LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
   FailureOr<exec::OperandAttrInterface> from = operandOf(op.getSource());
-  FailureOr<exec::OperandAttrInterface> to =
-      operandOf(op.getTarget() ? Value(op.getTarget()) : op.getInit());
+  FailureOr<exec::OperandAttrInterface> to = operandOf(op.getDestination());
   if (failed(from) || failed(to))
     return failure();
   exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to);

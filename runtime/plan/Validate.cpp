@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Checks.h"
 #include "runtime/plan/Tables.h"
 
 #include <algorithm>
@@ -51,14 +52,8 @@ private:
         error = std::string(what) + " " + std::to_string(i) + ": " + message;
   }
 
-  template <typename List> static bool inside(int64_t index, const List &list) {
-    return index >= 0 && index < static_cast<int64_t>(list.size());
-  }
   template <typename Enum> static bool known(Enum value, Enum last) {
     return static_cast<int64_t>(value) >= 0 && value <= last;
-  }
-  static Check outside(const char *what, int64_t index) {
-    return std::string(what) + " " + std::to_string(index) + " does not exist";
   }
   /// The product of a · b, or a number above `limit` when it is larger.
   static int64_t product(int64_t a, int64_t b, int64_t limit) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/Checks.h"
 #include "runtime/plan/Tables.h"
 
 #include <algorithm>
@@ -44,14 +45,8 @@ public:
 private:
   using Check = std::string;
 
-  template <typename List> static bool inside(int64_t index, const List &list) {
-    return index >= 0 && index < static_cast<int64_t>(list.size());
-  }
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
-  }
-  static Check outside(const char *what, int64_t index) {
-    return std::string(what) + " " + std::to_string(index) + " does not exist";
   }
   const Group &groupOf(int64_t table) const {
     return at(plan.groups, at(plan.segments, at(plan.tables, table).from.segment).group);
