@@ -103,14 +103,15 @@ private:
       return success();
     }
     GroupGeometry geometry(group);
-    Strategy chosen = *forced ? (*forced)->strategy : model.choose(group, geometry);
-    Judgement judgement = model.judge(group, geometry, chosen);
+    Judgements judgements = model.judge(group, geometry);
+    Strategy chosen = *forced ? (*forced)->strategy : StrategyModel::choose(judgements);
+    const Judgement &judgement = judgements[chosen];
     if (!judgement.isLegal())
       return blameOptions(group.emitError("expected whole blocks on every rank to force local on '")
                           << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
                           << "', found placements " << describe(group.getExemplar().getPlacements())
                           << " that cut them");
-    bool whole = model.judge(group, geometry, Strategy::Local).isLegal();
+    bool whole = judgements[Strategy::Local].isLegal();
     set(group, chosen,
         *forced ? "forced by '" + (*forced)->pattern.text() + "=" + stringifyStrategy(chosen) + "'"
                 : Twine(reasonOf(chosen, whole)),
@@ -118,7 +119,7 @@ private:
     for (Strategy strategy : kAll) {
       if (strategy == chosen)
         continue;
-      Judgement other = model.judge(group, geometry, strategy);
+      const Judgement &other = judgements[strategy];
       if (!other.isLegal())
         refuse(group, strategy, other.refusal, nullptr);
       else

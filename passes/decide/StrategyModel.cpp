@@ -71,9 +71,8 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
   }
 }
 
-Judgement StrategyModel::judge(GroupOp group, const GroupGeometry &geometry,
-                               Strategy strategy) const {
-  Judgement result;
+Judgements StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
+  Judgements result;
   RuleOp rule = ruleOf(group);
   const std::vector<int64_t> &ranks = geometry.mesh.ranks;
   auto count = double(ranks.size()), blocks = double(geometry.blockCount());
@@ -99,46 +98,41 @@ Judgement StrategyModel::judge(GroupOp group, const GroupGeometry &geometry,
   // as one copy stands on.
   double missing = whole - held / count, senders = std::max(0.0, holders / copies - 1);
   double nearby = cluster.nearby(ranks);
-  switch (strategy) {
-  case Strategy::Elementwise:
-    result.refusal = "the rule has operations that need whole matrices";
-    break;
-  case Strategy::Local:
-    if (!geometry::blocksAreWhole(geometry.group, geometry.mesh))
-      result.refusal =
-          "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
-    result.seconds = mostComputed * block;
-    result.repeats = computed > blocks;
-    break;
-  case Strategy::Owner: {
-    auto found = unevenness.find(ranks);
-    double busiest = (found == unevenness.end() ? 1 : found->second) / count;
-    // The way back of one wave travels with the way there of the next: bytes add up, messages of
-    // the longer way are waited for.
-    double back = held - held / count, readers = std::max(0.0, holders - 1);
-    result.seconds = blocks * block * busiest +
-                     cluster.exchange(nearby, missing > 0 ? std::max(senders, readers) : readers,
-                                      element * (missing + back) * busiest);
-    break;
-  }
-  case Strategy::Gather:
-    result.seconds = blocks * block + cluster.exchange(nearby, senders, element * missing);
-    result.repeats = count > 1;
-    break;
-  }
+  result[Strategy::Elementwise].refusal = "the rule has operations that need whole matrices";
+
+  Judgement &local = result[Strategy::Local];
+  if (!geometry::blocksAreWhole(geometry.group, geometry.mesh))
+    local.refusal =
+        "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
+  local.seconds = mostComputed * block;
+  local.repeats = computed > blocks;
+
+  auto found = unevenness.find(ranks);
+  double busiest = (found == unevenness.end() ? 1 : found->second) / count;
+  // The way back of one wave travels with the way there of the next: bytes add up, messages of
+  // the longer way are waited for.
+  double back = held - held / count, readers = std::max(0.0, holders - 1);
+  result[Strategy::Owner].seconds =
+      blocks * block * busiest +
+      cluster.exchange(nearby, missing > 0 ? std::max(senders, readers) : readers,
+                       element * (missing + back) * busiest);
+
+  Judgement &gather = result[Strategy::Gather];
+  gather.seconds = blocks * block + cluster.exchange(nearby, senders, element * missing);
+  gather.repeats = count > 1;
   return result;
 }
 
-Strategy StrategyModel::choose(GroupOp group, const GroupGeometry &geometry) const {
+Strategy StrategyModel::choose(const Judgements &judgements) {
   constexpr double kSaving = 0.9;
   Strategy best = Strategy::Owner; // always legal
-  double least = judge(group, geometry, best).seconds;
-  Judgement local = judge(group, geometry, Strategy::Local);
+  double least = judgements[best].seconds;
+  const Judgement &local = judgements[Strategy::Local];
   if (local.isLegal() && local.seconds <= least * (local.repeats ? kSaving : 1)) {
     best = Strategy::Local;
     least = local.seconds;
   }
-  Judgement gather = judge(group, geometry, Strategy::Gather);
+  const Judgement &gather = judgements[Strategy::Gather];
   // Where both repeat work, neither has to save.
   bool both = local.repeats && best == Strategy::Local;
   if (gather.seconds < least * (gather.repeats && !both ? kSaving : 1))

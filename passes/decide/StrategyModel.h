@@ -5,6 +5,8 @@
 #include "passes/cost/Cluster.h"
 #include "passes/decide/GroupGeometry.h"
 
+#include <array>
+
 namespace stepc::decide {
 
 /// The module's `optim.cluster`; what it leaves out, or all, is the built-in profile's.
@@ -21,16 +23,22 @@ struct Judgement {
   bool isLegal() const { return refusal.empty(); }
 };
 
+/// Those of all strategies, by their numbers.
+struct Judgements : std::array<Judgement, 4> {
+  using std::array<Judgement, 4>::operator[];
+  Judgement &operator[](optim::Strategy strategy) { return (*this)[size_t(strategy)]; }
+  const Judgement &operator[](optim::Strategy strategy) const { return (*this)[size_t(strategy)]; }
+};
+
 /// Judges strategies for the groups of a module that have a matrix space.
 class StrategyModel {
 public:
   explicit StrategyModel(mlir::ModuleOp module);
 
-  Judgement judge(optim::GroupOp group, const GroupGeometry &geometry,
-                  optim::Strategy strategy) const;
+  Judgements judge(optim::GroupOp group, const GroupGeometry &geometry) const;
   /// The legal strategy that takes the fewest seconds. One that repeats work must save a tenth
   /// of what the best of the others takes; of equal ones the simplest is taken.
-  optim::Strategy choose(optim::GroupOp group, const GroupGeometry &geometry) const;
+  static optim::Strategy choose(const Judgements &judgements);
 
 private:
   cost::Cluster cluster;

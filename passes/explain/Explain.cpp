@@ -311,14 +311,14 @@ private:
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (group.strategy == plan::Strategy::Elementwise)
       return;
-    out.strategies.back().seconds =
-        strategies.judge(op, geometry, optim::Strategy(group.strategy)).seconds;
+    decide::Judgements judgements = strategies.judge(op, geometry);
+    out.strategies.back().seconds = judgements[optim::Strategy(group.strategy)].seconds;
     std::vector<plan::Table> values = travellers(rule);
     for (plan::Strategy other :
          {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
       if (other == group.strategy)
         continue;
-      decide::Judgement judgement = strategies.judge(op, geometry, optim::Strategy(other));
+      const decide::Judgement &judgement = judgements[optim::Strategy(other)];
       if (!judgement.isLegal()) {
         out.strategies.push_back({other, false, "not legal: " + judgement.refusal, std::nullopt});
         continue;
