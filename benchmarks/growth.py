@@ -64,7 +64,7 @@ def span(values: dict, digits: str = "{:,}") -> str:
 
 def launches(plan: dict) -> str:
     kinds = Counter(command["kind"] for command in plan["commands"])
-    return ", ".join(f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "blocks", "copy"))
+    return ", ".join(f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "product", "reduce", "copy"))
 
 
 def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> list[str]:

@@ -9,6 +9,21 @@
 #include "dialects/optim/Optim.h"
 #include "runtime/plan/Plan.h"
 
+namespace stepc::plan {
+inline llvm::hash_code hash_value(const Distribution &distribution) {
+  return llvm::hash_combine(int64_t(distribution.kind), distribution.hop);
+}
+} // namespace stepc::plan
+namespace stepc::comm {
+using Distribution = plan::Distribution;
+} // namespace stepc::comm
+
+namespace stepc::comm {
+/// What stands behind a comma in the type of shards; nothing for the parameter's.
+mlir::ParseResult parseStanding(mlir::AsmParser &parser, Distribution &distribution);
+void printStanding(mlir::AsmPrinter &printer, const Distribution &distribution);
+} // namespace stepc::comm
+
 #include "dialects/comm/CommDialect.h.inc"
 #include "dialects/comm/CommEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
@@ -46,6 +61,10 @@ public:
 #include "dialects/comm/CommOps.h.inc"
 
 namespace stepc::comm {
+
+/// The one start with which a packed value travels, and which of its sends or receives it is. An
+/// error where there are two, and at `user`, which uses the value, where there is none.
+mlir::FailureOr<std::pair<StartOp, int64_t>> startOf(mlir::Operation *user, mlir::Value packed);
 
 /// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
 /// "exec", "llvm").

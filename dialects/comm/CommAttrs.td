@@ -5,12 +5,9 @@
 include "dialects/comm/CommBase.td"
 
 // The numbers are those of runtime/plan/Plan.h; static_asserts hold them equal.
-def Comm_Distribution : Comm_Enum<"Distribution", "how blocks are spread over ranks", [
-  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">]>;
-
 def Comm_End : Comm_Enum<"End", "at rest, or at which end of a move", [
   I64EnumAttrCase<"Rest", 0, "rest">, I64EnumAttrCase<"Sent", 1, "sent">,
-  I64EnumAttrCase<"Received", 2, "received">]>;
+  I64EnumAttrCase<"Received", 2, "received">, I64EnumAttrCase<"Kept", 3, "kept">]>;
 
 def Comm_CollectiveKind : Comm_Enum<"CollectiveKind", "how ranks meet", [
   I64EnumAttrCase<"Exchange", 0, "exchange">, I64EnumAttrCase<"AllGather", 1, "all_gather">]>;
@@ -32,17 +29,22 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, rows, blocks>                     // a value per row of each: [?, R, 1]
     #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
     #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
+    #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
     #comm.place<@g0.w0, partial>                          // of each computed block, but none of its values: [?, m, n]
     #comm.place<@g0, scalars>                             // of each parameter of a group, on every rank: [n, columns]
     ```
+    Distributions are `shards`, `blocks` and, of a group with several hops, `hop <k>`: pieces as hop k leaves them. Where
+    the placements of the gradient or the states are not the parameter's, their shards are `gradient_shards` and
+    `state_shards`; of equal lists the first of parameter, gradient and states gives the name.
     A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
     with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
     but it is no type's: they are `!comm.shards`.
-    Constraints: what is at rest has one distribution, a move two; only values of blocks move. (What is between a type's
+    Constraints: what is at rest or kept has one distribution, which is no hop's, a move two; only values of blocks move,
+    and only shards are kept. (What is between a type's
     rank, or a symbol, and the place is checked by the operations that use the type.)
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,
-                        "::stepc::comm::Distribution":$from, "::stepc::comm::Distribution":$to,
+                        "::stepc::plan::Distribution":$from, "::stepc::plan::Distribution":$to,
                         "::stepc::comm::End":$end);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -63,6 +65,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     bool isScalars() const { return getHolds() == Holds::Scalars; }
     bool isPartial() const { return getHolds() == Holds::Partial; }
     bool isPacked() const { return getEnd() != End::Rest; }
+    bool isMoving() const { return getEnd() == End::Sent || getEnd() == End::Received; }
     /// One item per computed block: batches at rest.
     bool isBatch() const { return !isScalars() && !isPacked(); }
     /// The shape of a value relative to its block. Not of scalars and partial values.

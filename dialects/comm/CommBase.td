@@ -41,8 +41,11 @@ def Comm_ShardsKind : Comm_Enum<"ShardsKind", "which shards of a group", [
   I64EnumAttrCase<"Parameter", 0, "parameter">, I64EnumAttrCase<"Gradient", 1, "gradient">,
   I64EnumAttrCase<"State", 2, "state">]>;
 
+// The numbers are those of the plan's distributions.
 def Comm_Iteration : Comm_Enum<"Iteration", "what a stage runs over", [
-  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">]>;
+  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">,
+  I64EnumAttrCase<"GradientShards", 3, "gradient_shards">,
+  I64EnumAttrCase<"StateShards", 4, "state_shards">]>;
 
 class Comm_Type<string name, string mnemonicName> : TypeDef<Comm_Dialect, name> {
   let mnemonic = mnemonicName;
@@ -50,8 +53,20 @@ class Comm_Type<string name, string mnemonicName> : TypeDef<Comm_Dialect, name> 
 
 def Comm_Shards : Comm_Type<"Shards", "shards"> {
   let summary = "the local shards of all parameters of a group: a handle to bound memory";
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$group, "::mlir::Type":$elementType);
-  let assemblyFormat = "`<` $group `,` $elementType `>`";
+  let description = [{
+    ```mlir
+    !comm.shards<@g0, f32>               // by the parameters' placements
+    !comm.shards<@g0, f32, state_shards> // by those of the states, where they are of their own
+    ```
+    Constraints: a distribution of shards.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$group, "::mlir::Type":$elementType,
+                        "::stepc::plan::Distribution":$distribution);
+  let assemblyFormat = "`<` $group `,` $elementType `` custom<Standing>($distribution) `>`";
+  let builders = [TypeBuilder<(ins "::mlir::FlatSymbolRefAttr":$group, "::mlir::Type":$elementType), [{
+    return $_get($_ctxt, group, elementType, plan::Distribution());
+  }]>];
+  let genVerifyDecl = 1;
 }
 
 def Comm_Communicator : Comm_Type<"Communicator", "communicator"> {

@@ -30,3 +30,25 @@ LogicalResult comm::detail::verifyCollective(Operation *op) {
 
 CollectiveKind ExchangeOp::getKind() { return CollectiveKind::Exchange; }
 CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }
+
+FailureOr<std::pair<StartOp, int64_t>> comm::startOf(Operation *user, Value packed) {
+  std::optional<std::pair<StartOp, int64_t>> found;
+  for (OpOperand &use : packed.getUses()) {
+    auto start = dyn_cast<StartOp>(use.getOwner());
+    if (!start)
+      continue;
+    if (found) {
+      auto diag = found->first.emitOpError("expected each value to be sent once, found ")
+                  << placeOf(packed) << " again"; // uses come last first
+      diag.attachNote(start.getLoc()) << "it is sent here";
+      return failure();
+    }
+    // Operand 0 is the communicator.
+    int64_t index = int64_t(use.getOperandNumber()) - 1, sends = start.getSends().size();
+    found = {start, index < sends ? index : index - sends};
+  }
+  if (found)
+    return *found;
+  return user->emitOpError("expected a comm.start that takes what is packed along, found none for ")
+         << placeOf(packed);
+}

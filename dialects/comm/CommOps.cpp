@@ -186,11 +186,15 @@ static LogicalResult verifyBroadcast(StageOp op) {
 
 LogicalResult StageOp::verify() {
   bool blocks = getIteration() == Iteration::Blocks;
-  auto walked = plan::Place::resting(
-      0, plan::ValueKind::Full, blocks ? plan::Distribution::Blocks : plan::Distribution::Shards);
+  auto walked = plan::Place::resting(0, plan::ValueKind::Full, getVisited());
   for (Value value : getOperands())
-    if (blocks && isa<ShardsType>(value.getType()))
-      return emitOpError("expected no shards over blocks, found ") << value.getType();
+    if (auto shards = dyn_cast<ShardsType>(value.getType())) {
+      if (blocks)
+        return emitOpError("expected no shards over blocks, found ") << shards;
+      if (shards.getDistribution() != getVisited())
+        return emitOpError("expected shards that stand in ")
+               << stringifyIteration(getIteration()) << ", found " << shards;
+    }
   for (Value value : getStaged()) {
     PlaceAttr place = placeOf(value);
     if (place.isScalars() || place.isPartial() || place.getSymbol() != getSegmentAttr() ||
@@ -236,12 +240,12 @@ PlaceAttr CopyOp::getPlace() {
 }
 
 std::pair<plan::Place, plan::Place> CopyOp::getPlaces(int64_t segment) {
-  // The shards are those of a state of the kind that stands opposite.
-  auto shards = plan::Place::resting(segment, plan::ValueKind(getPlace().getHolds()),
-                                     plan::Distribution::Shards);
   auto of = [&](Value value) {
-    PlaceAttr place = placeOf(value);
-    return place ? place.toPlan(segment) : shards;
+    if (PlaceAttr place = placeOf(value))
+      return place.toPlan(segment);
+    // Shards are of the kind that stands opposite.
+    return plan::Place::resting(segment, plan::ValueKind(getPlace().getHolds()),
+                                cast<ShardsType>(value.getType()).getDistribution());
   };
   return {of(getSource()), of(getDestination())};
 }

@@ -53,7 +53,8 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
     ```mlir
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     ```
-    Constraints: the group exists, and the type names it; a state name for states only, one of the group's rule.
+    Constraints: the group exists, and the type names it; a state name for states only, one of the group's rule. (That the
+    type says where they stand is checked when the plan is built.)
   }];
   let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
   let results = (outs Comm_Shards:$result);
@@ -80,7 +81,8 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, DeclareOpInterfaceMeth
   let summary = "memory of the static workspace (level 4)";
   let description = [{
     `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are
-    the rank's dynamic sizes.
+    the rank's dynamic sizes. What is packed shares its bytes with all that one `comm.start` sends, or receives: they are
+    views of one buffer, in which the parts of each stand as runtime/plan/Parcels.h says.
     ```mlir
     %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
@@ -138,8 +140,9 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
                                         SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
-    Over `shards` it visits every element of the segment's local shards; staged operands are addressed by the same
-    element: what is packed where the shards are, and full blocks, where each is whole. Over `blocks` it visits every
+    Over `shards` (or `gradient_shards`, `state_shards`) it visits every element of the segment's local shards that stand
+    there; staged operands are addressed by the same element: what is packed or kept where the shards are, and full blocks,
+    where each is whole. Over `blocks` it visits every
     element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and
     broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
     element's parameter. Yields: one per written shards, then one per out.
@@ -157,7 +160,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
       comm.yield %1, %2 : f32, bf16
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: argument and yield types as above; shards only over shards; the place of every staged operand is of the
+    Constraints: argument and yield types as above; shards only over shards, and those that stand there; the place of every staged operand is of the
     segment and addressable from what is visited, the scalars are those of its group; over blocks an axis of an out is 1
     only where it is 1 in all operands, and operands agree on the others; one result per out tensor.
   }];
@@ -173,6 +176,8 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
+    /// What it visits.
+    plan::Distribution getVisited() { return plan::Distribution::Kind(getIteration()); }
     /// Inputs and outs with a place.
     ::llvm::SmallVector<::mlir::Value> getStaged();
   }];
@@ -187,10 +192,13 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
     %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
       outs(%init : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>) -> tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
     comm.copy ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
+    %k = comm.copy ins(%g : !comm.shards<@g0, f32>) outs(%init : tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>)
+      -> tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>
     ```
-    One side may be a `!comm.shards` (a state of the value's kind); the other side's place tells the segment.
+    One side may be a `!comm.shards` (of the value's kind); the other side's place tells the segment. Between two
+    distributions it is for ranks that hold in the one all that they have in the other, which the verifier proves.
     Constraints: one side has a place; places are of one segment and kind, what is sent is no source and what is received
-    no target, and both stand in one distribution, or are shards and whole blocks; equal element types.
+    no target; what moves is copied where it stands; equal element types.
   }];
   let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init);
   let results = (outs Optional<BufferTensor>:$result);
@@ -258,7 +266,8 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
   let summary = "begins a collective and gives its token (level 4)";
   let description = [{
     `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not
-    change, and receives not be read, before the token is waited for.
+    change, and receives not be read, before the token is waited for. One message goes to each peer; so the buffers of all
+    sends have one place in the workspace, and those of all receives.
     ```mlir
     %t = comm.start exchange %w order 0 sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
       receives(%r : memref<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)

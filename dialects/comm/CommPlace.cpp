@@ -12,11 +12,14 @@ static_assert(int64_t(Holds::Full) == int64_t(ValueKind::Full) &&
               int64_t(Holds::Rows) == int64_t(ValueKind::Rows) &&
               int64_t(Holds::Cols) == int64_t(ValueKind::Cols) &&
               int64_t(Holds::One) == int64_t(ValueKind::One));
-static_assert(int64_t(Distribution::Shards) == int64_t(plan::Distribution::Shards) &&
-              int64_t(Distribution::Blocks) == int64_t(plan::Distribution::Blocks));
 static_assert(int64_t(End::Rest) == int64_t(plan::End::Rest) &&
               int64_t(End::Sent) == int64_t(plan::End::Sent) &&
-              int64_t(End::Received) == int64_t(plan::End::Received));
+              int64_t(End::Received) == int64_t(plan::End::Received) &&
+              int64_t(End::Kept) == int64_t(plan::End::Kept));
+static_assert(int64_t(Iteration::Shards) == Distribution::Shards &&
+              int64_t(Iteration::Blocks) == Distribution::Blocks &&
+              int64_t(Iteration::GradientShards) == Distribution::GradientShards &&
+              int64_t(Iteration::StateShards) == Distribution::StateShards);
 static_assert(int64_t(CollectiveKind::Exchange) == int64_t(plan::CollectiveKind::Exchange) &&
               int64_t(CollectiveKind::AllGather) == int64_t(plan::CollectiveKind::AllGather));
 
@@ -38,24 +41,30 @@ PlaceAttr PlaceAttr::packed(FlatSymbolRefAttr segment, ValueKind kind, Distribut
 }
 
 PlaceAttr PlaceAttr::get(FlatSymbolRefAttr segment, const plan::Place &place) {
-  return packed(segment, ValueKind(place.value), Distribution(place.from), Distribution(place.to),
-                End(place.end));
+  return packed(segment, ValueKind(place.value), place.from, place.to, End(place.end));
 }
 
 plan::Place PlaceAttr::toPlan(int64_t segment) const {
-  return {segment, isPartial() ? plan::ValueKind::Full : plan::ValueKind(getHolds()),
-          plan::Distribution(getFrom()), plan::Distribution(getTo()), plan::End(getEnd())};
+  return {segment, isPartial() ? plan::ValueKind::Full : plan::ValueKind(getHolds()), getFrom(),
+          getTo(), plan::End(getEnd())};
 }
 
 LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
                                 Holds holds, Distribution from, Distribution to, End end) {
-  if (end == End::Rest && from != to)
+  bool moves = end == End::Sent || end == End::Received;
+  if (!moves && from != to)
     return emitError() << "expected what is at rest to stand in one distribution, found "
-                       << stringifyDistribution(from) << " and " << stringifyDistribution(to);
-  if (end != End::Rest && from == to)
-    return emitError() << "expected a move between two distributions, found "
-                       << stringifyDistribution(from) << " twice";
-  if (end != End::Rest && (holds == Holds::Partial || holds == Holds::Scalars))
+                       << plan::name(from) << " and " << plan::name(to);
+  if (end == End::Kept && (!from.isShards() || holds > Holds::One))
+    return emitError() << "expected values of shards to be kept, found " << stringifyHolds(holds)
+                       << " in " << plan::name(from);
+  if (end == End::Rest && from.kind == Distribution::Pieces)
+    return emitError() << "expected what is at rest in shards or blocks, found "
+                       << plan::name(from);
+  if (moves && from == to)
+    return emitError() << "expected a move between two distributions, found " << plan::name(from)
+                       << " twice";
+  if (moves && (holds == Holds::Partial || holds == Holds::Scalars))
     return emitError() << "expected values of blocks to move, found " << stringifyHolds(holds);
   return success();
 }
@@ -74,9 +83,49 @@ static FailureOr<Enum> parseWord(AsmParser &parser, const char *what,
   return failure();
 }
 
+static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
+  auto symbolize = +[](StringRef word) -> std::optional<Distribution::Kind> {
+    for (auto kind : {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
+                      Distribution::GradientShards, Distribution::StateShards})
+      if (StringRef(plan::name(kind)).split(' ').first == word)
+        return kind;
+    return std::nullopt;
+  };
+  auto kind = parseWord<Distribution::Kind>(
+      parser, "shards, gradient_shards, state_shards, blocks or hop", symbolize);
+  int64_t hop = 0;
+  SMLoc at = parser.getCurrentLocation();
+  if (failed(kind) || (*kind == Distribution::Pieces && parser.parseInteger(hop)))
+    return failure();
+  if (hop < 0)
+    return parser.emitError(at, "expected the number of a hop, found ") << hop;
+  return Distribution(*kind, hop);
+}
+
 static std::optional<End> symbolizeMoved(StringRef word) {
   std::optional<End> end = symbolizeEnd(word);
-  return end == End::Rest ? std::nullopt : end;
+  return end == End::Rest || end == End::Kept ? std::nullopt : end;
+}
+
+ParseResult comm::parseStanding(AsmParser &parser, Distribution &distribution) {
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  FailureOr<Distribution> found = parseDistribution(parser);
+  if (succeeded(found))
+    distribution = *found;
+  return success(succeeded(found));
+}
+
+void comm::printStanding(AsmPrinter &printer, const Distribution &distribution) {
+  if (distribution != Distribution::Shards)
+    printer << ", " << plan::name(distribution);
+}
+
+LogicalResult ShardsType::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
+                                 Type, Distribution distribution) {
+  if (distribution.isShards())
+    return success();
+  return emitError() << "expected shards to stand in shards, found " << plan::name(distribution);
 }
 
 Attribute PlaceAttr::parse(AsmParser &parser, Type) {
@@ -87,19 +136,21 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
       parseWord<Holds>(parser, "full, rows, cols, one, partial or scalars", symbolizeHolds);
   if (failed(holds))
     return {};
-  auto distribution = [&] {
-    return parseWord<Distribution>(parser, "shards or blocks", symbolizeDistribution);
-  };
-  FailureOr<Distribution> from = Distribution::Blocks, to = from;
+  FailureOr<Distribution> from = Distribution(Distribution::Blocks), to = from;
   FailureOr<End> end = End::Rest;
   if (*holds != Holds::Partial && *holds != Holds::Scalars) {
-    if (parser.parseComma() || failed(from = distribution()))
+    if (parser.parseComma() || failed(from = parseDistribution(parser)))
       return {};
     to = from;
     if (succeeded(parser.parseOptionalKeyword("to")) &&
-        (failed(to = distribution()) || parser.parseComma() ||
+        (failed(to = parseDistribution(parser)) || parser.parseComma() ||
          failed(end = parseWord<End>(parser, "sent or received", symbolizeMoved))))
       return {};
+    if (*end == End::Rest && succeeded(parser.parseOptionalComma())) {
+      if (parser.parseKeyword("kept"))
+        return {};
+      end = End::Kept;
+    }
   }
   if (parser.parseGreater())
     return {};
@@ -109,9 +160,11 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
 void PlaceAttr::print(AsmPrinter &printer) const {
   printer << '<' << getSymbol() << ", " << stringifyHolds(getHolds());
   if (!isPartial() && !isScalars())
-    printer << ", " << stringifyDistribution(getFrom());
+    printer << ", " << plan::name(getFrom());
+  if (isMoving())
+    printer << " to " << plan::name(getTo());
   if (isPacked())
-    printer << " to " << stringifyDistribution(getTo()) << ", " << stringifyEnd(getEnd());
+    printer << ", " << stringifyEnd(getEnd());
   printer << '>';
 }
 
@@ -143,7 +196,7 @@ LogicalResult comm::detail::verifyPlaces(Operation *op) {
     PlaceAttr place = placeOf(type);
     if (!place)
       return op->emitOpError("expected a place in the type of each staged value, found ") << type;
-    if (!place.isPacked() && place.getFrom() == Distribution::Shards)
+    if (place.getEnd() == End::Rest && place.getFrom().isShards())
       return op->emitOpError("expected shards at rest to be a !comm.shards, found ") << type;
     if (type.getRank() != place.getBufferRank())
       return op->emitOpError("expected rank ")

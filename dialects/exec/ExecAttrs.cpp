@@ -34,10 +34,27 @@ static LogicalResult verifyOffset(EmitError emitError, int64_t offset) {
                      << comm::kAlignment << ", found " << offset;
 }
 
-LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes) {
+LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes, int64_t,
+                                    int64_t) {
   if (bytes < 0)
     return emitError() << "expected bytes of 0 or more, found " << bytes;
   return verifyOffset(emitError, offset);
+}
+
+LogicalResult BatchAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
+                                RankedTensorType block) {
+  Type type = block.getElementType();
+  if (block.getRank() != 2 || !block.hasStaticShape() ||
+      !(type.isF32() || type.isBF16() || type.isF16()))
+    return emitError() << "expected a block of two static axes, of f32, bf16 or f16, found "
+                       << block;
+  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0);
+}
+
+LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t items) {
+  if (items >= 1)
+    return success();
+  return emitError() << "expected at least one item per block, found " << items;
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {
@@ -54,7 +71,16 @@ LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, Str
 }
 
 FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  return plan::Operand{plan::OperandKind::Workspace, getOffset(), getBytes()};
+  return plan::Operand{plan::OperandKind::Workspace, getOffset(), getBytes(), getStart(),
+                       getTraveller()};
+}
+
+FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
+  auto type = getType().isF32()    ? plan::DType::F32
+              : getType().isBF16() ? plan::DType::BF16
+                                   : plan::DType::F16;
+  return plan::Operand{
+      plan::OperandKind::Batch, getOffset(), getBytes(), -1, 0, getRows(), getCols(), type};
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

@@ -15,7 +15,8 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     #exec.table<kind = copy, from = <@g0.w0, full, shards to blocks, received>, to = <@g0.w0, full, blocks>, element_bytes = 2>
     ```
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves; of `shard_chunks`,
-    `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is for messages and copies.
+    `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is for messages and copies. A `message`
+    is one value's: how many of its elements go to each peer.
   }];
   let parameters = (ins
     EnumParameter<Exec_TableKind>:$kind,
@@ -31,13 +32,52 @@ class Exec_Operand<string name, string mnemonicName>
 def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
   let summary = "a part of the workspace";
   let description = [{
+    What travels shares the buffer of its start: `start` counts those of the program, `traveller` is the value's place in
+    its list of tables. Where the parts of it stand in the buffer is said by runtime/plan/Parcels.h.
     ```mlir
     #exec.workspace<offset = 4096, bytes = 1024>
+    #exec.workspace<offset = 8192, bytes = 512, start = 0, traveller = 1>
     ```
     Constraints: the offset a multiple of 64, and neither negative.
   }];
-  let parameters = (ins "int64_t":$offset, "int64_t":$bytes);
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, DefaultValuedParameter<"int64_t", "-1">:$start,
+                        DefaultValuedParameter<"int64_t", "0">:$traveller);
+  let builders = [AttrBuilder<(ins "int64_t":$offset, "int64_t":$bytes), [{
+    return $_get($_ctxt, offset, bytes, -1, 0);
+  }]>];
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Exec_Batch : Exec_Operand<"Batch", "batch"> {
+  let summary = "a matrix for each block that a rank computes, in a part of the workspace";
+  let description = [{
+    ```mlir
+    #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>>
+    ```
+    Constraints: the offset a multiple of 64, and neither negative; a block of two static axes, of f32, bf16 or f16.
+  }];
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRows() const { return getBlock().getDimSize(0); }
+    int64_t getCols() const { return getBlock().getDimSize(1); }
+    ::mlir::Type getType() const { return getBlock().getElementType(); }
+  }];
+}
+
+def Exec_Kernel : Exec_Attr<"Kernel", "kernel"> {
+  let summary = "a kernel over `items` items of each computed block";
+  let description = [{
+    ```mlir
+    #exec.kernel<@product_tiles, items = 12>
+    ```
+    Item i of block slot s is number s · items + i.
+    Constraints: at least one item.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "int64_t":$items);
+  let assemblyFormat = "`<` $symbol `,` `items` `=` $items `>`";
   let genVerifyDecl = 1;
 }
 

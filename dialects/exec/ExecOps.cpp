@@ -63,11 +63,22 @@ LogicalResult DispatchChunksOp::verifySymbolUses(SymbolTableCollection &symbols)
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
-LogicalResult DispatchBlocksOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (failed(verifyKind(*this, getTable(), TableKind::BlockChunks)) ||
-      failed(verifyTable(*this, symbols, getTable())))
+template <typename Op> static LogicalResult verifyBatch(Op op, SymbolTableCollection &symbols) {
+  if (failed(verifyKind(op, op.getTable(), {TableKind::BlockChunks})) ||
+      failed(verifyTable(op, symbols, op.getTable())))
     return failure();
-  return verifyKernel(*this, symbols, getKernelAttr());
+  if (ArrayAttr kernels = op.getKernelsAttr())
+    for (auto kernel : kernels.getAsRange<KernelAttr>())
+      if (failed(verifyKernel(op, symbols, kernel.getSymbol())))
+        return failure();
+  return success();
+}
+
+LogicalResult ProductOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyBatch(*this, symbols);
+}
+LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyBatch(*this, symbols);
 }
 
 LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -132,6 +143,60 @@ LogicalResult DispatchParametersOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Matrix space
+//===----------------------------------------------------------------------===//
+
+SmallVector<Attribute> ProductOp::getBatches() {
+  SmallVector<Attribute> batches = {getLhs(), getRhs()};
+  if (getAddend())
+    batches.push_back(*getAddend());
+  batches.push_back(getOut());
+  return batches;
+}
+
+SmallVector<Attribute> ReduceOp::getBatches() { return {getSource(), getOut()}; }
+
+std::array<int64_t, 3> ProductOp::getSizes() {
+  return {getOut().getRows(), getOut().getCols(),
+          getTransposeLhs() ? getLhs().getRows() : getLhs().getCols()};
+}
+
+LogicalResult ProductOp::verify() {
+  auto [m, n, k] = getSizes();
+  auto check = [&](BatchAttr batch, int64_t rows, int64_t cols, StringRef what) -> LogicalResult {
+    if (batch.getRows() == rows && batch.getCols() == cols)
+      return success();
+    return emitOpError("expected ")
+           << what << " of " << rows << " x " << cols << ", found " << batch.getBlock();
+  };
+  if (failed(check(getLhs(), getTransposeLhs() ? k : m, getTransposeLhs() ? m : k,
+                   "a left operand")) ||
+      failed(check(getRhs(), getTransposeRhs() ? n : k, getTransposeRhs() ? k : n,
+                   "a right operand")) ||
+      (getAddend() && failed(check(*getAddend(), m, n, "an addend"))))
+    return failure();
+  if (getSymmetric() && m != n)
+    return emitOpError("expected a square out of a symmetric product, found ")
+           << getOut().getBlock();
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  BatchAttr from = getSource(), to = getOut();
+  auto fits = [](int64_t out, int64_t in) { return out == 1 || out == in; };
+  if (!to.getType().isF32() || !fits(to.getRows(), from.getRows()) ||
+      !fits(to.getCols(), from.getCols()) || (to.getRows() != 1 && to.getCols() != 1))
+    return emitOpError("expected an out of f32 with one value per block, row or column, found ")
+           << to.getBlock() << " of " << from.getBlock();
+  bool scales = getKind() == optim::Reduction::Norm || getKind() == optim::Reduction::Rms;
+  if (int64_t exponent = getExponent(); exponent < -30 || exponent > 30 || (exponent && !scales))
+    return emitOpError(
+               "expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
+           << exponent;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Memory and messages
 //===----------------------------------------------------------------------===//
 
@@ -141,13 +206,11 @@ LogicalResult CopyOp::verify() {
   for (auto [operand, place] :
        {std::pair(getSource(), getTable().getFrom()), std::pair(getTarget(), getTable().getTo())}) {
     auto shards = dyn_cast<ShardsAttr>(operand);
-    bool ofShards = place && !place.isPacked() && place.getFrom() == comm::Distribution::Shards;
-    bool fits = ofShards ? shards && shards.getKind() == comm::ShardsKind::State
-                         : isa<WorkspaceAttr>(operand);
+    bool ofShards = place && !place.isPacked() && place.getFrom().isShards();
+    bool fits = ofShards ? bool(shards) : isa<WorkspaceAttr>(operand);
     if (!fits)
-      return emitOpError("expected ")
-             << (ofShards ? "the shards of a state" : "a part of the workspace") << " for " << place
-             << ", found " << operand;
+      return emitOpError("expected ") << (ofShards ? "shards" : "a part of the workspace")
+                                      << " for " << place << ", found " << operand;
   }
   return success();
 }
@@ -156,11 +219,7 @@ LogicalResult StartOp::verify() {
   for (TableAttr table : getTables().getAsRange<TableAttr>())
     if (failed(verifyKind(*this, table, TableKind::Message)))
       return failure();
-  if (getSends().size() == getTables().size() && getReceives().size() == getTables().size())
-    return success();
-  return emitOpError("expected a send and a receive for each of ")
-         << getTables().size() << " tables, found " << getSends().size() << " and "
-         << getReceives().size();
+  return success();
 }
 
 LogicalResult AwaitOp::verify() {

@@ -7,8 +7,8 @@ include "mlir/IR/SymbolInterfaces.td"
 
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
+def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">;
 def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
-def Exec_Workspaces : TypedArrayAttrBase<Exec_Workspace, "parts of the workspace">;
 
 def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock, NoRegionArguments,
                                           IsolatedFromAbove]> {
@@ -59,21 +59,6 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
   let hasVerifier = 1;
 }
 
-def Exec_DispatchBlocksOp : Exec_CommandOp<"dispatch_blocks"> {
-  let summary = "runs a kernel over the blocks that a rank computes";
-  let description = [{
-    Each block is `items` items of the kernel: item i of block slot s is number s · items + i.
-    ```mlir
-    exec.dispatch_blocks @product_tiles of #exec.table<kind = block_chunks, from = <@g0, full, blocks>> items 12
-      [#exec.workspace<offset = 64, bytes = 1024>]
-    ```
-    Constraints: the kernel and the segment exist; a table of `block_chunks`; at least one item.
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Table:$table,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$items, Exec_Operands:$args);
-  let assemblyFormat = "$kernel `of` $table `items` $items $args attr-dict";
-}
-
 def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
   let summary = "runs a kernel over the parameters of groups";
   let description = [{
@@ -91,6 +76,65 @@ def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Matrix space. A device may do these by means of its own; else by the kernels that the target makes on the way
+// to level 6, of `scratch` bytes per block. All kernels of a command are given the scratch, then its operands in order.
+//===----------------------------------------------------------------------===//
+
+class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic> {
+  dag common = (ins Exec_Table:$table, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
+                    OptionalAttr<Exec_Kernels>:$kernels);
+  let hasVerifier = 1;
+  code batchDeclaration = [{
+    /// What its kernels are given: batches, in order.
+    ::llvm::SmallVector<::mlir::Attribute> getBatches();
+  }];
+}
+
+def Exec_ProductOp : Exec_BatchOp<"product"> {
+  let summary = "of every computed block: out = alpha · (lhs · rhs) + beta · addend";
+  let description = [{
+    To the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), of one order of accumulation.
+    ```mlir
+    exec.product fused_chain of <kind = block_chunks, from = <@g0, full, blocks>>
+      <offset = 0, bytes = 256, block = tensor<8x16xbf16>> by <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
+      to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    ```
+    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out; the kernels
+    exist.
+  }];
+  let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
+                            OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
+                            UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric), common);
+  let assemblyFormat = [{
+    $accumulation `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)?
+    attr-dict
+  }];
+  let extraClassDeclaration = batchDeclaration # [{
+    /// m, n, k of one block's product.
+    ::std::array<int64_t, 3> getSizes();
+  }];
+}
+
+def Exec_ReduceOp : Exec_BatchOp<"reduce"> {
+  let summary = "of every computed block: one value, one per row or one per column";
+  let description = [{
+    To the last bit what `optim.block_reduce` says (dialects/optim/OptimBatchOps.td).
+    ```mlir
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
+      to <offset = 256, bytes = 4, block = tensor<1x1xf32>>
+    ```
+    Constraints: the segment exists; a table of `block_chunks`; an out of f32, smaller along one axis or both, where it is 1;
+    the exponent between -30 and 30, and 0 but for `norm` and `rms`; the kernels exist.
+  }];
+  let arguments = !con((ins Optim_Reduction:$kind, Exec_Batch:$source, Exec_Batch:$out,
+                            DefaultValuedAttr<I64Attr, "0">:$exponent), common);
+  let assemblyFormat = [{
+    $kind `of` $table $source `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)? attr-dict
+  }];
+  let extraClassDeclaration = batchDeclaration;
+}
+
+//===----------------------------------------------------------------------===//
 // Memory and messages
 //===----------------------------------------------------------------------===//
 
@@ -101,8 +145,8 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
     exec.copy #exec.table<kind = copy, from = <@g0, full, shards to blocks, received>, to = <@g0, full, blocks>, element_bytes = 2>
       from #exec.workspace<offset = 64, bytes = 1024> to #exec.workspace<offset = 1088, bytes = 1024>
     ```
-    Constraints: the segment exists; a table of kind `copy`; the shards of a state exactly where the table's layout is
-    `shard`, a part of the workspace elsewhere.
+    Constraints: the segment exists; a table of kind `copy`; shards exactly where its place is of shards at rest, a part of
+    the workspace elsewhere.
   }];
   let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target);
   let assemblyFormat = "$table `from` $source `to` $target attr-dict";
@@ -112,18 +156,18 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
 def Exec_StartOp : Exec_CommandOp<"start"> {
   let summary = "begins a collective and gives its token";
   let description = [{
-    The messages of `tables` travel together, table i from `sends` i to `receives` i. The n-th start of the program is
-    collective n on all ranks: its place in their one total order, and its tag on the wire.
+    The values of `tables` travel together, one message to each peer that any of them goes to, from one buffer to another.
+    The n-th start of the program is collective n on all ranks: its place in their one total order, and its tag on the wire.
     ```mlir
     %t = exec.start exchange [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
-      sends [#exec.workspace<offset = 64, bytes = 1024>] receives [#exec.workspace<offset = 1088, bytes = 1024>]
+      from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
-    Constraints: tables of kind `message` of segments that exist; a send and a receive for each.
+    Constraints: tables of kind `message` of segments that exist.
   }];
-  let arguments = (ins Comm_CollectiveKind:$kind, Exec_Tables:$tables, Exec_Workspaces:$sends, Exec_Workspaces:$receives);
+  let arguments = (ins Comm_CollectiveKind:$kind, Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target);
   let results = (outs Exec_Token:$token);
-  let assemblyFormat = "$kind $tables `sends` $sends `receives` $receives attr-dict";
+  let assemblyFormat = "$kind $tables `from` $source `to` $target attr-dict";
   let hasVerifier = 1;
 }
 

@@ -8,7 +8,9 @@ using namespace stepc::exec;
 
 static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &&
               int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
-              int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks));
+              int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks) &&
+              int64_t(Accumulation::RoundedChain) == int64_t(plan::Accumulation::RoundedChain) &&
+              int64_t(optim::Reduction::Max) == int64_t(plan::Reduction::Max));
 
 //===----------------------------------------------------------------------===//
 // Numbers
@@ -99,16 +101,44 @@ FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
   return command;
 }
 
-FailureOr<plan::Command> DispatchBlocksOp::lower(Numbering &numbering) {
-  FailureOr<int64_t> table = numbering.table(*this, getTable());
+/// What products and reductions have in common.
+template <typename Op>
+static FailureOr<plan::Command> lowerBatch(Op op, Numbering &numbering, plan::CommandKind kind) {
+  FailureOr<int64_t> table = numbering.table(op, op.getTable());
   plan::Command command;
-  command.kind = plan::CommandKind::Blocks;
-  command.kernel = numbering.kernel(getKernelAttr());
-  command.items = getItems();
+  command.kind = kind;
   if (failed(table) ||
-      failed(numbering.operands(*this, getArgs().getValue(), numbering.groupOf(*table), command)))
+      failed(numbering.operands(op, op.getBatches(), numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
+  if (!op.getKernels())
+    return op.emitOpError("expected kernels, which exec-lower-to-target makes, found none");
+  for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
+    command.batch.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
+  command.batch.scratchBytes = op.getScratch();
+  return command;
+}
+
+FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
+  FailureOr<plan::Command> command = lowerBatch(*this, numbering, plan::CommandKind::Product);
+  if (failed(command))
+    return failure();
+  plan::Batch &batch = command->batch;
+  batch.accumulation = plan::Accumulation(getAccumulation());
+  batch.alpha = getAlpha().convertToDouble();
+  batch.beta = getBeta().convertToDouble();
+  batch.transposeLhs = getTransposeLhs();
+  batch.transposeRhs = getTransposeRhs();
+  batch.symmetric = getSymmetric();
+  return command;
+}
+
+FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
+  FailureOr<plan::Command> command = lowerBatch(*this, numbering, plan::CommandKind::Reduce);
+  if (failed(command))
+    return failure();
+  command->batch.reduction = plan::Reduction(getKind());
+  command->batch.exponent = getExponent();
   return command;
 }
 
@@ -150,9 +180,9 @@ FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
       return failure();
     command.tables.push_back(*table);
   }
-  for (ArrayAttr buffers : {getSends(), getReceives()})
-    if (failed(numbering.operands(*this, buffers.getValue(), /*group=*/-1, command)))
-      return failure();
+  Attribute ends[] = {getSource(), getTarget()};
+  if (failed(numbering.operands(*this, ends, /*group=*/-1, command)))
+    return failure();
   return command;
 }
 

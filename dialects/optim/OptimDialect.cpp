@@ -22,10 +22,6 @@ static_assert(int64_t(ValueKind::Full) == int64_t(plan::ValueKind::Full) &&
               int64_t(ValueKind::One) == int64_t(plan::ValueKind::One));
 static_assert(int64_t(MissingGrad::Skip) == int64_t(plan::MissingGrad::Skip) &&
               int64_t(MissingGrad::Zero) == int64_t(plan::MissingGrad::Zero));
-static_assert(int64_t(Strategy::Elementwise) == int64_t(plan::Strategy::Elementwise) &&
-              int64_t(Strategy::Local) == int64_t(plan::Strategy::Local) &&
-              int64_t(Strategy::Owner) == int64_t(plan::Strategy::Owner) &&
-              int64_t(Strategy::Gather) == int64_t(plan::Strategy::Gather));
 
 void OptimDialect::initialize() {
   registerAttributes();

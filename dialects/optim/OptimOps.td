@@ -166,22 +166,32 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ```mlir
     optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32
       mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
+    optim.parameter @bias shape [64] batch 0 type bf16 gradient f32 mesh @world
+      placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate] aliases []
     ```
+    Gradient and states stand as the parameter does, unless they have placements of their own.
     Constraints: the mesh exists; sizes not negative, and at most 2^40 elements (sizes of 0 left out); one placement per
-    mesh axis, each legal; `batch` is 0 or leaves two axes.
+    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
-                       Optim_PlacementArray:$placements, StrArrayAttr:$aliases,
+                       Optim_PlacementArray:$placements,
+                       OptionalAttr<Optim_PlacementArray>:$gradient_placements,
+                       OptionalAttr<Optim_PlacementArray>:$state_placements, StrArrayAttr:$aliases,
                        OptionalAttr<FlatSymbolRefAttr>:$route);
   let assemblyFormat = [{
     $label `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
-    `placements` $placements `aliases` $aliases (`route` $route^)? attr-dict
+    `placements` $placements (`gradient_placements` $gradient_placements^)?
+    (`state_placements` $state_placements^)? `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
+    /// Those of the parameter, its gradient or its states.
+    ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
+    /// Whether gradient and states stand where the parameter does.
+    bool standsInOneWay() { return !getGradientPlacements() && !getStatePlacements(); }
     /// Two axes, or a declared stack of matrices.
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];

@@ -200,21 +200,40 @@ LogicalResult ParameterOp::verify() {
   if (batch != 0 && batch != rank - 2)
     return emitOpError("expected batch axes that leave a matrix, found ")
            << batch << " of " << rank << " axes";
-  if (getPlacements().size() != mesh.getSizes().size()) {
-    auto diag = emitOpError("expected ")
-                << mesh.getSizes().size() << " placements, one per mesh axis, found "
-                << getPlacements().size();
-    diag.attachNote(mesh.getLoc()) << "the mesh is here";
-    return diag;
+  for (ArrayAttr placements :
+       {getPlacements(), getGradientPlacementsAttr(), getStatePlacementsAttr()}) {
+    if (!placements)
+      continue;
+    StringRef whose = placements == getPlacements()               ? ""
+                      : placements == getGradientPlacementsAttr() ? "gradient's "
+                                                                  : "states' ";
+    if (placements.size() != mesh.getSizes().size()) {
+      auto diag = emitOpError("expected ")
+                  << mesh.getSizes().size() << " placements, one per mesh axis, found "
+                  << placements.size();
+      diag.attachNote(mesh.getLoc()) << "the mesh is here";
+      return diag;
+    }
+    for (auto [position, placement] : llvm::enumerate(placements)) {
+      std::string why = cast<PlacementAttrInterface>(placement).whyIllegal(
+          position, placements.getValue(), rank, mesh.getSizes());
+      if (!why.empty())
+        return emitOpError(whose) << "placement " << position << ": " << why;
+    }
   }
-  ArrayAttr placements = getPlacements();
-  for (auto [position, placement] : llvm::enumerate(placements)) {
-    std::string why = cast<PlacementAttrInterface>(placement).whyIllegal(
-        position, placements.getValue(), rank, mesh.getSizes());
-    if (!why.empty())
-      return emitOpError("placement ") << position << ": " << why;
-  }
+  for (Attribute placements : {getGradientPlacementsAttr(), getStatePlacementsAttr()})
+    if (placements == getPlacements())
+      return emitOpError("expected gradient_placements and state_placements only where they differ "
+                         "from the parameter's, found ")
+             << describe(getPlacements());
   return success();
+}
+
+ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {
+  ArrayAttr own = kind == plan::ShardsKind::Gradient ? getGradientPlacementsAttr()
+                  : kind == plan::ShardsKind::State  ? getStatePlacementsAttr()
+                                                     : ArrayAttr();
+  return own ? own : getPlacements();
 }
 
 ParameterOp GroupOp::getExemplar() {
@@ -261,7 +280,9 @@ LogicalResult GroupOp::verify() {
       first = p;
     if (p.getShape() != first.getShape() || p.getBatch() != first.getBatch() ||
         p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
-        p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements()) {
+        p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements() ||
+        p.getGradientPlacements() != first.getGradientPlacements() ||
+        p.getStatePlacements() != first.getStatePlacements()) {
       auto diag =
           emitOpError("expected parameters of equal shape, types, mesh and placements, found ")
           << attr << " that differs";

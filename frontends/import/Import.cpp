@@ -167,17 +167,27 @@ private:
                                 builder.getStrArrayAttr(aliases));
         continue;
       }
-      SmallVector<Attribute> placements;
-      for (const manifest::Placement &placement : parameter.placements)
-        placements.push_back(optim::toAttribute(&context, lower(placement)));
+      ArrayAttr placements = lower(parameter.placements);
+      auto unlessEqual = [&](const std::vector<manifest::Placement> &own) {
+        ArrayAttr lowered = lower(own);
+        return lowered == placements ? ArrayAttr() : lowered;
+      };
       optim::ParameterOp::create(
           builder, locate(positions, index), builder.getStringAttr(names[index]),
           builder.getDenseI64ArrayAttr(parameter.shape),
           builder.getI64IntegerAttr(parameter.batchAxes), TypeAttr::get(lower(parameter.dtype)),
           TypeAttr::get(lower(parameter.gradDType)),
-          FlatSymbolRefAttr::get(&context, parameter.mesh), builder.getArrayAttr(placements),
+          FlatSymbolRefAttr::get(&context, parameter.mesh), placements,
+          unlessEqual(parameter.gradPlacements), unlessEqual(parameter.statePlacements),
           builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
     }
+  }
+
+  ArrayAttr lower(const std::vector<manifest::Placement> &placements) {
+    SmallVector<Attribute> lowered;
+    for (const manifest::Placement &placement : placements)
+      lowered.push_back(optim::toAttribute(&context, lower(placement)));
+    return builder.getArrayAttr(lowered);
   }
 
   static plan::Placement lower(const manifest::Placement &placement) {

@@ -120,8 +120,8 @@ struct Parameter {
   DType gradDType = DType::F32;
   /// The name of its mesh.
   std::string mesh;
-  /// One per mesh axis. Gradient and state equal the parameter's in version 1's
-  /// readers.
+  /// One per mesh axis. Those of gradient and states are the parameter's where the manifest gives
+  /// none.
   std::vector<Placement> placements;
   std::vector<Placement> gradPlacements;
   std::vector<Placement> statePlacements;

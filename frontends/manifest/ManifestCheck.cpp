@@ -144,18 +144,10 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &
   if (!checkDims(parameter.placements, parameter, mesh, "/placements", report))
     return;
   checkStrided(parameter.placements, mesh, "/placements", report);
-  auto text = [](const std::vector<Placement> &placements) {
-    return llvm::join(llvm::map_range(placements, [](const Placement &p) { return toString(p); }),
-                      ", ");
-  };
-  auto checkSame = [&](std::vector<Placement> &placements, const std::string &key) {
-    if (checkDims(placements, parameter, mesh, "/" + key, report) &&
-        placements != parameter.placements)
-      report("/" + key, "expected the parameter's placements (" + text(parameter.placements) +
-                            "), found " + text(placements) + ": others are not supported yet");
-  };
-  checkSame(parameter.gradPlacements, "grad_placements");
-  checkSame(parameter.statePlacements, "state_placements");
+  for (auto [own, at] : {std::pair(&parameter.gradPlacements, "/grad_placements"),
+                         std::pair(&parameter.statePlacements, "/state_placements")})
+    if (checkDims(*own, parameter, mesh, at, report) && *own != parameter.placements)
+      checkStrided(*own, mesh, at, report);
 }
 
 void checkNames(const Manifest &manifest,

@@ -65,8 +65,19 @@ std::string shapeText(const plan::Group &group) {
   raw_string_ostream os(text);
   interleaveComma(group.shape, os);
   os << "] " << plan::name(group.parameterType);
-  for (const plan::Placement &placement : group.placements)
-    os << ' ' << plan::toString(placement);
+  auto list = [&](const std::vector<plan::Placement> &placements) {
+    for (const plan::Placement &placement : placements)
+      os << ' ' << plan::toString(placement);
+  };
+  list(group.placements);
+  if (!group.gradientPlacements.empty()) {
+    os << ", gradient";
+    list(group.gradientPlacements);
+  }
+  if (!group.statePlacements.empty()) {
+    os << ", states";
+    list(group.statePlacements);
+  }
   return text;
 }
 

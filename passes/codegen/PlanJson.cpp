@@ -80,6 +80,14 @@ private:
     });
   }
 
+  void factors(llvm::StringRef name, const plan::Mesh &mesh, llvm::ArrayRef<plan::Factor> factors) {
+    list(name, factors, [&](const plan::Factor &factor) {
+      json.attribute("axis", mesh.axes[factor.axis]);
+      json.attribute("stride", factor.stride);
+      json.attribute("size", factor.size);
+    });
+  }
+
   void writeRule(const plan::Rule &rule) {
     json.attribute("name", rule.name);
     json.attribute("definition", hex(rule.definition));
@@ -119,21 +127,29 @@ private:
     json.attribute("blocks_per_parameter", group.blocksPerParameter());
     json.attribute("dtype", llvm::StringRef(plan::name(group.parameterType)));
     json.attribute("gradient_dtype", llvm::StringRef(plan::name(group.gradientType)));
-    json.attributeArray("placements", [&] {
-      for (const plan::Placement &placement : group.placements)
-        json.value(plan::toString(placement));
-    });
-    json.attribute("strategy", llvm::StringRef(plan::name(group.strategy)));
+    auto placements = [&](const char *key, plan::ShardsKind of) {
+      json.attributeArray(key, [&] {
+        for (const plan::Placement &placement : group.placementsOf(of))
+          json.value(plan::toString(placement));
+      });
+    };
+    placements("placements", plan::ShardsKind::Parameter);
+    placements("gradient_placements", plan::ShardsKind::Gradient);
+    placements("state_placements", plan::ShardsKind::State);
+    json.attribute("strategy", group.strategy);
     list("parameters", group.parameters, [&](int64_t index) {
       json.attribute("index", index);
       json.attribute("name", plan.parameters[index].name);
       json.attribute("route", plan.routes[plan.parameters[index].route].name);
     });
-    if (!group.owners.empty())
-      json.attributeArray("owners", [&] { // the job's global ranks, one per block
-        for (int64_t owner : group.owners)
-          json.value(mesh.ranks[owner]);
+    list("hops", group.hops, [&](const plan::Hop &hop) {
+      factors("owned", mesh, hop.owned);
+      factors("replicated", mesh, hop.replicated);
+      json.attributeArray("base", [&] { // the job's global ranks, one per block
+        for (int64_t base : hop.base)
+          json.value(mesh.ranks[base]);
       });
+    });
   }
 
   void writeExchanges() {
@@ -146,8 +162,8 @@ private:
         const plan::Table &table = plan.tables[index];
         json.attribute("segment", plan.segments[table.from.segment].name);
         json.attribute("receive_segment", plan.segments[table.to.segment].name);
-        json.attribute("from", llvm::StringRef(plan::name(table.from.from)));
-        json.attribute("to", llvm::StringRef(plan::name(table.from.to)));
+        json.attribute("from", plan::name(table.from.from));
+        json.attribute("to", plan::name(table.from.to));
         json.attribute("value", llvm::StringRef(plan::name(table.from.value)));
         json.attribute("element_bytes", table.elementBytes);
       });
@@ -155,13 +171,11 @@ private:
         return;
       std::vector<int64_t> messages(world.size()), bytes(world.size());
       for (size_t rank = 0; rank < world.size(); ++rank)
-        for (int64_t index : start->tables)
-          for (const plan::Message &message :
-               expander.table(plan.tables[index], int64_t(rank)).messages)
-            if (message.peer != int64_t(rank) && message.sendCount > 0) {
-              ++messages[rank];
-              bytes[rank] += message.sendCount * plan.tables[index].elementBytes;
-            }
+        for (const plan::Message &message : expander.start(*start, int64_t(rank)).messages)
+          if (message.peer != int64_t(rank) && message.sendCount > 0) {
+            ++messages[rank];
+            bytes[rank] += message.sendCount;
+          }
       numbers("messages_sent", messages); // by rank, in the order of "world"
       numbers("bytes_sent", bytes);
     });
@@ -180,8 +194,11 @@ private:
         });
       if (command.kind == plan::CommandKind::Await)
         json.attribute("exchange", command.index);
-      if (command.kind == plan::CommandKind::Blocks)
-        json.attribute("items_per_block", command.items);
+      if (command.isBatch())
+        list("kernels", command.batch.kernels, [&](const plan::Batch::Kernel &kernel) {
+          json.attribute("kernel", plan.kernels[kernel.kernel]);
+          json.attribute("items_per_block", kernel.items);
+        });
       if (command.tables.empty())
         return;
       json.attributeArray("segments", [&] {

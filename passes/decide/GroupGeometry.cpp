@@ -19,6 +19,10 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
   group.shape = p.getShape().vec();
   group.batchAxes = p.getBatch();
   group.placements = toPlan(p.getPlacements());
+  if (ArrayAttr own = p.getGradientPlacementsAttr())
+    group.gradientPlacements = toPlan(own);
+  if (ArrayAttr own = p.getStatePlacementsAttr())
+    group.statePlacements = toPlan(own);
   group.parameters = {0};
   int64_t blocks = group.blocksPerParameter();
   for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {

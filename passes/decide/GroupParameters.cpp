@@ -12,6 +12,7 @@
 
 using namespace mlir;
 using namespace stepc::optim;
+using stepc::plan::ShardsKind;
 
 namespace stepc::decide {
 #define GEN_PASS_DEF_GROUPPARAMETERS
@@ -56,7 +57,8 @@ private:
       Attribute key = builder.getArrayAttr(
           {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),
            parameter.getTypeAttr(), parameter.getGradientAttr(), parameter.getMeshAttr(),
-           parameter.getPlacementsAttr(), forced});
+           parameter.getPlacementsAttr(), parameter.getPlacementsOf(ShardsKind::Gradient),
+           parameter.getPlacementsOf(ShardsKind::State), forced});
       groups[key].push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());

@@ -104,6 +104,8 @@ Judgements StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) co
   if (!geometry::blocksAreWhole(geometry.group, geometry.mesh))
     local.refusal =
         "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
+  else if (!group.getExemplar().standsInOneWay())
+    local.refusal = "gradient or states stand apart from the parameter";
   local.seconds = mostComputed * block;
   local.repeats = computed > blocks;
 

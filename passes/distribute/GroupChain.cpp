@@ -2,6 +2,8 @@
 
 #include "passes/distribute/GroupChain.h"
 
+#include "runtime/geometry/Geometry.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -77,6 +79,18 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
+  lists.shape = exemplar.getShape().vec();
+  lists.placements = optim::toPlan(exemplar.getPlacements());
+  if (ArrayAttr own = exemplar.getGradientPlacementsAttr())
+    lists.gradientPlacements = optim::toPlan(own);
+  if (ArrayAttr own = exemplar.getStatePlacementsAttr())
+    lists.statePlacements = optim::toPlan(own);
+  auto meshOp = optim::lookupMesh(group, exemplar.getMeshAttr());
+  mesh.sizes = meshOp.getSizes().vec();
+  mesh.ranks = meshOp.getRanks().vec();
+  home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);
+  apart =
+      home != standing(plan::ShardsKind::Parameter) || home != standing(plan::ShardsKind::Gradient);
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,9 +101,10 @@ Value GroupChain::shards(ShardsKind kind, StringRef state, Type type) {
   Value &value = shardsOf[{int(kind), state.str()}];
   if (!value) {
     auto symbol = FlatSymbolRefAttr::get(group.getSymNameAttr());
-    value = ShardsOp::create(builder, loc, ShardsType::get(builder.getContext(), symbol, type),
-                             kind, group.getSymName(),
-                             state.empty() ? StringAttr() : builder.getStringAttr(state));
+    value = ShardsOp::create(
+        builder, loc,
+        ShardsType::get(builder.getContext(), symbol, type, standing(plan::ShardsKind(kind))), kind,
+        group.getSymName(), state.empty() ? StringAttr() : builder.getStringAttr(state));
   }
   return value;
 }
@@ -111,16 +126,57 @@ void GroupChain::addShardLeaves(llvm::DenseMap<Value, Value> &leaves) {
       leaves[rule.getStateArgument(i)] = stateShards(i);
 }
 
-void GroupChain::addWrites(StageBuilder &stage, Space space) {
+bool GroupChain::addWrites(StageBuilder &stage, Space space) {
   auto yield = cast<optim::YieldOp>(rule.getBody().front().getTerminator());
-  if (writeOf(rule, 0) == int64_t(space)) {
+  bool writes = writeOf(rule, 0) == int64_t(space);
+  bool stays = home == standing(plan::ShardsKind::Parameter);
+  if (writes && stays)
     stage.write(yield.getOperand(0), shards(ShardsKind::Parameter, "", exemplar.getType()));
-    if (hasMaster())
-      stage.write(yield.getOperand(0), stateShards(master));
-  }
+  if (writes && hasMaster())
+    stage.write(yield.getOperand(0), stateShards(master));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (!rule.getState(i).getMaster() && writeOf(rule, i + 1) == int64_t(space))
       stage.write(yield.getOperand(i + 1), stateShards(i));
+  if (writes && !stays)
+    stage.yield(yield.getOperand(0), emptyCopy(exemplar.getType()));
+  return writes && !stays;
+}
+
+//===----------------------------------------------------------------------===//
+// Shards that stand apart
+//===----------------------------------------------------------------------===//
+
+Value GroupChain::emptyCopy(Type element) {
+  return empty(PlaceAttr::packed(segment, ValueKind::Full, home, home, End::Kept), element);
+}
+
+Value GroupChain::move(Value value, Distribution from, Distribution to, Value target) {
+  if (geometry::holdsAll(lists, mesh, from.whose(), to.whose()))
+    return copy(value, target);
+  Type element = isa<ShardsType>(value.getType())
+                     ? cast<ShardsType>(value.getType()).getElementType()
+                     : cast<ShapedType>(value.getType()).getElementType();
+  Value sent = copy(value, send(ValueKind::Full, from, to, element));
+  return copy(exchange(sent).front(), target);
+}
+
+void GroupChain::giveBack(Value parameter) {
+  move(parameter, home, standing(plan::ShardsKind::Parameter),
+       shards(ShardsKind::Parameter, "", exemplar.getType()));
+}
+
+StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value> &leaves) {
+  for (Value read : stage.reads()) {
+    Value &leaf = leaves[read];
+    auto type = dyn_cast<ShardsType>(leaf.getType());
+    if (!type || type.getDistribution() == home)
+      continue;
+    Value &brought = copies[leaf];
+    if (!brought)
+      brought = move(leaf, type.getDistribution(), home, emptyCopy(type.getElementType()));
+    leaf = brought;
+  }
+  return stage.create(builder, loc, segment, Iteration(home.kind));
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,7 +222,7 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends) {
   }
   TypeRange types = ValueRange(receives).getTypes();
   Operation *op;
-  if (strategy == Strategy::Gather)
+  if (strategy == Strategy::Gather && placeOf(sends.front()).getTo() == Distribution::Blocks)
     op = AllGatherOp::create(builder, loc, types, world, sends, receives);
   else
     op = ExchangeOp::create(builder, loc, types, world, sends, receives);
@@ -182,6 +238,7 @@ void GroupChain::build(FlatSymbolRefAttr name) {
   matrix.clear();
   back.clear();
   extents.clear();
+  copies.clear();
   buildIn();
   if (!crossings.hasMatrix)
     return;
@@ -195,18 +252,26 @@ void GroupChain::buildIn() {
   StageBuilder stage(leaves, columns);
   bool wire = strategy == Strategy::Owner || strategy == Strategy::Gather;
   auto staged = [&](ValueKind kind, Type element) {
-    return wire ? send(kind, Distribution::Shards, Distribution::Blocks, element)
-                : batch(kind, element);
+    return wire ? send(kind, home, Distribution::Blocks, element) : batch(kind, element);
   };
   // What matrix space reads, as rule values, and where it stands.
   SmallVector<Value> values, places;
-  for (Value value : crossings.fullIn)
-    stage.yield(value, staged(ValueKind::Full, cast<ShapedType>(value.getType()).getElementType()));
-  addWrites(stage, Space::In);
+  for (Value value : crossings.fullIn) {
+    Type element = cast<ShapedType>(value.getType()).getElementType();
+    stage.yield(value, apart ? emptyCopy(element) : staged(ValueKind::Full, element));
+  }
+  bool givesBack = addWrites(stage, Space::In);
   if (!stage.empty()) {
-    StageOp op = stage.create(builder, loc, segment, Iteration::Shards);
+    SmallVector<Value> results = createStage(stage, leaves).getResults();
+    if (givesBack)
+      giveBack(results.pop_back_val());
     llvm::append_range(values, crossings.fullIn);
-    llvm::append_range(places, op.getResults());
+    // A stage's row leads to one place: copies of shards go further in a copy of their own.
+    for (Value result : results)
+      places.push_back(
+          apart ? copy(result,
+                       staged(ValueKind::Full, cast<ShapedType>(result.getType()).getElementType()))
+                : result);
   }
   for (unsigned state : crossings.statesIn) {
     optim::StateAttr attr = rule.getState(state);
@@ -236,8 +301,8 @@ void GroupChain::buildOut() {
     SmallVector<Value> sends;
     auto pack = [&](Value value) {
       Type element = cast<ShapedType>(value.getType()).getElementType();
-      sends.push_back(copy(value, send(placeOf(value).getValue(), Distribution::Blocks,
-                                       Distribution::Shards, element)));
+      sends.push_back(
+          copy(value, send(placeOf(value).getValue(), Distribution::Blocks, home, element)));
     };
     for (Value value : crossings.fullOut)
       pack(back[value]);
@@ -255,12 +320,20 @@ void GroupChain::buildOut() {
   for (auto [state, value] : llvm::zip(crossings.statesOut, states))
     copy(value, stateShards(state));
 
+  if (apart)
+    for (Value value : crossings.fullOut)
+      back[value] =
+          copy(back[value], emptyCopy(cast<ShapedType>(value.getType()).getElementType()));
+
   llvm::DenseMap<Value, Value> leaves = back;
   addShardLeaves(leaves);
   for (auto [value, state] : crossings.stored)
     leaves[value] = stateShards(state);
   StageBuilder stage(leaves, columns);
-  addWrites(stage, Space::Out);
-  if (!stage.empty())
-    stage.create(builder, loc, segment, Iteration::Shards);
+  bool givesBack = addWrites(stage, Space::Out);
+  if (stage.empty())
+    return;
+  StageOp op = createStage(stage, leaves);
+  if (givesBack)
+    giveBack(op.getResults().back());
 }

@@ -35,7 +35,20 @@ private:
   mlir::Value parameterSource(); // the master where there is one
   bool hasMaster() const { return master >= 0; }
   void addShardLeaves(llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
-  void addWrites(StageBuilder &stage, optim::Space space);
+  /// True where the last out is the new parameter, which then has to be given back.
+  bool addWrites(StageBuilder &stage, optim::Space space);
+  /// A stage over the shards at home; what it reads of others is brought there.
+  comm::StageOp createStage(StageBuilder &stage, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
+
+  // Shards that stand apart from each other.
+  comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(lists, kind); }
+  /// Takes what stands by other placements (shards, or a copy of them) to `target`, which is a copy
+  /// or shards.
+  mlir::Value move(mlir::Value value, comm::Distribution from, comm::Distribution to,
+                   mlir::Value target);
+  mlir::Value emptyCopy(mlir::Type element); // at home
+  /// Stores the new parameter, of which there is a copy at home.
+  void giveBack(mlir::Value parameter);
 
   // Staging and batches.
   /// Fresh memory in a place; `shape`: rows and columns of a batch.
@@ -63,11 +76,16 @@ private:
   optim::Strategy strategy;
   optim::ParameterOp exemplar;
   int64_t rows, cols;
-  int master = -1; // index of the master state, if it exists for this group
+  plan::Group lists; // shape and placements
+  plan::Mesh mesh;
+  comm::Distribution home; // what stages over shards visit: the states' shards, if it has states
+  bool apart;              // not all shards stand there
+  int master = -1;         // index of the master state, if it exists for this group
 
   mlir::FlatSymbolRefAttr segment;
   std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
   llvm::DenseMap<comm::PlaceAttr, mlir::Value> extents; // of this segment
+  llvm::DenseMap<mlir::Value, mlir::Value> copies;      // at home, of shards that stand elsewhere
   llvm::DenseMap<mlir::Value, mlir::Value> matrix;      // rule value → batch
   llvm::DenseMap<mlir::Value, mlir::Value> back;        // rule value → what `out` reads
 };

@@ -111,12 +111,17 @@ Value StageBuilder::scalarOf(OpBuilder &builder, Value value) {
   return scalars[value] = result;
 }
 
-comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
-                                   comm::Iteration iteration) {
+ArrayRef<Value> StageBuilder::reads() {
   for (const Output &output : writes)
     collect(output.value);
   for (const Output &output : outs)
     collect(output.value);
+  return inputs.getArrayRef();
+}
+
+comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
+                                   comm::Iteration iteration) {
+  reads();
   SmallVector<Value> ins, written, inits;
   SmallVector<Type> arguments, results;
   for (Value input : inputs) {

@@ -36,6 +36,8 @@ public:
   /// Gives a rule value as a staged out of that tensor type.
   void yield(mlir::Value value, mlir::Value init) { outs.push_back({value, init}); }
   bool empty() const { return writes.empty() && outs.empty(); }
+  /// The leaves that the stage reads, as rule values.
+  llvm::ArrayRef<mlir::Value> reads();
 
   comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc,
                        mlir::FlatSymbolRefAttr segment, comm::Iteration iteration);

@@ -7,7 +7,7 @@
 #include "passes/distribute/GroupChain.h"
 #include "passes/plan/PlanFromIR.h"
 #include "passes/plan/StepScratch.h"
-#include "runtime/plan/Tables.h"
+#include "runtime/plan/Parcels.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -59,7 +59,7 @@ int64_t bytesOf(Type type) {
 std::vector<plan::Table> travellers(optim::RuleOp rule) {
   std::vector<plan::Table> result;
   distribute::Crossings crossings = distribute::findCrossings(rule);
-  using enum plan::Distribution;
+  using enum plan::Distribution::Kind;
   auto add = [&](plan::Distribution from, plan::Distribution to, plan::ValueKind kind, Type type) {
     plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
     received.end = plan::End::Received;
@@ -80,17 +80,29 @@ std::vector<plan::Table> travellers(optim::RuleOp rule) {
   return result;
 }
 
-/// Adds the messages of a table on one rank; what stays on the rank is no message.
-void addMessages(RankCost &cost, const plan::RankTable &table, int64_t rank, int64_t bytes) {
-  for (const plan::Message &message : table.messages) {
-    if (message.peer == rank)
-      continue;
-    cost.messagesSent += message.sendCount > 0;
-    cost.messagesReceived += message.receiveCount > 0;
-    cost.bytesSent += message.sendCount * bytes;
-    cost.bytesReceived += message.receiveCount * bytes;
+/// Counts what travels together on one rank: a message per peer. What stays on the rank is none.
+class Tally {
+public:
+  Tally(int64_t rank, size_t ranks) : rank(rank), sentTo(ranks), receivedFrom(ranks) {}
+
+  void add(const plan::RankTable &table, int64_t bytes) {
+    for (const plan::Message &message : table.messages) {
+      if (message.peer == rank)
+        continue;
+      cost.messagesSent += message.sendCount > 0 && !sentTo[message.peer];
+      cost.messagesReceived += message.receiveCount > 0 && !receivedFrom[message.peer];
+      sentTo[message.peer] = sentTo[message.peer] || message.sendCount > 0;
+      receivedFrom[message.peer] = receivedFrom[message.peer] || message.receiveCount > 0;
+      cost.bytesSent += message.sendCount * bytes;
+      cost.bytesReceived += message.receiveCount * bytes;
+    }
   }
-}
+  RankCost cost;
+
+private:
+  int64_t rank;
+  std::vector<bool> sentTo, receivedFrom;
+};
 
 class Explainer {
 public:
@@ -113,6 +125,7 @@ public:
     report.ranks.resize(report.world.size());
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
+    expander.emplace(plan);
     countMessages();
     countFlops();
     for (auto group : module.getOps<optim::GroupOp>())
@@ -128,17 +141,25 @@ private:
   void countMessages() {
     const plan::Plan &plan = program.plan;
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
-    plan::Expander expander(plan);
-    std::vector<const plan::Command *> starts = plan.starts();
-    for (size_t rank = 0; rank < report.world.size(); ++rank)
-      for (const plan::Command *start : starts)
-        for (int64_t index : start->tables) {
-          const plan::Table &table = plan.tables[index];
-          RankCost cost;
-          addMessages(cost, expander.table(table, rank), rank, table.elementBytes);
-          costs[plan.segments[table.from.segment].group][rank] += cost;
-          report.ranks[rank] += cost;
+    for (const plan::Command *start : plan.starts()) {
+      llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // groups'
+      for (int64_t index : start->tables)
+        tablesOf[plan.segments[plan.tables[index].from.segment].group].push_back(index);
+      for (size_t rank = 0; rank < report.world.size(); ++rank) {
+        Tally all(rank, report.world.size());
+        for (auto &[group, tables] : tablesOf) {
+          Tally own(rank, report.world.size());
+          for (int64_t index : tables) {
+            const plan::Table &table = plan.tables[index];
+            plan::RankTable rows = expander->table(table, rank);
+            own.add(rows, table.elementBytes);
+            all.add(rows, table.elementBytes);
+          }
+          costs[group][rank] += own.cost;
         }
+        report.ranks[rank] += all.cost;
+      }
+    }
   }
 
   /// Of one block in one operation of matrix space; others are none.
@@ -170,41 +191,24 @@ private:
     });
   }
 
-  /// Blocks that the rank at each position of the group's mesh computes.
-  std::vector<int64_t> computed(const decide::GroupGeometry &geometry, plan::Strategy strategy,
-                                const std::vector<int64_t> &owners) {
-    std::vector<int64_t> blocks(geometry.mesh.ranks.size());
-    if (strategy == plan::Strategy::Owner)
-      for (int64_t owner : owners)
-        ++blocks[owner];
-    if (strategy == plan::Strategy::Gather)
-      llvm::fill(blocks, geometry.blockCount());
-    if (strategy == plan::Strategy::Local)
-      for (size_t position = 0; position < blocks.size(); ++position)
-        for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
-          blocks[position] += geometry.held(position, block) > 0 ? geometry.parameters : 0;
-    return blocks;
-  }
-
   //===--------------------------------------------------------------------===//
   // What it could have done
   //===--------------------------------------------------------------------===//
 
   /// The costs of the mesh's ranks if the group alone were stepped with another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
-                              ArrayRef<plan::Table> values, plan::Strategy strategy,
+                              ArrayRef<plan::Table> values, optim::Strategy strategy,
                               int64_t flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
     alone.groups = {group};
     plan::Group &copy = alone.groups[0];
     copy.mesh = 0;
-    copy.strategy = strategy;
-    copy.owners.clear();
     // Equal blocks in turn: what balancing them alone comes to.
-    if (strategy == plan::Strategy::Owner)
-      for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
-        copy.owners.push_back(block % int64_t(geometry.mesh.ranks.size()));
+    std::vector<int64_t> owners;
+    for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
+      owners.push_back(block % int64_t(geometry.mesh.ranks.size()));
+    copy.hops = hopsOf(strategy, geometry.mesh, owners);
     copy.parameters.clear();
     for (int64_t i = 0; i < geometry.parameters; ++i) {
       copy.parameters.push_back(i);
@@ -214,16 +218,24 @@ private:
 
     std::vector<int64_t> world = alone.world();
     std::vector<RankCost> ranks(world.size());
-    std::vector<int64_t> blocks = computed(geometry, strategy, copy.owners);
     plan::Expander expander(alone);
     for (size_t rank = 0; rank < world.size(); ++rank) {
-      int64_t position = llvm::find(geometry.mesh.ranks, world[rank]) - geometry.mesh.ranks.begin();
-      ranks[rank].flops = saturatingMul(blocks[position], flops);
-      // Of what is gathered every rank has the results.
-      for (const plan::Table &table : values)
-        if (strategy == plan::Strategy::Owner ||
-            (strategy == plan::Strategy::Gather && table.from.to == plan::Distribution::Blocks))
-          addMessages(ranks[rank], expander.table(table, rank), rank, table.elementBytes);
+      ranks[rank].flops = saturatingMul(expander.computedBlocks(0, rank), flops);
+      std::vector<std::pair<plan::Place, Tally>> starts;
+      for (const plan::Table &table : values) {
+        // Of what is gathered every rank has the results.
+        if (strategy != optim::Strategy::Owner && table.from.to != plan::Distribution::Blocks)
+          continue;
+        auto joined = llvm::find_if(starts, [&](const auto &start) {
+          return start.first.to == table.from.to &&
+                 plan::travelTogether(alone, start.first, table.from);
+        });
+        if (joined == starts.end())
+          joined = starts.insert(joined, {table.from, Tally(rank, world.size())});
+        joined->second.add(expander.table(table, rank), table.elementBytes);
+      }
+      for (const auto &[place, tally] : starts)
+        ranks[rank] += tally.cost;
     }
     return ranks;
   }
@@ -293,38 +305,46 @@ private:
     out.blocks = geometry.blockCount();
     out.type = plan::name(group.parameterType);
     out.gradientType = plan::name(group.gradientType);
-    out.placements = optim::describe(op.getExemplar().getPlacements());
+    optim::ParameterOp exemplar = op.getExemplar();
+    out.placements = optim::describe(exemplar.getPlacements());
+    if (ArrayAttr own = exemplar.getGradientPlacementsAttr())
+      out.placements += ", gradient " + optim::describe(own);
+    if (ArrayAttr own = exemplar.getStatePlacementsAttr())
+      out.placements += ", states " + optim::describe(own);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =
         llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });
 
     // The chosen one: the program's own messages, on the ranks of the group's mesh.
-    std::vector<int64_t> blocks = computed(geometry, group.strategy, group.owners);
     std::vector<RankCost> ranks;
-    for (auto [position, global] : llvm::enumerate(geometry.mesh.ranks)) {
-      int64_t rank = llvm::find(report.world, global) - report.world.begin();
-      costs[index][rank].flops = saturatingMul(blocks[position], flopsPerBlock[index]);
+    for (int64_t global : geometry.mesh.ranks) {
+      int64_t rank = llvm::lower_bound(report.world, global) - report.world.begin(), blocks = 0;
+      for (size_t segment = 0; segment < plan.segments.size(); ++segment)
+        if (plan.segments[segment].group == index)
+          blocks += expander->computedBlocks(segment, rank);
+      costs[index][rank].flops = saturatingMul(blocks, flopsPerBlock[index]);
       report.ranks[rank].flops = saturatingAdd(report.ranks[rank].flops, costs[index][rank].flops);
       ranks.push_back(costs[index][rank]);
     }
     out.strategies.push_back(
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
-    if (group.strategy == plan::Strategy::Elementwise)
+    if (!group.computes)
       return;
     decide::Judgements judgements = strategies.judge(op, geometry);
-    out.strategies.back().seconds = judgements[optim::Strategy(group.strategy)].seconds;
+    out.strategies.back().seconds = judgements[*op.getStrategy()].seconds;
     std::vector<plan::Table> values = travellers(rule);
-    for (plan::Strategy other :
-         {plan::Strategy::Local, plan::Strategy::Owner, plan::Strategy::Gather}) {
-      if (other == group.strategy)
+    for (optim::Strategy other :
+         {optim::Strategy::Local, optim::Strategy::Owner, optim::Strategy::Gather}) {
+      std::string name = stringifyStrategy(other).str();
+      if (other == op.getStrategy())
         continue;
-      const decide::Judgement &judgement = judgements[optim::Strategy(other)];
+      const decide::Judgement &judgement = judgements[other];
       if (!judgement.isLegal()) {
-        out.strategies.push_back({other, false, "not legal: " + judgement.refusal, std::nullopt});
+        out.strategies.push_back({name, false, "not legal: " + judgement.refusal, std::nullopt});
         continue;
       }
       out.strategies.push_back(
-          {other, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index])),
+          {name, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index])),
            judgement.seconds});
     }
   }
@@ -332,6 +352,7 @@ private:
   ModuleOp module;
   decide::StrategyModel strategies;
   ProgramPlan program;
+  std::optional<plan::Expander> expander; // of the program's plan
   Report report;
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world
   std::vector<int64_t> flopsPerBlock;       // per group

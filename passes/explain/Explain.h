@@ -34,7 +34,7 @@ Cost summarize(llvm::ArrayRef<RankCost> ranks);
 
 /// A strategy for a group, chosen or not.
 struct Alternative {
-  plan::Strategy strategy;
+  std::string strategy;
   bool chosen = false;
   std::string why;          ///< of the chosen one; why an illegal one is
   std::optional<Cost> cost; ///< nothing where it is illegal

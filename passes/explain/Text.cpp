@@ -161,7 +161,7 @@ std::string explain::toText(const Report &report) {
               "<<>>>>>><");
   for (const GroupReport &group : report.groups)
     for (const Alternative &item : group.strategies) {
-      std::string name = (item.chosen ? "* " : "  ") + std::string(plan::name(item.strategy));
+      std::string name = (item.chosen ? "* " : "  ") + item.strategy;
       std::string label = item.chosen ? group.name : "";
       if (!item.cost) {
         costs.add({label, name, "", "", "", "", "", "", item.why});
@@ -169,12 +169,10 @@ std::string explain::toText(const Report &report) {
       }
       const Cost &cost = *item.cost;
       bool computes = cost.flops.most > 0;
-      costs.add(
-          {label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
-           computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
-           item.seconds > 0 ? seconds(item.seconds) : "",
-           item.chosen && item.strategy != plan::Strategy::Elementwise ? count(group.waves) : "",
-           item.why});
+      costs.add({label, name, range(cost.bytesSent, bytes), range(cost.messagesSent, count),
+                 computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
+                 item.seconds > 0 ? seconds(item.seconds) : "",
+                 item.chosen && group.strategies.size() > 1 ? count(group.waves) : "", item.why});
     }
   costs.print(os);
 
@@ -213,9 +211,8 @@ static llvm::json::Object toJson(const Cost &cost) {
 static llvm::json::Object toJson(const GroupReport &group) {
   llvm::json::Array strategies;
   for (const Alternative &item : group.strategies) {
-    llvm::json::Object object{{"strategy", std::string(plan::name(item.strategy))},
-                              {"chosen", item.chosen},
-                              {"legal", item.cost.has_value()}};
+    llvm::json::Object object{
+        {"strategy", item.strategy}, {"chosen", item.chosen}, {"legal", item.cost.has_value()}};
     if (!item.why.empty())
       object["why"] = item.why;
     if (item.cost) {
@@ -236,7 +233,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"grad_dtype", group.gradientType},
                             {"placements", group.placements},
                             {"mesh", group.mesh},
-                            {"strategy", std::string(plan::name(chosen.strategy))},
+                            {"strategy", chosen.strategy},
                             {"why", chosen.why},
                             {"waves", group.waves},
                             {"strategies", std::move(strategies)}};

@@ -1,5 +1,6 @@
 //===- CpuTarget.cpp - Processors of this machine's architecture -----------===//
 
+#include "passes/kernels/CpuKernels.h"
 #include "passes/kernels/Target.h"
 
 namespace stepc::kernels {
@@ -10,13 +11,30 @@ class CpuTarget : public Target {
 public:
   CpuTarget(std::string chip, const TargetShape &shape) : Target(std::move(chip)), shape(shape) {}
 
-  mlir::FailureOr<BatchKernels> product(mlir::SymbolTable &symbols,
-                                        optim::ProductOp op) const override {
-    return emitProduct(symbols, op, shape);
+  exec::Accumulation accumulation() const override {
+    return shape.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain;
   }
-  mlir::FailureOr<BatchKernels> blockReduce(mlir::SymbolTable &symbols,
-                                            optim::BlockReduceOp op) const override {
-    return emitBlockReduce(symbols, op, shape);
+  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
+    return stepc::kernels::scratchBytesPerBlock(op, shape);
+  }
+  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
+    return stepc::kernels::scratchBytesPerBlock(op, shape);
+  }
+  Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
+    return emit(symbols, op, shape);
+  }
+  Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const override {
+    return emit(symbols, op, shape);
+  }
+  mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+  kernel(mlir::func::FuncOp kernel,
+         llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const override {
+    return lowerChunkKernel(kernel, dispatches);
+  }
+  mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+  kernel(mlir::func::FuncOp kernel,
+         llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const override {
+    return lowerParameterKernel(kernel, dispatches);
   }
   bool fuses() const override { return shape.fma; }
   bool convertsHalf() const override { return shape.half; }

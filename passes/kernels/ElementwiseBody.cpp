@@ -5,19 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/kernels/StageKernel.h"
+#include "passes/kernels/CpuKernels.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
-
-Operation *ElementwiseBody::illegal() {
-  for (Operation &op : body.without_terminator())
-    if (op.getNumRegions() ||
-        !(isa<arith::ConstantOp>(op) || OpTrait::hasElementwiseMappableTraits(&op)))
-      return &op;
-  return nullptr;
-}
 
 void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArguments) {
   for (auto [index, value] : llvm::enumerate(uniformArguments))

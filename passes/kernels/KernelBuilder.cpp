@@ -2,9 +2,6 @@
 
 #include "passes/kernels/KernelBuilder.h"
 
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/Support/raw_ostream.h"
-
 using namespace mlir;
 
 namespace stepc::kernels {
@@ -31,30 +28,6 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, Type result, ArrayRef<
   // It is linked into the same library: no detour for symbols that others may define.
   function.setVisibility_(LLVM::Visibility::Hidden);
   return function;
-}
-
-std::string fingerprint(Region &region) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::DenseMap<Value, unsigned> numbers;
-  for (Block &block : region) {
-    for (BlockArgument argument : block.getArguments()) {
-      os << argument.getType() << ' ';
-      numbers.try_emplace(argument, numbers.size());
-    }
-    for (Operation &op : block) {
-      os << '\n' << op.getName() << op.getAttrDictionary();
-      for (Value operand : op.getOperands())
-        os << ' ' << numbers.lookup(operand);
-      for (Value result : op.getResults()) {
-        os << " : " << result.getType();
-        numbers.try_emplace(result, numbers.size());
-      }
-      for (Region &inner : op.getRegions())
-        os << '{' << fingerprint(inner) << '}';
-    }
-  }
-  return text;
 }
 
 } // namespace stepc::kernels

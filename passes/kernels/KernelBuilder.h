@@ -71,9 +71,6 @@ mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name,
 mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,
                                llvm::ArrayRef<mlir::Type> arguments);
 
-/// A region as text that is equal for equal computations: no locations, no SSA names.
-std::string fingerprint(mlir::Region &region);
-
 } // namespace stepc::kernels
 
 #endif

@@ -4,7 +4,9 @@
 #include "passes/kernels/ProgramBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace stepc::kernels {
 #define GEN_PASS_DEF_LOWERTOEXEC
@@ -19,8 +21,8 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   LogicalResult run(ModuleOp module) {
     if (Attribute known = module->getAttr(kChipAttr))
       return module.emitError("expected no ")
-             << kChipAttr
-             << " before level exec, because nothing there depends on a chip, found " << known;
+             << kChipAttr << " before level exec, because nothing there depends on a chip, found "
+             << known;
     llvm::Expected<std::unique_ptr<Target>> made =
         targetOfText(target.empty() ? "cpu" : StringRef(target));
     if (!made)

@@ -19,10 +19,14 @@ using namespace mlir;
 /// A dispatch, with those that joined it.
 struct Dispatch {
   Operation *op;
-  SmallVector<Attribute> of;                       // tables or groups
-  SmallVector<Attribute> args;                     // of each in turn
-  SmallVector<std::pair<int64_t, int64_t>> ranges; // of the workspace: first byte, and behind
-  llvm::SmallDenseSet<Attribute> shards;           // groups
+  SmallVector<Attribute> of;   // tables or groups
+  SmallVector<Attribute> args; // of each in turn
+  struct Range {
+    int64_t first, end;               ///< bytes of the workspace
+    exec::WorkspaceAttr travels = {}; ///< of what shares its start's buffer
+  };
+  SmallVector<Range> ranges;
+  llvm::SmallDenseSet<Attribute> shards; // groups
 
   size_t each() const { return args.size() / of.size(); }
 
@@ -30,9 +34,14 @@ struct Dispatch {
     if (llvm::any_of(shards, [&](Attribute group) { return other.shards.contains(group); }))
       return true;
     return llvm::any_of(ranges, [&](auto a) {
-      return llvm::any_of(other.ranges,
-                          [&](auto b) { return a.first < b.second && b.first < a.second; });
+      return llvm::any_of(other.ranges, [&](auto b) { return areShared(a, b); });
     });
+  }
+  /// Different values of one start share its buffer, and not a byte.
+  static bool areShared(const Range &a, const Range &b) {
+    bool apart = a.travels && b.travels && a.travels.getStart() == b.travels.getStart() &&
+                 a.travels.getTraveller() != b.travels.getTraveller();
+    return a.first < b.end && b.first < a.end && !apart;
   }
 
   /// Whether one kernel can do both: its operands are of the same kinds, and shards the same.
@@ -116,7 +125,8 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
       if (auto table = dyn_cast<exec::TableAttr>(group))
         group = groupOf.lookup(table.getFrom().getSymbol());
       if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
-        made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes()});
+        made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes(),
+                               place.getStart() < 0 ? exec::WorkspaceAttr() : place});
       else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
         made.ranges.push_back({scalars.getOffset(),
                                scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *

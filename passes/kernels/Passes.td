@@ -7,14 +7,16 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "Makes each operation of a scheduled program a command, with its kernel";
   let description = [{
-    Every stage and scalar stage becomes a function of the kernel ABI (runtime/include/stepc/kernel_abi.h),
-    one per distinct computation; products and reductions get theirs from passes/kernels/products.
+    Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand) with one
+    `linalg.generic`, every scalar stage a function of f64 numbers of one parameter; one per distinct computation. No target
+    has touched them. Products and reductions become commands that say what they compute.
     The step becomes an `exec.program`: a command per operation, in the same order, which names tables by what they
     hold and memory by its place. The last command advances the step counts. Groups and segments stay as symbols.
 
-    Kernels of products and reductions may use scratch. It is one region behind the arena, because no two of them run
-    at a time; its size, `scratch` of the program, is the largest need over them and over ranks. None may need
-    more per block than the bound that earlier levels allowed for (passes/cost/ScratchBound.h).
+    The target is asked for the order in which products accumulate, and for the scratch that products and reductions need.
+    It is one region behind the arena, because no two of them run at a time; its size, `scratch` of the program, is the
+    largest need over them and over ranks. None may need more per block than the bound that earlier levels allowed for
+    (passes/cost/ScratchBound.h).
 
     Before:
     ```mlir
@@ -28,9 +30,13 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    llvm.func internal @Sgd_elementwise_f32(%arguments: !llvm.ptr, %first: i64, %last: i64) {
-      scf.for %item = %first to %last step %c1 { ... vector<16xf32> ... }
-      llvm.return
+    func.func private @Sgd_scalars(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64) -> f32 { ... }
+    func.func private @Sgd_elementwise_f32(%scalars: memref<1xf32>, %param: memref<?x?xf32, strided<[?, 1]>>,
+        %grad: memref<?x?xf32, strided<[?, 1]>>) {
+      %c0 = arith.constant 0 : index
+      %lr = memref.load %scalars[%c0] : memref<1xf32>
+      linalg.generic { ... } ins(%param, %grad, %lr : ...) outs(%param : ...) { ... }
+      return
     }
     exec.program workspace 64 {
       exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
@@ -44,8 +50,8 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"\"",
            "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it this machine">,
   ];
-  let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+  let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
@@ -70,6 +76,30 @@ def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
     Statistic<"mergedDispatches", "merged-dispatches", "dispatches that joined another">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect"];
+}
+
+def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
+  let summary = "Lets the target make code of what the program says";
+  let description = [{
+    The target of the module's chip (passes/kernels/Target.h) makes of every kernel a function of the kernel ABI
+    (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters, and kernels of products and reductions, of which
+    equal ones are shared. Kernels that are such functions already stay. A kernel that does not fit its dispatches is an error, and so is a command that allows for less
+    scratch than the target needs.
+
+    Before:
+    ```mlir
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 512, block = tensor<8x16xf32>>
+      to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
+    ```
+    After:
+    ```mlir
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 512, block = tensor<8x16xf32>>
+      to <offset = 512, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@stepc_reduce_norm_one_8x16_f32, items = 1>]
+    llvm.func internal @stepc_reduce_norm_one_8x16_f32(%arguments: !llvm.ptr, %first: i64, %last: i64) { ... }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {

@@ -29,17 +29,19 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createLowerToExec(lower));
   // What groups do alike is next to each other now.
   manager.addPass(createMergeDispatches());
-  // Here, so that level 5 shows every rounding.
-  manager.addPass(createExpandNumerics());
-  // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   // Nothing that computes may be left without a kernel.
   manager.addPass(verifyLevel("exec"));
 }
 
 void buildLlvmPipeline(OpPassManager &manager) {
-  // First, so that the conversions below meet no rule of the optim dialect.
+  // Up to here nothing but the module's chip depends on the target's code.
+  manager.addPass(createLowerToTarget());
+  // Of all kernels at once. Before the plan is bytes, whose hash is that of the kernels.
+  manager.addPass(createExpandNumerics());
+  // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
+  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
+  // Before the conversions below, so that they meet no rule of the optim dialect.
   manager.addPass(createEmbedPlan());
   // Loops become branches; vectors of several axes become arrays of LLVM's.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());

@@ -35,11 +35,8 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
-      .Case(
-          [&](optim::ProductOp op) { return lowerBatch(op, target.product(cache.symbols(), op)); })
-      .Case([&](optim::BlockReduceOp op) {
-        return lowerBatch(op, target.blockReduce(cache.symbols(), op));
-      })
+      .Case([&](optim::ProductOp op) { return lowerProduct(op); })
+      .Case([&](optim::BlockReduceOp op) { return lowerReduce(op); })
       .Default([](Operation *op) {
         return op->emitOpError(
             "expected operations of a scheduled program, this one has no kernel");
@@ -50,23 +47,44 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
 // What commands read and write
 //===----------------------------------------------------------------------===//
 
-FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Value value) {
+FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Operation *user, Value value) {
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
-  if (auto buffer = value.getDefiningOp<comm::BufferOp>())
-    return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes());
+  if (auto buffer = value.getDefiningOp<comm::BufferOp>()) {
+    if (!comm::placeOf(value).isMoving())
+      return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes());
+    FailureOr<std::pair<comm::StartOp, int64_t>> travel = comm::startOf(user, value);
+    if (failed(travel))
+      return failure();
+    return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes(),
+                                    travel->first.getOrder(), travel->second);
+  }
   return emitError(value.getLoc())
          << "expected a buffer of the workspace or shards, found " << value.getType();
 }
 
-FailureOr<exec::OperandAttrInterface> ProgramBuilder::operandOf(Value value) {
+FailureOr<exec::OperandAttrInterface> ProgramBuilder::operandOf(Operation *user, Value value) {
   if (auto shards = value.getDefiningOp<comm::ShardsOp>())
     return exec::OperandAttrInterface(
         exec::ShardsAttr::get(b.getContext(), shards.getKind(), shards.getStateAttr()));
-  FailureOr<exec::WorkspaceAttr> place = workspaceOf(value);
+  FailureOr<exec::WorkspaceAttr> place = workspaceOf(user, value);
   if (failed(place))
     return failure();
   return exec::OperandAttrInterface(*place);
+}
+
+FailureOr<exec::BatchAttr> ProgramBuilder::batchOf(Operation *user, Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  if (!type || !type.getLayout().isIdentity() || type.getRank() != 3 || type.isDynamicDim(1) ||
+      type.isDynamicDim(2))
+    return emitError(value.getLoc())
+           << "expected a contiguous memref of a batch of blocks of static extents, found "
+           << value.getType();
+  FailureOr<exec::WorkspaceAttr> place = workspaceOf(user, value);
+  if (failed(place))
+    return failure();
+  auto block = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+  return exec::BatchAttr::get(b.getContext(), place->getOffset(), place->getBytes(), block);
 }
 
 /// A table of scalars at a place in the workspace.
@@ -84,17 +102,12 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
   if (failed(made))
     return failure();
   SmallVector<Attribute> operands;
-  for (const KernelArgument &argument : made->arguments) {
-    if (argument.kind == KernelArgument::BlockRows) {
-      operands.push_back(exec::BlockRowsAttr::get(b.getContext()));
-      continue;
-    }
-    FailureOr<exec::OperandAttrInterface> operand = operandOf(argument.value);
+  for (Value value : made->operands) {
+    FailureOr<exec::OperandAttrInterface> operand = operandOf(op, value);
     if (failed(operand))
       return failure();
-    if (argument.kind == KernelArgument::Scalars)
-      operand = exec::OperandAttrInterface(
-          scalarsOf(cast<exec::WorkspaceAttr>(*operand), argument.value));
+    if (value == op.getScalars())
+      operand = exec::OperandAttrInterface(scalarsOf(cast<exec::WorkspaceAttr>(*operand), value));
     operands.push_back(*operand);
   }
   exec::DispatchChunksOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(made->kernel),
@@ -104,8 +117,8 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
 }
 
 LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
-  FailureOr<LLVM::LLVMFuncOp> kernel = cache.scalars(op);
-  FailureOr<exec::WorkspaceAttr> place = workspaceOf(op.getInit());
+  FailureOr<func::FuncOp> kernel = cache.scalars(op);
+  FailureOr<exec::WorkspaceAttr> place = workspaceOf(op, op.getInit());
   if (failed(kernel) || failed(place))
     return failure();
   exec::DispatchParametersOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(*kernel),
@@ -114,35 +127,44 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   return success();
 }
 
-template <typename Op>
-LogicalResult ProgramBuilder::lowerBatch(Op op, FailureOr<BatchKernels> kernels) {
-  if (failed(kernels))
-    return failure();
-  int64_t each = kernels->scratchBytesPerBlock, bound = scratchBoundPerBlock(op), bytes = 0;
+template <typename Command> LogicalResult ProgramBuilder::sizeScratch(Operation *op, Command made) {
+  int64_t each = target.scratchBytesPerBlock(made), bound = scratchBoundPerBlock(op);
   if (each > bound)
-    return op.emitOpError("expected kernels that need at most ")
+    return op->emitOpError("expected a target that needs at most ")
            << bound << " bytes of scratch per block, which the workspace allows for, found "
            << each;
+  made.setScratch(each);
   if (each > 0)
-    bytes = saturatingMul(
-        each, mostBlocks(ProgramPlan::find(program.segments, comm::segmentOfBatch(op))));
-  scratchBytes = std::max(scratchBytes, bytes);
-  auto scratch = exec::WorkspaceAttr::get(b.getContext(), program.plan.scratchOffset(), bytes);
-  for (const KernelLaunch &made : kernels->launches) {
-    SmallVector<Attribute> operands;
-    for (Value buffer : made.buffers) {
-      FailureOr<exec::WorkspaceAttr> place = scratch;
-      if (buffer)
-        place = workspaceOf(buffer);
-      if (failed(place))
-        return failure();
-      operands.push_back(*place);
-    }
-    exec::DispatchBlocksOp::create(
-        b, op.getLoc(), FlatSymbolRefAttr::get(made.kernel), tableOf(program.table(op)),
-        b.getI64IntegerAttr(made.itemsPerBlock), b.getArrayAttr(operands));
-  }
+    scratchBytes = std::max(
+        scratchBytes, saturatingMul(each, mostBlocks(ProgramPlan::find(program.segments,
+                                                                       comm::segmentOfBatch(op)))));
   return success();
+}
+
+LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
+  FailureOr<exec::BatchAttr> lhs = batchOf(op, op.getLhs()), rhs = batchOf(op, op.getRhs());
+  FailureOr<exec::BatchAttr> out = batchOf(op, op.getInit());
+  FailureOr<exec::BatchAttr> addend = exec::BatchAttr();
+  if (op.getAddend())
+    addend = batchOf(op, op.getAddend());
+  if (failed(lhs) || failed(rhs) || failed(out) || failed(addend))
+    return failure();
+  auto made = exec::ProductOp::create(
+      b, op.getLoc(), exec::AccumulationAttr::get(b.getContext(), target.accumulation()), *lhs,
+      *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(), op.getTransposeLhsAttr(),
+      op.getTransposeRhsAttr(), op.getSymmetricAttr(), tableOf(program.table(op)),
+      /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+  return sizeScratch(op, made);
+}
+
+LogicalResult ProgramBuilder::lowerReduce(optim::BlockReduceOp op) {
+  FailureOr<exec::BatchAttr> source = batchOf(op, op.getSource()), out = batchOf(op, op.getInit());
+  if (failed(source) || failed(out))
+    return failure();
+  auto made = exec::ReduceOp::create(b, op.getLoc(), op.getKindAttr(), *source, *out,
+                                     op.getExponentAttr(), tableOf(program.table(op)),
+                                     /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+  return sizeScratch(op, made);
 }
 
 //===----------------------------------------------------------------------===//
@@ -150,8 +172,8 @@ LogicalResult ProgramBuilder::lowerBatch(Op op, FailureOr<BatchKernels> kernels)
 //===----------------------------------------------------------------------===//
 
 LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
-  FailureOr<exec::OperandAttrInterface> from = operandOf(op.getSource());
-  FailureOr<exec::OperandAttrInterface> to = operandOf(op.getDestination());
+  FailureOr<exec::OperandAttrInterface> from = operandOf(op, op.getSource());
+  FailureOr<exec::OperandAttrInterface> to = operandOf(op, op.getDestination());
   if (failed(from) || failed(to))
     return failure();
   exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to);
@@ -159,20 +181,18 @@ LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
 }
 
 LogicalResult ProgramBuilder::lowerStart(comm::StartOp op) {
-  SmallVector<Attribute> tables, sends, receives;
+  SmallVector<Attribute> tables;
   for (int64_t table : program.tables.lookup(op))
     tables.push_back(tableOf(table));
-  for (auto [values, places] :
-       {std::pair(op.getSends(), &sends), std::pair(op.getReceives(), &receives)})
-    for (Value value : values) {
-      FailureOr<exec::WorkspaceAttr> place = workspaceOf(value);
-      if (failed(place))
-        return failure();
-      places->push_back(*place);
-    }
+  // All values of a side stand in one buffer.
+  auto buffer = [&](OperandRange values) {
+    auto first = values.empty() ? nullptr : values.front().getDefiningOp<comm::BufferOp>();
+    return exec::WorkspaceAttr::get(b.getContext(), first ? first.getOffset() : 0,
+                                    first ? first.getBytes() : 0);
+  };
   auto start = exec::StartOp::create(b, op.getLoc(), exec::TokenType::get(b.getContext()),
-                                     op.getKind(), b.getArrayAttr(tables), b.getArrayAttr(sends),
-                                     b.getArrayAttr(receives));
+                                     op.getKind(), b.getArrayAttr(tables), buffer(op.getSends()),
+                                     buffer(op.getReceives()));
   tokens.map(op.getToken(), start.getToken());
   return success();
 }

@@ -25,12 +25,15 @@ private:
   mlir::LogicalResult lowerCopy(comm::CopyOp op);
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
-  template <typename Op>
-  mlir::LogicalResult lowerBatch(Op op, mlir::FailureOr<BatchKernels> kernels);
+  mlir::LogicalResult lowerProduct(optim::ProductOp op);
+  mlir::LogicalResult lowerReduce(optim::BlockReduceOp op);
+  /// Sizes the scratch of the command that `op` became.
+  template <typename Command> mlir::LogicalResult sizeScratch(mlir::Operation *op, Command made);
 
   /// A place in the workspace, or shards, as what a command names.
-  mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Value value);
-  mlir::FailureOr<exec::WorkspaceAttr> workspaceOf(mlir::Value value);
+  mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Operation *user, mlir::Value value);
+  mlir::FailureOr<exec::WorkspaceAttr> workspaceOf(mlir::Operation *user, mlir::Value value);
+  mlir::FailureOr<exec::BatchAttr> batchOf(mlir::Operation *user, mlir::Value value);
   exec::TableAttr tableOf(int64_t number) const {
     return exec::toAttribute(b.getContext(), program.plan, program.plan.tables[number]);
   }
@@ -42,7 +45,7 @@ private:
   KernelCache cache;
   mlir::OpBuilder b; // stands in the program
   mlir::IRMapping tokens;
-  int64_t scratchBytes = 0; // the largest need of a kernel
+  int64_t scratchBytes = 0; // the largest need of a command
 };
 
 } // namespace stepc::kernels

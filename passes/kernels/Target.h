@@ -4,6 +4,8 @@
 
 #include "passes/kernels/products/Products.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 #include <memory>
 
 namespace stepc::kernels {
@@ -19,13 +21,22 @@ public:
   /// plan.
   const std::string &chip() const { return text; }
 
-  /// The kernels of a product, of a reduction, and the scratch that they need per block. The order
-  /// in which a product accumulates is the target's, the same for a shape whatever the batch or the
-  /// rank.
-  virtual mlir::FailureOr<BatchKernels> product(mlir::SymbolTable &symbols,
-                                                optim::ProductOp op) const = 0;
-  virtual mlir::FailureOr<BatchKernels> blockReduce(mlir::SymbolTable &symbols,
-                                                    optim::BlockReduceOp op) const = 0;
+  /// The order in which products accumulate, the same for a shape whatever the batch or the rank.
+  virtual exec::Accumulation accumulation() const = 0;
+  /// Memory that products and reductions need beside their operands, per block. Not above what
+  /// earlier levels allow for (passes/cost/ScratchBound.h).
+  virtual int64_t scratchBytesPerBlock(exec::ProductOp op) const = 0;
+  virtual int64_t scratchBytesPerBlock(exec::ReduceOp op) const = 0;
+  /// What the device runs instead of a kernel of level 5, on behalf of all `dispatches` of it. An
+  /// error where they do not fit it.
+  virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+  kernel(mlir::func::FuncOp kernel, llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const = 0;
+  virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+  kernel(mlir::func::FuncOp kernel,
+         llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const = 0;
+  /// Kernels of products and reductions, which join the module's symbols.
+  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const = 0;
+  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const = 0;
 
   /// Whether the chip has fused multiply-adds of f32 and f64.
   virtual bool fuses() const = 0;

@@ -123,14 +123,17 @@ private:
     plan::Group group;
     group.name = op.getSymName().str();
     group.rule = *rule;
-    if (auto strategy = op.getStrategy())
-      group.strategy = plan::Strategy(*strategy);
-    if (auto owners = op.getOwners())
-      group.owners = owners->vec();
     auto index = int64_t(plan().groups.size());
     for (Attribute attr : op.getParameters())
       if (failed(addParameter(op, cast<FlatSymbolRefAttr>(attr), index, group)))
         return failure();
+    if (auto strategy = op.getStrategy()) {
+      group.strategy = stringifyStrategy(*strategy);
+      group.computes = *strategy != optim::Strategy::Elementwise;
+      auto owners = op.getOwners();
+      group.hops = hopsOf(*strategy, plan().meshes[group.mesh],
+                          owners ? owners->vec() : std::vector<int64_t>());
+    }
     result.groups[op.getSymNameAttr()] = index;
     plan().groups.push_back(std::move(group));
     return success();
@@ -160,6 +163,10 @@ private:
       group.parameterType = *optim::toPlan(parameter.getType());
       group.gradientType = *optim::toPlan(parameter.getGradient());
       group.placements = optim::toPlan(parameter.getPlacements());
+      if (ArrayAttr own = parameter.getGradientPlacementsAttr())
+        group.gradientPlacements = optim::toPlan(own);
+      if (ArrayAttr own = parameter.getStatePlacementsAttr())
+        group.statePlacements = optim::toPlan(own);
     }
     group.parameters.push_back(plan().parameters.size());
     plan().parameters.push_back({name.getValue().str(), *route, index, indexInGroup});
@@ -187,6 +194,7 @@ private:
       plan().arenaBytes = arena.getInt();
     WalkResult walk = step->walk<WalkOrder::PreOrder>([&](Operation *op) -> WalkResult {
       return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+          .Case([&](comm::ShardsOp op) { return checkShards(op); })
           .Case([&](comm::StageOp op) { return addStage(op); })
           .Case([&](comm::CopyOp op) { return addCopy(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
@@ -196,12 +204,41 @@ private:
     return failure(walk.wasInterrupted());
   }
 
-  void addTable(Operation *op, const plan::Table &table) {
+  /// Shards stand where their placements say, and what stands by equal placements has one name.
+  LogicalResult checkShards(comm::ShardsOp op) {
+    FailureOr<int64_t> group = find(op, result.groups, op.getGroupAttr(), "a group");
+    if (failed(group))
+      return failure();
+    auto kind = plan::ShardsKind(op.getKind());
+    plan::Distribution stands = plan::shardsOf(plan().groups[*group], kind);
+    if (op.getType().getDistribution() == stands)
+      return success();
+    return op.emitOpError("expected shards that stand in ")
+           << plan::name(stands) << ", as the placements of the " << plan::name(kind)
+           << " say, found " << op.getType();
+  }
+
+  LogicalResult checkName(Operation *op, const plan::Place &place) {
+    const plan::Group &group = plan().groups[plan().segments[place.segment].group];
+    for (plan::Distribution each : {place.from, place.to}) {
+      plan::Distribution named = plan::shardsOf(group, each.whose());
+      if (each.isShards() && named != each)
+        return op->emitOpError("expected ")
+               << plan::name(named) << ", where the shards of the " << plan::name(each.whose())
+               << " stand, found " << plan::name(each);
+    }
+    return success();
+  }
+
+  LogicalResult addTable(Operation *op, const plan::Table &table) {
+    if (failed(checkName(op, table.from)) || failed(checkName(op, table.to)))
+      return failure();
     // Equal tables have one number.
     auto [found, added] = numbers.try_emplace(table, plan().tables.size());
     if (added)
       plan().tables.push_back(table);
     result.tables[op].push_back(found->second);
+    return success();
   }
 
   FailureOr<int64_t> findSegment(Operation *op, FlatSymbolRefAttr name) {
@@ -216,8 +253,7 @@ private:
     FailureOr<int64_t> segment = findSegment(op, name);
     if (failed(segment))
       return failure();
-    addTable(op, blockChunks(*segment, plan::ValueKind::Full));
-    return success();
+    return addTable(op, blockChunks(*segment, plan::ValueKind::Full));
   }
 
   static plan::Table blockChunks(int64_t segment, plan::ValueKind kind) {
@@ -231,10 +267,9 @@ private:
       return failure();
     if (op.getIteration() == comm::Iteration::Blocks) {
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
-      addTable(op, blockChunks(*segment, iteratedKind(op, group.rows(), group.cols())));
-      return success();
+      return addTable(op, blockChunks(*segment, iteratedKind(op, group.rows(), group.cols())));
     }
-    auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, plan::Distribution::Shards);
+    auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, op.getVisited());
     plan::Place staged = walked;
     for (Value value : op.getStaged()) {
       plan::Place place = comm::placeOf(value).toPlan(*segment);
@@ -244,8 +279,7 @@ private:
                << comm::placeOf(op.getStaged().front()) << " and " << comm::placeOf(value);
       staged = place;
     }
-    addTable(op, {plan::TableKind::ShardChunks, walked, staged, 0});
-    return success();
+    return addTable(op, {plan::TableKind::ShardChunks, walked, staged, 0});
   }
 
   static int64_t elementBytes(Value value) {
@@ -262,8 +296,7 @@ private:
     if (failed(segment))
       return failure();
     auto [from, to] = op.getPlaces(*segment);
-    addTable(op, {plan::TableKind::Copy, from, to, elementBytes(op.getSource())});
-    return success();
+    return addTable(op, {plan::TableKind::Copy, from, to, elementBytes(op.getSource())});
   }
 
   LogicalResult addExchange(comm::StartOp op) {
@@ -283,8 +316,9 @@ private:
       FailureOr<int64_t> target = findSegment(op, to.getSymbol());
       if (failed(source) || failed(target))
         return failure();
-      addTable(op, {plan::TableKind::Message, from.toPlan(*source), to.toPlan(*target),
-                    elementBytes(send)});
+      if (failed(addTable(op, {plan::TableKind::Message, from.toPlan(*source), to.toPlan(*target),
+                               elementBytes(send)})))
+        return failure();
       start.tables.push_back(result.tables[op].back());
     }
     plan().commands.push_back(std::move(start));
@@ -303,6 +337,15 @@ private:
 };
 
 } // namespace
+
+std::vector<plan::Hop> stepc::hopsOf(optim::Strategy strategy, const plan::Mesh &mesh,
+                                     std::vector<int64_t> owners) {
+  if (strategy == optim::Strategy::Owner)
+    return {{plan::wholeAxes(mesh), {}, mesh.sizes.empty() ? std::vector<int64_t>() : owners}};
+  if (strategy == optim::Strategy::Gather)
+    return {{{}, plan::wholeAxes(mesh), {}}};
+  return {};
+}
 
 plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols) {
   // A block with one row (column) has no narrower kind along that axis.

@@ -42,6 +42,18 @@ public:
     return it->second;
   }
 
+  /// Of what a start sends and receives.
+  std::pair<int64_t, int64_t> largest(StartOp op) {
+    std::pair<int64_t, int64_t> bytes;
+    const plan::Command &start = program.plan.commands[op.getOrder()];
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      plan::RankStart made = expander.start(start, rank);
+      bytes.first = std::max(bytes.first, made.sent.bytes);
+      bytes.second = std::max(bytes.second, made.received.bytes);
+    }
+    return bytes;
+  }
+
   MostBlocks mostBlocks;
 
 private:
@@ -68,14 +80,36 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       position[&op] = index;
     SmallVector<memref::AllocOp> allocs(step.getOps<memref::AllocOp>());
     std::vector<ArenaBuffer> buffers;
-    int64_t together = 0;
+    llvm::DenseMap<Value, size_t> bufferOf;
+    // What travels together on one side shares a buffer, from the first use of any to the last.
+    for (auto start : step.getOps<StartOp>()) {
+      if (!program.tables.contains(start))
+        return start.emitOpError("expected collectives in @step alone, found one in @")
+               << step.getSymName();
+      auto [sent, received] = extents.largest(start);
+      for (auto [values, bytes] :
+           {std::pair(start.getSends(), sent), std::pair(start.getReceives(), received)}) {
+        ArenaBuffer &shared = buffers.emplace_back();
+        shared = {bytes, int64_t(position.size()), -1};
+        for (Value value : values) {
+          include(shared, value, position);
+          bufferOf[value] = buffers.size() - 1;
+        }
+      }
+    }
     for (memref::AllocOp alloc : allocs) {
+      if (!bufferOf.try_emplace(alloc, buffers.size()).second)
+        continue;
       FailureOr<int64_t> bytes = largest(alloc, extents);
       if (failed(bytes))
         return failure();
-      together = saturatingAdd(together, *bytes);
-      buffers.push_back(lifetime(alloc, *bytes, position));
+      ArenaBuffer &buffer = buffers.emplace_back();
+      buffer = {*bytes, int64_t(position.size()), -1};
+      include(buffer, alloc, position);
     }
+    int64_t together = 0;
+    for (const ArenaBuffer &buffer : buffers)
+      together = saturatingAdd(together, buffer.bytes);
     int64_t arena = schedule::packArena(buffers);
     int64_t scratch = scratchBound(program, step, std::ref(extents.mostBlocks));
     int64_t workspace = saturatingAdd(arena, scratch);
@@ -88,7 +122,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));
     Builder builder(&getContext());
-    for (auto [alloc, buffer] : llvm::zip_equal(allocs, buffers)) {
+    for (memref::AllocOp alloc : allocs) {
+      const ArenaBuffer &buffer = buffers[bufferOf.lookup(alloc)];
       alloc->setAttr(kOffsetAttr, builder.getI64IntegerAttr(buffer.offset));
       alloc->setAttr(kBytesAttr, builder.getI64IntegerAttr(buffer.bytes));
     }
@@ -101,20 +136,21 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     return success();
   }
 
-  /// From its first to its last use; what is in flight is used until the wait.
-  static ArenaBuffer lifetime(memref::AllocOp alloc, int64_t bytes,
-                              const llvm::DenseMap<Operation *, int64_t> &position) {
-    if (alloc->use_empty())
-      return {bytes, position.at(alloc), position.at(alloc)};
-    ArenaBuffer buffer{bytes, int64_t(position.size()), -1};
-    for (Operation *user : alloc->getUsers()) {
-      buffer.first = std::min(buffer.first, position.at(user));
-      buffer.last = std::max(buffer.last, position.at(user));
+  /// Lets a buffer live from a value's first to its last use; what is in flight is used until the
+  /// wait.
+  static void include(ArenaBuffer &buffer, Value value,
+                      const llvm::DenseMap<Operation *, int64_t> &position) {
+    auto use = [&](Operation *op) {
+      buffer.first = std::min(buffer.first, position.at(op));
+      buffer.last = std::max(buffer.last, position.at(op));
+    };
+    if (value.use_empty())
+      use(value.getDefiningOp());
+    for (Operation *user : value.getUsers()) {
+      use(user);
       if (auto start = dyn_cast<StartOp>(user))
-        for (Operation *wait : start.getToken().getUsers())
-          buffer.last = std::max(buffer.last, position.at(wait));
+        llvm::for_each(start.getToken().getUsers(), use);
     }
-    return buffer;
   }
 
   /// The bytes of a buffer on the rank that needs most.

@@ -24,7 +24,10 @@ def BufferizeProgram : Pass<"comm-bufferize", "::mlir::ModuleOp"> {
 def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
   let summary = "Merge the exchanges of a wave and overlap waves";
   let description = [{
-    The collectives of one wave and direction that are of one kind and communicator become one `comm.start` and its `comm.wait`. The order is: stages in of wave k+1 and the
+    A chain is operations, collectives, operations, and so on; operations with the collectives behind them are a round. The
+    collectives of one wave and round that are of one direction, kind and communicator become one `comm.start` and its
+    `comm.wait`; values of which other ranks share copies start apart. While one round of a wave travels, the round before of
+    the next wave is computed. With two rounds the order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
     starts. The pass decides nothing: each segment's `wave`, set when blocks were divided, and the order of the chains fix
@@ -51,6 +54,7 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
   let summary = "Decide every buffer's place in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
+    All sends of a start share one buffer, and all its receives (runtime/plan/Parcels.h).
     Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The arena
     and the scratch that a target may use behind it (passes/cost/ScratchBound.h) must obey the module's
     `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the arena's bytes one of the

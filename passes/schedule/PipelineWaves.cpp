@@ -1,16 +1,16 @@
 //===- PipelineWaves.cpp - Merge exchanges and overlap waves ---------------===//
 //
-// The program comes as chains, one per group and wave: in, exchange, matrix, exchange,
-// out. Each operation gets a phase from its place in its chain; the phases are
-// then laid out anew. Operations without effects (extents, shards, allocations)
-// move to their first use.
+// The program comes as chains, one per group and wave: operations, collectives, operations, and so
+// on (in, to matrix space, matrix, back, out). A round is operations of a chain with the collectives
+// behind them; rounds of all chains are laid out anew. Operations without effects (extents,
+// shards, allocations) move to their first use.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/schedule/Passes.h"
 
-#include "dialects/comm/Comm.h"
-#include "dialects/optim/Optim.h"
+#include "passes/plan/PlanFromIR.h"
+#include "runtime/plan/Parcels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
@@ -27,11 +27,17 @@ namespace stepc::schedule {
 
 namespace {
 
+/// Operations, and the collectives that take their results further.
+struct Round {
+  SmallVector<Operation *> operations;
+  SmallVector<CollectiveOpInterface> collectives;
+  SmallVector<Value> tokens;
+};
+
 /// What one wave does, in order.
 struct Wave {
-  SmallVector<Operation *> in, matrix, out;       // of chains that exchange
-  SmallVector<CollectiveOpInterface> there, back; // to matrix, to shards
-  SmallVector<Operation *> local;                 // chains without exchange, whole
+  SmallVector<Round> rounds;      // of chains that exchange
+  SmallVector<Operation *> local; // chains without exchange, whole
 };
 
 /// The segment that an operation works on; null where it works on none.
@@ -43,17 +49,15 @@ FlatSymbolRefAttr segmentOf(Operation *op) {
   return segmentOfBatch(op);
 }
 
-/// The segment that a collective brings together, and whether it does so towards its blocks.
+/// The segment that a collective brings together.
 FlatSymbolRefAttr segmentOf(CollectiveOpInterface op) {
   return placeOf(op.getSends().front()).getSymbol();
-}
-bool isThere(CollectiveOpInterface op) {
-  return placeOf(op.getSends().front()).getTo() == Distribution::Blocks;
 }
 
 class Pipeliner {
 public:
-  explicit Pipeliner(func::FuncOp step) : step(step), builder(step.getContext()) {}
+  Pipeliner(func::FuncOp step, const ProgramPlan &program)
+      : step(step), program(program), builder(step.getContext()) {}
 
   LogicalResult run() {
     if (failed(collect()))
@@ -69,9 +73,8 @@ private:
     llvm::StringMap<int64_t> waveOf;
     for (auto segment : module.getOps<SegmentOp>())
       waveOf[segment.getSymName()] = segment.getWave().value_or(0);
-    // Which chains exchange, per direction seen so far: 1 after the way there, 2 after the way
-    // back.
-    llvm::StringMap<int> progress;
+    // How far each chain is: its round, and whether that has begun to travel.
+    llvm::StringMap<std::pair<size_t, bool>> progress;
     llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
       for (Value send : op.getSends())
@@ -94,10 +97,9 @@ private:
         if (collective.getSends().empty())
           continue; // nothing travels: it goes
         StringRef name = segmentOf(collective).getValue();
-        bool there = isThere(collective);
-        Wave &wave = waveAt(waveOf.lookup(name));
-        (there ? wave.there : wave.back).push_back(collective);
-        progress[name] = there ? 1 : 2;
+        auto &[round, travels] = progress[name];
+        travels = true;
+        roundAt(waveOf.lookup(name), round).collectives.push_back(collective);
         continue;
       }
       FlatSymbolRefAttr segment = segmentOf(&op);
@@ -105,15 +107,15 @@ private:
         return op.emitOpError(
             "expected an operation on a segment, found none: it has no place in a wave");
       StringRef name = segment.getValue();
-      Wave &wave = waveAt(waveOf.lookup(name));
-      if (elementwiseSegments.contains(name))
+      if (exchanging.contains(name)) {
+        auto &[round, travels] = progress[name];
+        round += std::exchange(travels, false);
+        roundAt(waveOf.lookup(name), round).operations.push_back(&op);
+      } else if (elementwiseSegments.contains(name)) {
         fillers.push_back(&op);
-      else if (!exchanging.contains(name))
-        wave.local.push_back(&op);
-      else if (progress.lookup(name) == 0)
-        wave.in.push_back(&op);
-      else
-        (progress.lookup(name) == 1 ? wave.matrix : wave.out).push_back(&op);
+      } else {
+        waveAt(waveOf.lookup(name)).local.push_back(&op);
+      }
     }
     return success();
   }
@@ -122,6 +124,14 @@ private:
     if (int64_t(waves.size()) <= index)
       waves.resize(index + 1);
     return waves[index];
+  }
+
+  Round &roundAt(int64_t wave, size_t round) {
+    SmallVector<Round> &all = waveAt(wave).rounds;
+    if (all.size() <= round)
+      all.resize(round + 1);
+    rounds = std::max(rounds, all.size());
+    return all[round];
   }
 
   //===--------------------------------------------------------------------===//
@@ -141,34 +151,53 @@ private:
       place(op);
   }
 
-  /// One start for all collectives of a wave and direction that are of one kind and communicator.
-  SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
-    llvm::MapVector<std::pair<CollectiveKind, Value>, SmallVector<CollectiveOpInterface>> alike;
-    for (CollectiveOpInterface op : collectives)
-      alike[{op.getKind(), op->getOperand(0)}].push_back(op);
-    SmallVector<Value> started;
-    for (auto &[key, ops] : alike)
-      started.push_back(merge(key.first, key.second, ops));
-    return started;
-  }
-
-  Value merge(CollectiveKind kind, Value communicator, ArrayRef<CollectiveOpInterface> ops) {
+  /// What travels with one start.
+  struct Together {
+    CollectiveKind kind;
+    Value communicator;
+    Location loc;
     SmallVector<Value> sends, receives;
-    for (CollectiveOpInterface op : ops) {
+  };
+
+  /// One start for all that a round moves in a direction by one kind of collective, on one
+  /// communicator and, of what ranks share copies of, to the same ones.
+  SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
+    SmallVector<Together> starts;
+    for (CollectiveOpInterface op : collectives) {
       for (Value operand : op->getOperands())
         if (Operation *def = operand.getDefiningOp(); def && !placed.contains(def))
           place(def);
-      llvm::append_range(sends, op.getSends());
-      llvm::append_range(receives, op.getReceives());
+      for (auto [send, receive] : llvm::zip_equal(op.getSends(), op.getReceives())) {
+        Together *joined = llvm::find_if(starts, [&](const Together &other) {
+          plan::Place first = planPlace(other.sends.front()), place = planPlace(send);
+          return other.kind == op.getKind() && other.communicator == op->getOperand(0) &&
+                 first.from == place.from && first.to == place.to &&
+                 plan::travelTogether(program.plan, first, place);
+        });
+        if (joined == starts.end()) {
+          starts.push_back({op.getKind(), op->getOperand(0), op.getLoc(), {}, {}});
+          joined = &starts.back();
+        }
+        joined->sends.push_back(send);
+        joined->receives.push_back(receive);
+      }
+      op.erase();
     }
     builder.setInsertionPoint(terminator);
-    auto started = StartOp::create(builder, CollectiveOpInterface(ops.front()).getLoc(),
-                                   TokenType::get(builder.getContext()), kind, communicator,
-                                   order++, sends, receives);
-    placed.insert(started);
-    for (CollectiveOpInterface op : ops)
-      op.erase();
-    return started.getToken();
+    SmallVector<Value> tokens;
+    for (Together &each : starts) {
+      auto started =
+          StartOp::create(builder, each.loc, TokenType::get(builder.getContext()), each.kind,
+                          each.communicator, order++, each.sends, each.receives);
+      placed.insert(started);
+      tokens.push_back(started.getToken());
+    }
+    return tokens;
+  }
+
+  plan::Place planPlace(Value value) {
+    PlaceAttr place = placeOf(value);
+    return place.toPlan(ProgramPlan::find(program.segments, place.getSymbol()));
   }
 
   void wait(ArrayRef<Value> started) {
@@ -177,36 +206,31 @@ private:
       placed.insert(WaitOp::create(builder, token.getLoc(), token));
   }
 
-  void begin(size_t wave) {
-    placeAll(waves[wave].in);
-    tokens[wave] = start(waves[wave].there);
-  }
-
-  void finish(size_t wave) {
-    wait(backTokens[wave]);
-    placeAll(waves[wave].out);
+  /// A round of a wave, once what it needs has arrived.
+  void layOut(Wave &wave, size_t round) {
+    if (round == 1)
+      placeAll(wave.local);
+    if (round >= wave.rounds.size())
+      return;
+    if (round > 0)
+      wait(wave.rounds[round - 1].tokens);
+    placeAll(wave.rounds[round].operations);
+    wave.rounds[round].tokens = start(wave.rounds[round].collectives);
+    if (round + 1 == wave.rounds.size())
+      wait(wave.rounds[round].tokens);
   }
 
   void layOut() {
     terminator = step.getBody().front().getTerminator();
-    tokens.resize(waves.size());
-    backTokens.resize(waves.size());
     placeAll(scalars);
-    if (!waves.empty())
-      begin(0);
-    placeAll(fillers);
-    for (size_t wave = 0; wave < waves.size(); ++wave) {
-      if (wave + 1 < waves.size())
-        begin(wave + 1);
-      placeAll(waves[wave].local);
-      wait(tokens[wave]);
-      placeAll(waves[wave].matrix);
-      backTokens[wave] = start(waves[wave].back);
-      if (wave > 0)
-        finish(wave - 1);
+    // While one round of a wave travels, the round before of the next wave is computed.
+    for (size_t time = 0; time + 1 < waves.size() + rounds; ++time) {
+      for (size_t round = 0; round <= std::min(time, rounds - 1); ++round)
+        if (time - round < waves.size())
+          layOut(waves[time - round], round);
+      if (time == 0)
+        placeAll(fillers);
     }
-    if (!waves.empty())
-      finish(waves.size() - 1);
     // What nothing uses any more stands in front; it goes.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (&op != terminator && !placed.contains(&op) && op.use_empty())
@@ -233,8 +257,8 @@ private:
         segments.push_back(placeOf(send).getSymbol());
       remark::missed(started.getLoc(), named("exchange-exposed"))
           << remark::metric("order", int64_t(started.getOrder()))
-          << remark::metric("from", stringifyDistribution(first.getFrom()))
-          << remark::metric("to", stringifyDistribution(first.getTo()))
+          << remark::metric("from", plan::name(first.getFrom()))
+          << remark::metric("to", plan::name(first.getTo()))
           << remark::metric("segments", Attribute(builder.getArrayAttr(segments)))
           << (there ? remark::reason("no elementwise or local group and no other wave is left to "
                                      "run while it travels")
@@ -246,10 +270,11 @@ private:
   }
 
   func::FuncOp step;
+  const ProgramPlan &program;
   OpBuilder builder;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
-  std::vector<SmallVector<Value>> tokens, backTokens; // per wave
+  size_t rounds = 2; // the most of a wave; local chains have their place in the second
   llvm::DenseSet<Operation *> placed;
   Operation *terminator = nullptr;
   int64_t order = 0;
@@ -257,8 +282,11 @@ private:
 
 class PipelineWaves : public schedule::impl::PipelineWavesBase<PipelineWaves> {
   void runOnOperation() override {
+    FailureOr<ProgramPlan> program = planFromModule(getOperation());
+    if (failed(program))
+      return signalPassFailure();
     for (auto step : getOperation().getOps<func::FuncOp>())
-      if (failed(Pipeliner(step).run()))
+      if (failed(Pipeliner(step, *program).run()))
         return signalPassFailure();
   }
 };

@@ -13,7 +13,7 @@ struct BufferState {
   mlir::Operation *writer = nullptr;
   int64_t producer = -1, message = -1; ///< tables that packed and carried it
   size_t life = 0;
-  comm::StartOp sentBy, leaving, arriving;
+  comm::StartOp leaving, arriving;
   bool isRead = false;
 };
 

@@ -112,8 +112,9 @@ private:
     if (!place || place.isScalars())
       return key.push_back(type.getAsOpaquePointer());
     auto shaped = cast<ShapedType>(type);
-    for (int64_t word : {int64_t(place.getHolds()), int64_t(place.getFrom()),
-                         int64_t(place.getTo()), int64_t(place.getEnd())})
+    for (int64_t word :
+         {int64_t(place.getHolds()), int64_t(place.getFrom().kind), place.getFrom().hop,
+          int64_t(place.getTo().kind), place.getTo().hop, int64_t(place.getEnd())})
       key.push_back(number(word));
     for (int64_t size : shaped.getShape())
       key.push_back(number(size));
@@ -183,7 +184,7 @@ private:
     if (each.count.times.empty())
       return true;
     auto stage = dyn_cast<comm::StageOp>(each.exemplar);
-    bool overShards = stage && stage.getIteration() == comm::Iteration::Shards;
+    bool overShards = stage && stage.getIteration() != comm::Iteration::Blocks;
     // Matrix space repeats itself within a wave; a stage over shards would write twice.
     int64_t expected = overShards ? 1 : *most;
     if (*fewest == expected && *most == expected)

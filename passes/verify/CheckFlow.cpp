@@ -2,6 +2,7 @@
 
 #include "passes/cost/Saturate.h"
 #include "passes/verify/BufferStates.h"
+#include "runtime/plan/Parcels.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -56,12 +57,14 @@ private:
     facts.needs.push_back({unit, value.getDefiningOp<comm::BufferOp>(), user, index, elements});
   }
 
-  /// How much of a staged operand an operation reaches: of a batch all computed blocks, else what
-  /// its table says.
+  /// How much of a staged operand an operation reaches: of a batch all computed blocks, of kept
+  /// shards what its table says. What travels is shown to stay in the parts of its start.
   bool needStaged(Operation *user, Value value, int64_t table, Need::Unit unit) {
     comm::PlaceAttr place = comm::placeOf(value);
     if (place.isBatch())
       return needBlocks(user, value);
+    if (place.isMoving())
+      return succeeded(comm::startOf(user, value));
     need(unit, user, value, table);
     return true;
   }
@@ -239,21 +242,22 @@ private:
 
   bool start(comm::StartOp op) {
     ArrayRef<int64_t> tables = program.tables.find(op)->second;
+    if (!shareBuffers(op, op.getSends()) || !shareBuffers(op, op.getReceives()))
+      return false;
     SmallVector<int64_t> producers;
     for (size_t i = 0; i < tables.size(); ++i) {
       BufferState *state = buffers.read(op, op.getSends()[i]);
-      if (!state)
+      if (!state || failed(comm::startOf(op, op.getSends()[i])))
         return false;
-      if (state->sentBy) {
-        auto diag = op.emitOpError("expected each value to be sent once, found ")
-                    << comm::placeOf(op.getSends()[i]) << " again";
-        diag.attachNote(state->sentBy.getLoc()) << "it is sent here";
+      if (!plan::travelTogether(plan, plan.tables[tables[0]].from, plan.tables[tables[i]].from)) {
+        op.emitOpError("expected values of which the same ranks share copies, found ")
+            << comm::placeOf(op.getSends()[0]) << " and " << comm::placeOf(op.getSends()[i]);
         return false;
       }
-      state->sentBy = state->leaving = op;
+      state->leaving = op;
       producers.push_back(state->producer);
       facts.userOf.try_emplace(tables[i], op);
-      need(Need::From, op, op.getSends()[i], tables[i]);
+      need(Need::Sent, op, op.getSends()[i], op.getOrder());
     }
     for (size_t i = 0; i < tables.size(); ++i) {
       BufferState *state = buffers.write(op, op.getReceives()[i]);
@@ -262,7 +266,26 @@ private:
       state->arriving = op;
       state->producer = producers[i];
       state->message = tables[i];
-      need(Need::To, op, op.getReceives()[i], tables[i]);
+      need(Need::Received, op, op.getReceives()[i], op.getOrder());
+    }
+    return true;
+  }
+
+  /// What travels together on one side stands in one buffer.
+  bool shareBuffers(comm::StartOp op, OperandRange values) {
+    comm::BufferOp first;
+    for (Value value : values) {
+      auto buffer = value.getDefiningOp<comm::BufferOp>();
+      first = first ? first : buffer;
+      if (!buffer ||
+          (buffer.getOffset() == first.getOffset() && buffer.getBytes() == first.getBytes()))
+        continue;
+      auto diag = op.emitOpError("expected all that travels together in one buffer, found ")
+                  << buffer.getBytes() << " bytes at byte " << buffer.getOffset() << " beside "
+                  << first.getBytes() << " bytes at byte " << first.getOffset();
+      diag.attachNote(first.getLoc()) << "the one is here";
+      diag.attachNote(buffer.getLoc()) << "the other is here";
+      return false;
     }
     return true;
   }

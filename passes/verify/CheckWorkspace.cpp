@@ -19,7 +19,7 @@ static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, fu
   int64_t arena = program.plan.arenaBytes;
   if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr)) {
     int64_t scratch = scratchBound(
-        program, step, [&](int64_t segment) { return proof.mostComputed(segment).elements; });
+        program, step, [&](int64_t segment) { return proof.mostComputed(segment).most; });
     if (llvm::SaturatingAdd<uint64_t>(arena, scratch) > uint64_t(limit.getInt())) {
       auto diag = step.emitOpError("expected a workspace within the limit of ")
                   << limit.getInt() << " bytes per rank, found " << arena << " bytes, and up to "
@@ -53,6 +53,10 @@ static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &fac
   llvm::SmallPtrSet<Operation *, 8> refused;
   for (const Need &need : facts.needs) {
     Reach reach{need.elements, 0};
+    bool travels = need.unit == Need::Sent || need.unit == Need::Received;
+    if (travels)
+      reach = need.unit == Need::Sent ? proof.startReach(need.index).sent
+                                      : proof.startReach(need.index).received;
     if (need.unit == Need::From)
       reach = proof.reach(need.index).from;
     if (need.unit == Need::To)
@@ -61,10 +65,10 @@ static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &fac
       auto [found, added] = mostBlocks.try_emplace(need.index);
       if (added)
         found->second = proof.mostComputed(need.index);
-      reach = {times(found->second.elements, need.elements), found->second.rank};
+      reach = {times(found->second.most, need.elements), found->second.rank};
     }
     auto type = cast<MemRefType>(comm::BufferOp(need.buffer).getType());
-    int64_t bytes = times(reach.elements, type.getElementTypeBitWidth() / 8);
+    int64_t bytes = times(reach.most, travels ? 1 : type.getElementTypeBitWidth() / 8);
     if (bytes <= int64_t(comm::BufferOp(need.buffer).getBytes()) ||
         !refused.insert(need.buffer).second)
       continue;
@@ -90,6 +94,13 @@ static LogicalResult checkApart(std::vector<Life> lives) {
   auto endsLater = [](const Life *a, const Life *b) { return a->end > b->end; };
   std::priority_queue<const Life *, std::vector<const Life *>, decltype(endsLater)> ending(
       endsLater);
+  // Of one side of a start: the proof of its parts has shown that they are apart.
+  auto travelTogether = [](const Life &a, const Life &b) {
+    Value one = comm::BufferOp(a.buffer), other = comm::BufferOp(b.buffer);
+    return comm::placeOf(one).isMoving() && comm::placeOf(other).isMoving() &&
+           comm::placeOf(one).getEnd() == comm::placeOf(other).getEnd() &&
+           comm::startOf(a.writer, one)->first == comm::startOf(b.writer, other)->first;
+  };
   for (const Life &life : lives) {
     if (offset(life) == end(life))
       continue;
@@ -98,6 +109,7 @@ static LogicalResult checkApart(std::vector<Life> lives) {
           found != living.end() && found->second == ending.top())
         living.erase(found);
     auto next = living.lower_bound(offset(life));
+    bool isLonger = true; // than another value in the same buffer
     for (auto neighbour : {next, next == living.begin() ? living.end() : std::prev(next)}) {
       if (neighbour == living.end())
         continue;
@@ -105,6 +117,10 @@ static LogicalResult checkApart(std::vector<Life> lives) {
       // In its own buffer an operation may overwrite what it reads element by element.
       if (other.buffer == life.buffer || offset(other) >= end(life) || offset(life) >= end(other))
         continue;
+      if (travelTogether(life, other)) {
+        isLonger = life.end > other.end;
+        continue;
+      }
       int64_t from = std::max(offset(life), offset(other)), to = std::min(end(life), end(other));
       auto diag = life.writer->emitOpError("expected a buffer of its own, found bytes ")
                   << from << " to " << to << " of the workspace shared with a value that lives";
@@ -114,6 +130,8 @@ static LogicalResult checkApart(std::vector<Life> lives) {
       diag.attachNote(other.lastUser->getLoc()) << "it is last used here";
       return diag;
     }
+    if (!isLonger)
+      continue;
     living[offset(life)] = &life;
     ending.push(&life);
   }

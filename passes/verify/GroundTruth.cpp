@@ -1,10 +1,11 @@
-//===- GroundTruth.cpp - What placements and owners alone imply ------------===//
+//===- GroundTruth.cpp - What placements and hops alone imply --------------===//
 
 #include "passes/verify/GroundTruth.h"
 
+#include <numeric>
+
 namespace stepc::verify {
 
-using plan::Strategy;
 using plan::ValueKind;
 
 GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.world()) {
@@ -19,18 +20,21 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   }
   for (const plan::Group &group : plan.groups)
     perParameter.push_back(group.blocksPerParameter());
-  shards.resize(plan.groups.size() * 4);
+  shards.resize(plan.groups.size() * 3 * 4);
   segments.resize(plan.segments.size());
+  broughtTo.resize(plan.groups.size());
 }
 
-const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position) {
-  auto &maps = shards[group * 4 + int64_t(kind)];
+const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
+                                    plan::ShardsKind whose) {
+  auto &maps = shards[(group * 3 + int64_t(whose)) * 4 + int64_t(kind)];
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   if (maps.empty())
     maps.resize(mesh.ranks.size());
   if (!maps[position])
-    maps[position] = std::make_unique<MemoryMap>(MemoryMap::ofShard(g, mesh, position, kind));
+    maps[position] =
+        std::make_unique<MemoryMap>(MemoryMap::ofShard(g, mesh, position, kind, whose));
   return *maps[position];
 }
 
@@ -50,50 +54,108 @@ const SegmentView &GroundTruth::segment(int64_t index) {
     view->indices.assign(*most - *least + 1, -1);
   }
   const plan::Group &group = thePlan.groups[segment.group];
-  bool owned = group.strategy == Strategy::Owner;
   view->within.resize(perParameter[segment.group]);
-  view->owned.resize(owned ? thePlan.meshes[group.mesh].ranks.size() : 0);
   for (size_t i = 0; i < view->blocks.size(); ++i) {
     int64_t block = view->blocks[i];
     view->indices[block - view->least] = int64_t(i);
     view->within[block % perParameter[segment.group]].push_back(int64_t(i));
-    if (owned)
-      view->owned[group.owners[block]].push_back(block);
+    std::vector<int64_t> coordinates;
+    for (size_t hop = 0; hop < group.hops.size(); ++hop)
+      if (!group.hops[hop].owned.empty())
+        addCoordinates(segment.group, hop, group.hops[hop].base[block], coordinates);
+    if (!coordinates.empty())
+      view->owned[coordinates].push_back(int64_t(i));
   }
   return *view;
 }
 
-std::vector<int64_t> GroundTruth::held(int64_t segmentIndex, const MemoryMap &shard) {
-  const SegmentView &view = segment(segmentIndex);
+/// Indices of the blocks at those places in their parameters, ascending.
+static std::vector<int64_t> at(const SegmentView &view, const std::vector<int64_t> &places) {
   std::vector<int64_t> result;
-  shard.forBlocks([&](int64_t block) {
-    result.insert(result.end(), view.within[block].begin(), view.within[block].end());
-  });
+  size_t count = 0;
+  for (int64_t place : places)
+    count += view.within[place].size();
+  // All of them need no sort.
+  if (count == view.blocks.size()) {
+    result.resize(count);
+    std::iota(result.begin(), result.end(), 0);
+    return result;
+  }
+  for (int64_t place : places)
+    result.insert(result.end(), view.within[place].begin(), view.within[place].end());
   if (!std::is_sorted(result.begin(), result.end()))
     std::sort(result.begin(), result.end());
   return result;
+}
+
+std::vector<int64_t> GroundTruth::held(int64_t segmentIndex, const MemoryMap &shard) {
+  std::vector<int64_t> places;
+  shard.forBlocks([&](int64_t block) { places.push_back(block); });
+  return at(segment(segmentIndex), places);
+}
+
+void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position,
+                                 std::vector<int64_t> &coordinates) const {
+  const plan::Group &g = thePlan.groups[group];
+  std::vector<int64_t> along = geometry::coordinates(thePlan.meshes[g.mesh], position);
+  for (const plan::Factor &factor : g.hops[hop].owned)
+    coordinates.push_back(along[factor.axis] / factor.stride % factor.size);
+}
+
+const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position) {
+  const plan::Group &g = thePlan.groups[group];
+  const plan::Mesh &mesh = thePlan.meshes[g.mesh];
+  bool anyLeft = false;
+  auto unresolved = [&](int64_t of) {
+    std::vector<int64_t> left = geometry::coordinates(mesh, of), sizes = mesh.sizes;
+    for (const plan::Hop &hop : g.hops)
+      for (const auto *factors : {&hop.owned, &hop.replicated})
+        for (const plan::Factor &factor : *factors) {
+          left[factor.axis] -= left[factor.axis] / factor.stride % factor.size * factor.stride;
+          sizes[factor.axis] /= factor.size;
+        }
+    anyLeft = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size > 1; });
+    return left;
+  };
+  std::vector<int64_t> here = unresolved(position);
+  auto [found, isNew] = broughtTo[group].try_emplace(here);
+  if (!isNew)
+    return found->second;
+  // One value per block tells who holds it, also where a block has no elements. All shards together
+  // hold every block.
+  std::vector<bool> any(perParameter[group], !anyLeft);
+  for (int64_t holder = 0; anyLeft && holder < int64_t(mesh.ranks.size()); ++holder)
+    if (unresolved(holder) == here)
+      shard(group, ValueKind::One, holder).forBlocks([&](int64_t block) { any[block] = true; });
+  for (size_t block = 0; block < any.size(); ++block)
+    if (any[block])
+      found->second.push_back(int64_t(block));
+  return found->second;
 }
 
 std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t position) {
   int64_t group = groupOf(segmentIndex);
   const plan::Group &g = thePlan.groups[group];
   const SegmentView &view = segment(segmentIndex);
-  switch (g.strategy) {
-  case Strategy::Elementwise:
-    break;
-  case Strategy::Gather:
-    return view.blocks;
-  case Strategy::Owner:
-    return view.owned[position];
-  case Strategy::Local: {
-    // One value per block tells who holds it, also where a block has no elements.
-    std::vector<int64_t> result = held(segmentIndex, shard(group, ValueKind::One, position));
-    for (int64_t &index : result)
-      index = view.blocks[index];
-    return result;
+  if (!g.computes)
+    return {};
+  std::vector<int64_t> coordinates, result;
+  for (size_t hop = 0; hop < g.hops.size(); ++hop)
+    addCoordinates(group, hop, position, coordinates);
+  const std::vector<int64_t> &places = brought(group, position);
+  if (coordinates.empty()) {
+    if (int64_t(places.size()) == perParameter[group])
+      return view.blocks;
+    result = at(view, places);
+  } else if (auto owned = view.owned.find(coordinates); owned != view.owned.end()) {
+    for (int64_t index : owned->second)
+      if (std::binary_search(places.begin(), places.end(),
+                             view.blocks[index] % perParameter[group]))
+        result.push_back(index);
   }
-  }
-  return {};
+  for (int64_t &index : result)
+    index = view.blocks[index];
+  return result;
 }
 
 std::string GroundTruth::describeBlock(int64_t group, int64_t block) const {

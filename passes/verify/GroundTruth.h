@@ -1,7 +1,7 @@
-//===- GroundTruth.h - What placements and owners alone imply ---*- C++ -*-===//
+//===- GroundTruth.h - What placements and hops alone imply -----*- C++ -*-===//
 //
 // Who holds which elements, who computes which blocks: derived from geometry,
-// owners and the segments' blocks, and remembered. Where values stand in buffers is not
+// hops and the segments' blocks, and remembered. Where values stand in buffers is not
 // among it: those are what tables claim.
 //
 //===----------------------------------------------------------------------===//
@@ -11,6 +11,7 @@
 #include "passes/verify/MemoryMap.h"
 #include "passes/verify/Pieces.h"
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -20,7 +21,8 @@ namespace stepc::verify {
 struct SegmentView {
   std::vector<int64_t> blocks;              ///< in order
   std::vector<std::vector<int64_t>> within; ///< indices per block within a parameter
-  std::vector<std::vector<int64_t>> owned;  ///< strategy owner: blocks per position
+  /// Indices per coordinates of their blocks' bases along all owned factors.
+  std::map<std::vector<int64_t>, std::vector<int64_t>> owned;
   bool has(int64_t block) const { return indexOf(block) >= 0; }
   /// The index in the segment of a block of the group, or -1.
   int64_t indexOf(int64_t block) const {
@@ -46,7 +48,8 @@ public:
     return positions[thePlan.groups[group].mesh][rank];
   }
   /// A parameter's shard; blocks are those within the parameter.
-  const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position);
+  const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position,
+                         plan::ShardsKind whose = plan::ShardsKind::Parameter);
   const SegmentView &segment(int64_t index);
   /// Indices in the segment of the blocks with a place in a shard, ascending.
   std::vector<int64_t> held(int64_t segment, const MemoryMap &shard);
@@ -62,12 +65,21 @@ public:
   std::string describeElement(int64_t group, const Piece &piece) const;
 
 private:
+  /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
+  void addCoordinates(int64_t group, size_t hop, int64_t position,
+                      std::vector<int64_t> &coordinates) const;
+  /// The blocks within a parameter that the hops bring to a position, ascending.
+  const std::vector<int64_t> &brought(int64_t group, int64_t position);
+
   const plan::Plan &thePlan;
   std::vector<int64_t> world;
-  std::vector<int64_t> perParameter;                           // per group
-  std::vector<std::vector<int64_t>> positions;                 // per mesh and world rank
-  std::vector<std::vector<std::unique_ptr<MemoryMap>>> shards; // group · 4 + kind, position
+  std::vector<int64_t> perParameter;           // per group
+  std::vector<std::vector<int64_t>> positions; // per mesh and world rank
+  std::vector<std::vector<std::unique_ptr<MemoryMap>>>
+      shards; // (group · 3 + whose) · 4 + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
+  /// Per group and what no hop resolves of a position's coordinates.
+  std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
 };
 
 } // namespace stepc::verify

@@ -5,9 +5,15 @@
 namespace stepc::verify {
 
 MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
-                             plan::ValueKind kind) {
+                             plan::ValueKind kind, plan::ShardsKind whose) {
   MemoryMap map;
-  std::vector<geometry::Rect> rects = geometry::rectangles(group, mesh, position, kind);
+  std::vector<geometry::Rect> rects = geometry::rectangles(group, mesh, position, kind, whose);
+  map.spans.assign(std::max<int64_t>(1, group.blocksPerParameter()), {0, 0});
+  for (const geometry::Rect &rect : rects) {
+    auto &[first, end] = map.spans[rect.block];
+    first = end == 0 ? rect.offset : std::min(first, rect.offset);
+    end = std::max(end, rect.offset + (rect.rows - 1) * rect.stride + rect.cols);
+  }
   if (rects.empty())
     return map;
   // All blocks have grids of one size: the local matrix axes do not depend on the block.
@@ -42,6 +48,14 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
   for (int64_t block : blocks)
     map.grids.push_back({block, 0, 1});
   return map;
+}
+
+CopyMap::CopyMap(const MemoryMap &shard, std::vector<int64_t> of, int64_t perParameter)
+    : shard(shard), blocks(std::move(of)), starts{0}, perParameter(perParameter) {
+  for (int64_t block : blocks) {
+    auto [first, end] = shard.spanOf(block % perParameter);
+    starts.push_back(starts.back() + end - first);
+  }
 }
 
 } // namespace stepc::verify

@@ -13,6 +13,8 @@
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace stepc::verify {
 
@@ -30,7 +32,7 @@ class MemoryMap {
 public:
   /// One parameter's shard at a mesh position; blocks are those within the parameter.
   static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
-                           plan::ValueKind kind);
+                           plan::ValueKind kind, plan::ShardsKind whose);
   /// Computed blocks, each whole: block blocks[k] at slot k.
   static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
 
@@ -40,6 +42,8 @@ public:
     for (const Grid &grid : grids)
       visit(grid.block);
   }
+  /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
+  std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Elements of one block in this memory.
   int64_t blockElements() const { return gridSize; }
 
@@ -64,6 +68,7 @@ private:
                  Visit &visit) const;
 
   std::vector<Grid> grids;
+  std::vector<std::pair<int64_t, int64_t>> spans; // per block, of shards
   std::vector<Part> parts;
   int64_t width = 0, gridSize = 0;
 };
@@ -117,6 +122,49 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
   for (int64_t i = 0; i < strip.rows; ++i)
     line(strip.first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
          visit);
+  return true;
+}
+
+/// A copy of a rank's shards of some blocks: one after the other, each as it stands in its shard.
+class CopyMap {
+public:
+  /// `blocks`: those of the group, in order; each parameter has `perParameter`.
+  CopyMap(const MemoryMap &shard, std::vector<int64_t> blocks, int64_t perParameter);
+
+  /// As of a shard, with the group's blocks.
+  template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
+
+private:
+  const MemoryMap &shard;
+  std::vector<int64_t> blocks, starts; // of each block, and the end
+  int64_t perParameter;
+};
+
+template <typename Visit> bool CopyMap::cut(const Strip &strip, Visit visit) const {
+  if (strip.rows < 1 || strip.cols < 1 || strip.firstStride < 0)
+    return false;
+  for (int64_t row = 0; row < strip.rows; ++row) {
+    int64_t at = strip.first + row * strip.firstStride;
+    int64_t second = strip.second + row * strip.secondStride;
+    for (int64_t left = strip.cols, length; left > 0; left -= length) {
+      auto next = std::upper_bound(starts.begin(), starts.end(), at);
+      if (next == starts.begin() || next == starts.end())
+        return false;
+      int64_t block = blocks[next - starts.begin() - 1], inside = block % perParameter;
+      length = std::min(left, *next - at);
+      bool own = true;
+      if (!shard.cut({shard.spanOf(inside).first + at - next[-1], 0, second, 0, 1, length},
+                     [&](Cut cut) {
+                       own &= cut.block == inside;
+                       cut.block = block;
+                       visit(cut);
+                     }) ||
+          !own)
+        return false;
+      at += length;
+      second += length;
+    }
+  }
   return true;
 }
 

@@ -42,9 +42,13 @@ struct Difference {
   int64_t position;     ///< counted from the beginnings
   Piece sent, received; ///< what stands there: single elements
 };
+/// The pieces at which the last comparison ended: the next one mostly begins there.
+struct Near {
+  size_t sent = 0, received = 0;
+};
 std::optional<Difference> findDifference(std::span<const Piece> sent, int64_t sentAt,
                                          std::span<const Piece> received, int64_t receivedAt,
-                                         int64_t count);
+                                         int64_t count, Near &near);
 
 } // namespace stepc::verify
 

@@ -9,6 +9,7 @@ namespace stepc::verify {
 using plan::Chunk;
 using plan::CopyRow;
 using plan::Distribution;
+using plan::Place;
 using plan::TableKind;
 using plan::ValueKind;
 
@@ -81,13 +82,13 @@ bool TableCheck::standsInSlot(const Cut &cut, int64_t block) {
               std::to_string(cut.second));
 }
 
-void TableCheck::pack(const Cut &cut, int64_t block) {
+void TableCheck::pack(const Cut &cut, int64_t block, Pieces &out) {
   if (cut.rows == 1 || cut.secondStride == cut.cols) {
-    packed.push_back({cut.second, block, cut.row, cut.col, cut.rows, cut.cols});
+    out.push_back({cut.second, block, cut.row, cut.col, cut.rows, cut.cols});
     return;
   }
   for (int64_t row = 0; row < cut.rows; ++row)
-    packed.push_back(
+    out.push_back(
         {cut.second + row * cut.secondStride, block, cut.row + row, cut.col, 1, cut.cols});
 }
 
@@ -102,6 +103,17 @@ bool TableCheck::unbroken() {
 
 bool TableCheck::coversOnce(const std::vector<int64_t> &expected, int64_t elements,
                             const char *what) {
+  // Mostly every block is one piece, and they come in order.
+  auto isWhole = [&](size_t i) {
+    return covered[i].block == segment.blocks[expected[i]] && covered[i].size() == elements;
+  };
+  size_t whole = 0;
+  while (covered.size() == expected.size() && whole < covered.size() && isWhole(whole))
+    ++whole;
+  if (whole == covered.size() && whole == expected.size()) {
+    covered.clear();
+    return true;
+  }
   // A counting sort by block; within a block, equal sums and no overlap are a tiling.
   std::vector<int64_t> sums(expected.size(), 0), first(expected.size() + 1, 0), where;
   size_t hint = 0;
@@ -142,6 +154,21 @@ bool TableCheck::coversShards(const MemoryMap &map) {
   return coversOnce(truth.held(table.from.segment, map), map.blockElements(), "the rank's shards");
 }
 
+const MemoryMap &TableCheck::shardOf(const Place &place) {
+  return truth.shard(groupIndex, place.value, position, place.whose());
+}
+
+const CopyMap &TableCheck::copyOf(const Place &place) {
+  std::unique_ptr<CopyMap> &map = &place == &table.from ? fromCopy : toCopy;
+  if (map)
+    return *map;
+  std::vector<int64_t> held = truth.held(place.segment, shardOf(place));
+  for (int64_t &index : held)
+    index = segment.blocks[index];
+  map = std::make_unique<CopyMap>(shardOf(place), std::move(held), perParameter);
+  return *map;
+}
+
 bool TableCheck::coversBlocks() {
   return coversOnce(slots, view.rows * view.cols, "the rank's computed blocks");
 }
@@ -159,12 +186,15 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
   cover(cut, block);
   if (table.to == table.from)
     return true; // nothing is staged
+  if (table.to.isOfShards() && hasPlace)
+    return true; // compared with its copy
   if (!hasPlace)
-    return !use.reads || fail("expected a place in the staged operand, found none for " +
-                              truth.describe(groupIndex, piece));
+    return (!use.reads && !table.to.isOfShards()) ||
+           fail("expected a place in the staged operand, found none for " +
+                truth.describe(groupIndex, piece));
   if (table.to.isResting(Distribution::Blocks))
     return standsInSlot(cut, block);
-  pack(cut, block);
+  pack(cut, block, packed);
   return true;
 }
 
@@ -220,12 +250,21 @@ bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &ma
                   std::to_string(run.rows) + " x " + std::to_string(run.cols) +
                   " elements from local element " + std::to_string(run.local) + " of " +
                   std::to_string(map.elements()));
+    if (!hasPlace || !table.to.isOfShards())
+      continue;
+    Pieces own, copy;
+    if (!decode(table.from, {run.local, run.localStride, 0, run.cols, run.rows, run.cols},
+                run.parameter, own) ||
+        !decode(table.to, {run.staged, run.stagedStride, 0, run.cols, run.rows, run.cols},
+                run.parameter, copy) ||
+        !areEqual(own, copy, run.rows * run.cols))
+      return false;
   }
   return true;
 }
 
 bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
-  const MemoryMap &map = truth.shard(groupIndex, ValueKind::Full, position);
+  const MemoryMap &map = shardOf(table.from);
   bool inBlocks = table.to.isResting(Distribution::Blocks);
   if (inBlocks)
     findSlots();
@@ -271,58 +310,71 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
 // Copies
 //===----------------------------------------------------------------------===//
 
+bool TableCheck::decode(const Place &place, const Strip &strip, int64_t parameter, Pieces &out) {
+  int64_t index = truth.plan().parameters[parameter].indexInGroup;
+  bool fine = true;
+  auto visit = [&](const Cut &cut) {
+    int64_t block = place.isBound() ? index * perParameter + cut.block : cut.block;
+    if (fine && segment.has(block) && block / perParameter == index)
+      return pack(cut, block, out);
+    if (fine)
+      fail("expected blocks of parameter '" + truth.plan().parameters[parameter].name +
+           "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
+           truth.describeBlock(groupIndex, block));
+    fine = false;
+  };
+  bool inside = place.isBound()      ? shardOf(place).cut(strip, visit)
+                : place.isOfShards() ? copyOf(place).cut(strip, visit)
+                                     : blocks.cut(strip, visit);
+  if (fine && !inside)
+    fail("expected rows inside of what the rank holds of parameter '" +
+         truth.plan().parameters[parameter].name + "', found " + std::to_string(strip.rows) +
+         " x " + std::to_string(strip.cols) + " elements from element " +
+         std::to_string(strip.first));
+  return fine && inside;
+}
+
+bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
+  sortByStart(read);
+  sortByStart(written);
+  Near start;
+  auto difference = findDifference(read, 0, written, 0, elements, start);
+  return !difference || fail("expected " + truth.describeElement(groupIndex, difference->received) +
+                             " to be copied to its place, found " +
+                             truth.describeElement(groupIndex, difference->sent));
+}
+
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
-  bool toShard = table.to.isResting(Distribution::Shards);
-  bool toBlocks = table.to.isResting(Distribution::Blocks);
-  bool withShard = toShard || table.from.isResting(Distribution::Shards);
-  bool withBlocks = toBlocks || table.from.isResting(Distribution::Blocks);
-  if (withBlocks)
+  // Of what moves the other side tells what it is.
+  bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
+  if (table.from.isResting(Distribution::Blocks) || table.to.isResting(Distribution::Blocks)) {
     findSlots();
-  // The memory that is known: the shard, or else the blocks. Opposite it stands the other.
-  bool knownIsTarget = withShard ? toShard : toBlocks;
-  MemoryMap blocks =
-      MemoryMap::ofBlocks(view.rows, view.cols, withShard ? std::vector<int64_t>() : computed);
-  const MemoryMap &map = withShard ? truth.shard(groupIndex, table.from.value, position) : blocks;
+    blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed);
+  }
   for (const CopyRow &row : rows) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
                   std::to_string(row.parameter));
     fromEnd = std::max(fromEnd, row.source + (row.rows - 1) * row.sourceStride + row.cols);
     toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
-    Strip strip{row.source, row.sourceStride, row.target, row.targetStride, row.rows, row.cols};
-    if (knownIsTarget)
-      strip = {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols};
-    int64_t index = truth.plan().parameters[row.parameter].indexInGroup;
-    bool fine = true;
-    bool inside = map.cut(strip, [&](const Cut &cut) {
-      int64_t block = withShard ? index * perParameter + cut.block : cut.block;
-      if (!fine)
-        return;
-      fine = segment.has(block) && block / perParameter == index;
-      if (!fine) {
-        fail("expected blocks of parameter '" + truth.plan().parameters[row.parameter].name +
-             "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
-             truth.describeBlock(groupIndex, block));
-        return;
-      }
-      cover(cut, block);
-      if (withShard && withBlocks)
-        fine = standsInSlot(cut, block);
-      else
-        pack(cut, block);
-    });
-    if (!fine)
+    Strip source{row.source, row.sourceStride, 0, row.cols, row.rows, row.cols};
+    Strip target{row.target, row.targetStride, 0, row.cols, row.rows, row.cols};
+    if (!knowsTo)
+      source.second = row.target, source.secondStride = row.targetStride;
+    if (!knowsFrom)
+      target.second = row.source, target.secondStride = row.sourceStride;
+    Pieces read, written;
+    if ((knowsFrom && !decode(table.from, source, row.parameter, read)) ||
+        (knowsTo && !decode(table.to, target, row.parameter, written)) ||
+        (knowsFrom && knowsTo && !areEqual(read, written, row.rows * row.cols)))
       return false;
-    if (!inside)
-      return fail("expected rows inside of what the rank holds of parameter '" +
-                  truth.plan().parameters[row.parameter].name + "', found " +
-                  std::to_string(row.rows) + " x " + std::to_string(row.cols) +
-                  " elements from element " + std::to_string(strip.first));
+    if (!knowsFrom || !knowsTo)
+      packed.insert(packed.end(), (knowsTo ? written : read).begin(),
+                    (knowsTo ? written : read).end());
+    covered.insert(covered.end(), written.begin(), written.end());
   }
   // What is filled is filled once; what is read may be read for several receivers.
-  if (toBlocks && !coversBlocks())
-    return false;
-  if (toShard && !coversShards(map))
+  if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
     return false;
   return unbroken();
 }

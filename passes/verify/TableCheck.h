@@ -26,8 +26,9 @@ public:
   /// False, with `error`, when the rows do not do what the table stands for.
   bool run(const plan::RankTable &rows);
 
-  /// The packed buffer that the table reads or writes: by start, without a break.
-  std::vector<Piece> packed;
+  using Pieces = std::vector<Piece>;
+  /// What moves: the packed buffer that the table reads or writes, by start, without a break.
+  Pieces packed;
   /// Elements beyond which the table touches nothing of its staged operand or source, and
   /// of its target.
   int64_t fromEnd = 0, toEnd = 0;
@@ -38,11 +39,17 @@ private:
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);
 
+  /// The elements of a strip of what the rank holds in a place, as pieces of `out`.
+  bool decode(const plan::Place &place, const Strip &strip, int64_t parameter, Pieces &out);
+  /// Whether two lists of pieces are the same elements in the same order.
+  bool areEqual(Pieces &read, Pieces &written, int64_t elements);
+  const MemoryMap &shardOf(const plan::Place &place);
+  const CopyMap &copyOf(const plan::Place &place); // one of the table's
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
-  void pack(const Cut &cut, int64_t block);
+  void pack(const Cut &cut, int64_t block, Pieces &out);
   void cover(const Cut &cut, int64_t block) {
     covered.push_back({0, block, cut.row, cut.col, cut.rows, cut.cols});
   }
@@ -71,7 +78,9 @@ private:
   std::vector<int64_t> computed; // blocks by slot
   std::vector<int64_t> slots;    // their indices in the segment, ascending
   size_t lastSlot = 0;           // rows mostly come in order
-  std::vector<Piece> covered;
+  Pieces covered;
+  MemoryMap blocks; // computed ones
+  std::unique_ptr<CopyMap> fromCopy, toCopy;
 };
 
 } // namespace stepc::verify

@@ -1,6 +1,7 @@
 //===- TableProof.cpp - What the tables of all ranks do together -----------===//
 
 #include "passes/verify/TableProof.h"
+#include "passes/verify/ParcelCheck.h"
 
 namespace stepc::verify {
 
@@ -9,8 +10,8 @@ using plan::TableKind;
 
 TableProof::TableProof(const plan::Plan &plan, Expand expand)
     : plan(plan), expand(std::move(expand)), truth(plan), useOf(plan.tables.size()),
-      reaches(plan.tables.size()), traffic(plan.tables.size()), messages(truth.rankCount()),
-      lastMessage(truth.rankCount()) {
+      reaches(plan.tables.size()), startReaches(plan.starts().size()), messages(truth.rankCount()),
+      lastMessage(truth.rankCount()), sentAt(truth.rankCount()), lastSent(truth.rankCount()) {
   for (size_t i = 0; i < useOf.size(); ++i)
     useOf[i].table = int64_t(i);
 }
@@ -43,22 +44,57 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
       checkAlone(use);
   for (const Way &way : program.ways)
     checkWay(way);
-  for (const plan::Command *start : plan.starts())
-    for (int64_t table : start->tables) {
-      if (start->collective == plan::CollectiveKind::AllGather)
+  int64_t index = 0;
+  for (const plan::Command *start : plan.starts()) {
+    if (start->collective == plan::CollectiveKind::AllGather)
+      for (int64_t table : start->tables)
         checkGathers(table);
-      result.messages += traffic[table].messages;
-      result.bytes += traffic[table].bytes;
-    }
+    checkStart(index++, *start);
+  }
   return std::move(faults);
 }
 
-TableProof::SharedPieces TableProof::check(const TableUse &use, int64_t rank) {
+bool TableProof::staysInParts(const plan::Table &table, const plan::RankTable &rows, int64_t rank,
+                              Side side) {
+  std::vector<std::pair<int64_t, int64_t>> parts;
+  for (const Message &m : messages[rank])
+    if (side == Side::Sent)
+      parts.push_back({m.sendOffset, m.sendOffset + m.sendCount});
+    else
+      parts.push_back({m.receiveOffset, m.receiveOffset + m.receiveCount});
+  std::sort(parts.begin(), parts.end());
+  auto part = parts.begin(); // rows mostly come in order
+  auto stays = [&](int64_t first, int64_t stride, int64_t count, int64_t cols) {
+    int64_t end = first + (count - 1) * stride + cols;
+    auto holds = [&] { return part != parts.end() && part->first <= first && end <= part->second; };
+    if (holds())
+      return true;
+    part = std::upper_bound(parts.begin(), parts.end(), std::pair(first, INT64_MAX));
+    part -= part != parts.begin();
+    return holds();
+  };
+  bool packed = table.kind == TableKind::ShardChunks, sent = side == Side::Sent;
+  for (const plan::Chunk &c : rows.chunks)
+    if (packed && c.staged >= 0 && !stays(c.staged, c.stagedStride, c.rows, c.cols))
+      return false;
+  for (const plan::CopyRow &c : rows.copies)
+    if (!stays(sent ? c.target : c.source, sent ? c.targetStride : c.sourceStride, c.rows, c.cols))
+      return false;
+  return true;
+}
+
+TableProof::SharedPieces TableProof::check(const TableUse &use, int64_t rank, Side side) {
   const plan::Table &table = plan.tables[use.table];
-  plan::RankTable rows = expand(use.table, rank);
+  plan::RankTable rows = expand.table(use.table, rank);
+  if (side != Side::None && !staysInParts(table, rows, rank, side)) {
+    fail(use.table, "expected rows that each lead to the part of one peer in what is packed, found "
+                    "one that leads elsewhere on rank " +
+                        std::to_string(rank));
+    return nullptr;
+  }
   int64_t position = truth.position(truth.groupOf(table.from.segment), rank);
-  bool alike = table.kind == TableKind::Copy && position >= 0 &&
-               !table.from.isResting(plan::Distribution::Shards) && !table.to.isResting(plan::Distribution::Shards);
+  bool alike = table.kind == TableKind::Copy && position >= 0 && !table.from.isOfShards() &&
+               !table.to.isOfShards();
   std::vector<int64_t> computed;
   if (alike)
     computed = truth.computed(table.from.segment, position);
@@ -72,14 +108,17 @@ TableProof::SharedPieces TableProof::check(const TableUse &use, int64_t rank) {
             std::move(rows.copies), std::make_shared<const Pieces>(std::move(check.packed)),
             {check.fromEnd, rank},  {check.toEnd, rank}};
   }
-  reaches[use.table].from.include(last.from.elements, last.from.rank);
-  reaches[use.table].to.include(last.to.elements, last.to.rank);
+  reaches[use.table].from.include(last.from.most, last.from.rank);
+  reaches[use.table].to.include(last.to.most, last.to.rank);
   return last.packed;
 }
 
 bool TableProof::checkAlone(const TableUse &use) {
+  const plan::Table &table = plan.tables[use.table];
+  if (table.from.isMoving() || table.to.isMoving())
+    return fail(use.table, "expected what is packed to travel, found no message that it is for");
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
-    if (!check(use, rank))
+    if (!check(use, rank, Side::None))
       return false;
   return true;
 }
@@ -117,10 +156,10 @@ static std::string unequal(int64_t sender, int64_t sent, int64_t receiver, int64
 
 bool TableProof::checkMessages(int64_t table) {
   int64_t ranks = truth.rankCount(), bytes = plan.tables[table].elementBytes;
-  traffic[table] = {};
   auto text = [](int64_t number) { return std::to_string(number); };
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    messages[rank] = expand(table, rank).messages;
+    messages[rank] = expand.table(table, rank).messages;
+    sentAt[rank].clear();
     int64_t previous = -1;
     for (const Message &m : messages[rank]) {
       if (m.peer <= previous || m.peer >= ranks)
@@ -131,21 +170,16 @@ bool TableProof::checkMessages(int64_t table) {
       if (m.sendOffset < 0 || m.sendCount < 0 || m.receiveOffset < 0 || m.receiveCount < 0)
         return fail(table, "expected offsets and counts of 0 or more in the message of rank " +
                                text(rank) + " and rank " + text(m.peer));
-      reaches[table].from.include(m.sendOffset + m.sendCount, rank);
-      reaches[table].to.include(m.receiveOffset + m.receiveCount, rank);
     }
   }
   for (int64_t rank = 0; rank < ranks; ++rank)
     for (const Message &m : messages[rank]) {
       Message other = message(m.peer, rank);
+      sentAt[rank].push_back(other.sendOffset);
       if (m.sendCount != other.receiveCount)
         return fail(table, unequal(rank, m.sendCount * bytes, m.peer, other.receiveCount * bytes));
       if (m.receiveCount != other.sendCount)
         return fail(table, unequal(m.peer, other.sendCount * bytes, rank, m.receiveCount * bytes));
-      if (m.sendCount > 0 && m.peer != rank) {
-        ++traffic[table].messages;
-        traffic[table].bytes += m.sendCount * bytes;
-      }
     }
   return true;
 }
@@ -226,17 +260,23 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const SharedPieces 
   Compared now{pieces, {}};
   for (const Message *m : arriving)
     now.arriving.push_back(
-        {m->peer, message(m->peer, rank).sendOffset, m->receiveOffset, m->receiveCount});
+        {m->peer, sentAt[rank][m - messages[rank].data()], m->receiveOffset, m->receiveCount});
   if (now == compared)
     return true;
-  for (auto [peer, sentAt, receivedAt, count] : now.arriving)
-    if (auto difference = findDifference(*sent[peer], sentAt, received, receivedAt, count))
+  size_t lastReceived = 0;
+  for (auto [peer, from, to, count] : now.arriving) {
+    Near near{lastSent[peer], lastReceived};
+    auto difference = findDifference(*sent[peer], from, received, to, count, near);
+    lastSent[peer] = near.sent;
+    lastReceived = near.received;
+    if (difference)
       return fail(way.message,
                   "expected " + truth.describeElement(group, difference->received) +
                       " as element " + text(difference->position) + " of the message from rank " +
                       text(peer) + " to rank " + text(rank) + ", found " +
                       truth.describeElement(group, difference->sent),
                   way.consumer);
+  }
   compared = std::move(now);
   return true;
 }
@@ -249,18 +289,36 @@ bool TableProof::checkWay(const Way &way) {
                                  " to arrive, found group @" + plan.groups[from].name);
   std::vector<SharedPieces> sent(truth.rankCount());
   compared = {};
-  for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
-    if (!(sent[rank] = check(useOf[way.producer], rank)))
-      return false;
   if (!checkMessages(way.message))
     return false;
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
+    if (!(sent[rank] = check(useOf[way.producer], rank, Side::Sent)))
+      return false;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
     if (!checkSent(way, rank, *sent[rank]))
       return false;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
-    SharedPieces received = check(useOf[way.consumer], rank);
+    SharedPieces received = check(useOf[way.consumer], rank, Side::Received);
     if (!received || !checkReceived(way, rank, received, sent))
       return false;
+  }
+  return true;
+}
+
+bool TableProof::checkStart(int64_t index, const plan::Command &start) {
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    std::vector<ParcelCheck::Value> values;
+    for (int64_t table : start.tables)
+      values.push_back({expand.table(table, rank).messages, plan.tables[table].elementBytes});
+    plan::RankStart made = expand.start(index, rank);
+    if (auto fault = ParcelCheck(std::move(values), rank, truth.rankCount()).run(made))
+      return fail(start.tables[fault->first], std::move(fault->second));
+    startReaches[index].sent.include(made.sent.bytes, rank);
+    startReaches[index].received.include(made.received.bytes, rank);
+    for (const Message &m : made.messages) {
+      result.messages += m.sendCount > 0 && m.peer != rank;
+      result.bytes += m.peer != rank ? m.sendCount : 0;
+    }
   }
   return true;
 }

@@ -7,7 +7,9 @@
 //  - every block that a rank computes is filled once from what it receives, and
 //    every element of a shard once on the way back,
 //  - what is sent between two ranks is received with equal bytes, and the
-//    element that leaves is the element that arrives.
+//    element that leaves is the element that arrives,
+//  - each start sends one message to a peer, in which its values stand apart, in one order on both
+//    ends.
 //
 // The tables are the thing under proof, the ground truth is GroundTruth.h's.
 //
@@ -23,8 +25,11 @@
 
 namespace stepc::verify {
 
-/// Table `table` (an index into the plan) of a world rank.
-using Expand = std::function<plan::RankTable(int64_t table, int64_t rank)>;
+/// What is under proof: the tables (by index into the plan) and starts of a world rank.
+struct Expand {
+  std::function<plan::RankTable(int64_t table, int64_t rank)> table;
+  std::function<plan::RankStart(int64_t start, int64_t rank)> start;
+};
 
 /// The way of one value: the table that packs it, the messages, the table that unpacks it.
 struct Way {
@@ -44,16 +49,21 @@ struct Fault {
   std::string message;
 };
 
-/// How far a table reaches into its buffers, in elements: the most of any rank, and that rank.
+/// The most of any rank, and that rank.
 struct Reach {
-  int64_t elements = 0, rank = 0;
+  int64_t most = 0, rank = 0;
   void include(int64_t end, int64_t ofRank) {
-    if (end > elements)
+    if (end > most)
       *this = {end, ofRank};
   }
 };
+/// How far a table reaches into its buffers, in elements.
 struct TableReach {
-  Reach from, to; ///< staged operand, source or send; target or receive
+  Reach from, to; ///< staged operand or source; target
+};
+/// How far a start reaches into its buffers, in bytes.
+struct StartReach {
+  Reach sent, received;
 };
 
 /// What was shown, per step: between different ranks, and in all.
@@ -71,6 +81,7 @@ public:
 
   /// After `prove`.
   const TableReach &reach(int64_t table) const { return reaches[table]; }
+  const StartReach &startReach(int64_t start) const { return startReaches[start]; }
   const Proven &proven() const { return result; }
   /// The most blocks of a segment that a rank computes.
   Reach mostComputed(int64_t segment);
@@ -79,8 +90,11 @@ private:
   using Pieces = std::vector<Piece>;
   using SharedPieces = std::shared_ptr<const Pieces>;
 
-  /// Checks a table on one rank; its packed buffer, or nothing and a fault.
-  SharedPieces check(const TableUse &use, int64_t rank);
+  enum class Side { None, Sent, Received };
+  /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side; its
+  /// packed buffer, or nothing and a fault.
+  SharedPieces check(const TableUse &use, int64_t rank, Side side);
+  bool staysInParts(const plan::Table &table, const plan::RankTable &rows, int64_t rank, Side side);
   bool checkAlone(const TableUse &use);
   /// All that arrives makes every block whole on every rank.
   bool checkGathers(int64_t table);
@@ -89,6 +103,8 @@ private:
   /// What `rank` says of its message with `peer`; none counts as empty.
   plan::Message message(int64_t rank, int64_t peer);
   bool checkWay(const Way &way);
+  /// What travels together stands in one message per peer.
+  bool checkStart(int64_t index, const plan::Command &start);
   /// What a rank packs, it sends: all of it, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
   bool checkReceived(const Way &way, int64_t rank, const SharedPieces &pieces,
@@ -100,12 +116,11 @@ private:
   GroundTruth truth;
   std::vector<TableUse> useOf; // per table
   std::vector<TableReach> reaches;
-  struct Traffic {
-    int64_t messages = 0, bytes = 0;
-  };
-  std::vector<Traffic> traffic;                     // per Message table
+  std::vector<StartReach> startReaches;
   std::vector<std::vector<plan::Message>> messages; // of one table, per rank
   std::vector<size_t> lastMessage; // per rank, the one asked for last: peers are asked for in order
+  std::vector<std::vector<int64_t>> sentAt; // per rank and message, where the peer sends it from
+  std::vector<size_t> lastSent;             // per rank, the piece that was compared last
   /// What was checked last, of rows that no shard has part in: where ranks compute equal blocks by
   /// equal rows, as they all do when they gather, the check is the same one.
   struct Checked {

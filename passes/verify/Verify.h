@@ -23,10 +23,11 @@ mlir::FailureOr<mlir::func::FuncOp> checkForm(mlir::ModuleOp module);
 
 /// A place in the workspace that an operation uses, and how much of it.
 struct Need {
-  enum Unit { From, To, Blocks, Elements } unit; ///< by table, by computed block, or fixed
+  /// By start, by table, by computed block, or fixed.
+  enum Unit { Sent, Received, From, To, Blocks, Elements } unit;
   comm::BufferOp buffer;
   mlir::Operation *user;
-  int64_t index;    ///< the table (From, To) or the segment (Blocks)
+  int64_t index;    ///< the start (Sent, Received), table (From, To) or segment (Blocks)
   int64_t elements; ///< per computed block, or fixed
 };
 

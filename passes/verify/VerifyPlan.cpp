@@ -17,9 +17,12 @@ namespace stepc::verify {
 /// What the runtime does when a library is opened.
 static Expand runtimeExpand(const plan::Plan &plan) {
   auto expander = std::make_shared<plan::Expander>(plan);
-  return [&plan, expander](int64_t table, int64_t rank) {
-    return expander->table(plan.tables[table], rank);
-  };
+  return {[&plan, expander](int64_t table, int64_t rank) {
+            return expander->table(plan.tables[table], rank);
+          },
+          [starts = plan.starts(), expander](int64_t start, int64_t rank) {
+            return expander->start(*starts[start], rank);
+          }};
 }
 
 /// Segments are sets: their blocks are told apart before they are counted.

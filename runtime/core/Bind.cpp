@@ -76,9 +76,9 @@ int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64
   int64_t group = lib.parameter(parameter).group;
   Place place{parameter,
               "parameter " + quoted(lib.parameter(parameter).name),
-              self->groups[group].shape,
+              self->groups[group].parameter.shape,
               lib.groups[group].dtype,
-              self->groups[group].parameterBytes,
+              self->groups[group].parameter.bytes,
               plan::byteSize(lib.plan.groups[group].parameterType)};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
@@ -100,7 +100,7 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
   const auto &states = lib.groups[group].states;
   if (int32_t status = checkIndex(*self, (name + ": state").c_str(), state, states.size()))
     return status;
-  const LocalGroup::LocalState &local = self->groups[group].states[state];
+  const LocalGroup::LocalShard &local = self->groups[group].states[state];
   Place place{parameter,   "state " + quoted(states[state].name) + " of " + name,
               local.shape, states[state].dtype,
               local.bytes, states[state].elementBytes};
@@ -122,9 +122,9 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
   if (data || bytes) {
     Place place{parameter,
                 "gradient of parameter " + quoted(lib.parameter(parameter).name),
-                self->groups[group].shape,
+                self->groups[group].gradient.shape,
                 lib.groups[group].gradientType,
-                self->groups[group].gradientBytes,
+                self->groups[group].gradient.bytes,
                 plan::byteSize(lib.plan.groups[group].gradientType)};
     if (int32_t status = check(*self, place, data, bytes))
       return status;

@@ -21,7 +21,7 @@ int32_t checkShards(stepc_instance &instance, int64_t parameter) {
   int64_t index = lib.parameter(parameter).group;
   const LocalGroup &local = instance.groups[index];
   const char *name = lib.parameter(parameter).name.c_str();
-  if (isMissing(instance.parameterBound[parameter], local.parameterBytes))
+  if (isMissing(instance.parameterBound[parameter], local.parameter.bytes))
     return instance.refuse(
         STEPC_ERROR_UNBOUND,
         format("parameter '%s' %s", name, whyMissing(instance.parameterBound[parameter])));
@@ -79,7 +79,7 @@ int32_t checkHyperparameters(stepc_instance &instance, const HyperparameterRow &
 
 bool isPresent(const stepc_instance &instance, int64_t parameter) {
   const LocalGroup &local = instance.groups[instance.library.parameter(parameter).group];
-  return !isMissing(instance.gradientBound[parameter], local.gradientBytes);
+  return !isMissing(instance.gradientBound[parameter], local.gradient.bytes);
 }
 
 void placeHyperparameters(stepc_instance &instance, const double *values, int64_t stride,

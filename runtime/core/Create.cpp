@@ -113,11 +113,14 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
     return local;
   int64_t position = local.position = found - mesh.ranks.begin();
   local.member = true;
-  local.shape = geometry::localShape(group.shape, group.placements, mesh,
-                                     geometry::coordinates(mesh, position));
-  local.elements = product(local.shape);
-  local.parameterBytes = local.elements * plan::byteSize(group.parameterType);
-  local.gradientBytes = local.elements * plan::byteSize(group.gradientType);
+  auto shardOf = [&](plan::ShardsKind of, plan::DType type) -> LocalGroup::LocalShard {
+    std::vector<int64_t> shape = geometry::localShape(group.shape, group.placementsOf(of), mesh,
+                                                      geometry::coordinates(mesh, position));
+    int64_t bytes = product(shape) * plan::byteSize(type);
+    return {std::move(shape), bytes};
+  };
+  local.parameter = shardOf(plan::ShardsKind::Parameter, group.parameterType);
+  local.gradient = shardOf(plan::ShardsKind::Gradient, group.gradientType);
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
     local.states[i].shape = geometry::localStateShape(group, mesh, position, state.value);
@@ -137,7 +140,7 @@ void describeShards(stepc_instance &instance) {
       skips[plan.parameters[p].group] = instance.maySkip = true;
   for (size_t g = 0; g < plan.groups.size(); ++g)
     for (int32_t r = 0; skips[g] && r < instance.size; ++r)
-      if (localGroup(lib, g, r).elements > 0)
+      if (localGroup(lib, g, r).gradient.bytes > 0)
         instance.groups[g].holders.push_back(r);
 }
 
@@ -255,7 +258,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
-      zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradientBytes);
+      zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradient.bytes);
   if (zeroBytes && !instance.zeros.mapZeros(zeroBytes))
     return fault(error, STEPC_ERROR_MEMORY, "zero pages could not be mapped");
   return STEPC_OK;

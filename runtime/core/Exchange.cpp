@@ -30,8 +30,8 @@ int32_t statusOf(int32_t code) {
 /// Whether the messages of a planned all-gather are one to the transport, too: equal parts, each of
 /// which goes to all, and which arrive in the order of ranks. Whoever takes part sees all parts, so
 /// all find the same.
-bool isAllGather(const stepc_instance &instance, const plan::Command &start, int64_t index) {
-  const std::vector<plan::Message> &messages = instance.tables.tables[index].messages;
+bool isAllGather(const stepc_instance &instance, const plan::Command &start,
+                 const std::vector<plan::Message> &messages) {
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
       start.collective != plan::CollectiveKind::AllGather)
     return false;
@@ -61,39 +61,32 @@ int64_t communicatorOf(stepc_instance &instance, const std::vector<plan::Message
 }
 
 PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order) {
-  const plan::Plan &plan = instance.library.plan;
   PreparedExchange exchange;
   exchange.instance = &instance;
   exchange.order = order;
+  int64_t tag = kFirstExchangeTag + order;
   char *arena = static_cast<char *>(instance.arena.data());
-  for (size_t i = 0; i < start.tables.size(); ++i) {
-    int64_t bytes = plan.tables[start.tables[i]].elementBytes;
-    int64_t tag = (order + 1) * kTagsPerExchange + int64_t(i);
-    char *sends = arena + start.operands[i].value;
-    char *receives = arena + start.operands[start.tables.size() + i].value;
-    const std::vector<plan::Message> &messages = instance.tables.tables[start.tables[i]].messages;
-    if (isAllGather(instance, start, start.tables[i])) {
-      const plan::Message &first = messages[0];
-      exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr,
-                                     sends + first.sendOffset * bytes,
-                                     receives + first.receiveOffset * bytes,
-                                     first.sendCount * bytes, tag, STEPC_ELEMENT_NONE, 0});
-      exchange.communicators.push_back(communicatorOf(instance, messages));
+  char *sends = arena + start.operands[0].value, *receives = arena + start.operands[1].value;
+  const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
+  if (isAllGather(instance, start, messages)) {
+    const plan::Message &first = messages[0];
+    exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr, sends + first.sendOffset,
+                                   receives + first.receiveOffset, first.sendCount, tag,
+                                   STEPC_ELEMENT_NONE, 0});
+    exchange.communicators.push_back(communicatorOf(instance, messages));
+    return exchange;
+  }
+  for (const plan::Message &message : messages) {
+    int32_t peer = int32_t(message.peer);
+    char *from = sends + message.sendOffset, *to = receives + message.receiveOffset;
+    if (peer == instance.rank) {
+      exchange.own.push_back({from, to, message.sendCount});
       continue;
     }
-    for (const plan::Message &message : messages) {
-      int32_t peer = int32_t(message.peer);
-      char *from = sends + message.sendOffset * bytes,
-           *to = receives + message.receiveOffset * bytes;
-      if (peer == instance.rank) {
-        exchange.own.push_back({from, to, message.sendCount * bytes});
-        continue;
-      }
-      if (message.receiveCount)
-        exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount * bytes, tag));
-      if (message.sendCount)
-        exchange.operations.push_back(sendTo(peer, from, message.sendCount * bytes, tag));
-    }
+    if (message.receiveCount)
+      exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount, tag));
+    if (message.sendCount)
+      exchange.operations.push_back(sendTo(peer, from, message.sendCount, tag));
   }
   return exchange;
 }
@@ -103,16 +96,13 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
 std::string prepareExchanges(stepc_instance &instance) {
   std::vector<const plan::Command *> starts = instance.library.plan.starts();
   for (size_t order = 0; order < starts.size(); ++order) {
-    const std::vector<int64_t> &tables = starts[order]->tables;
-    if (int64_t(tables.size()) > kTagsPerExchange ||
-        int64_t(order) + 2 > std::numeric_limits<int32_t>::max() / kTagsPerExchange)
-      return exchangeName(instance.library, order) + " has no tags left for its messages";
-    for (int64_t table : tables)
-      for (const plan::Message &message : instance.tables.tables[table].messages)
-        if (message.peer == instance.rank && message.sendCount != message.receiveCount)
-          return exchangeName(instance.library, order) +
-                 format(" sends %lld elements from this rank to itself and receives %lld",
-                        (long long)message.sendCount, (long long)message.receiveCount);
+    if (int64_t(order) > std::numeric_limits<int32_t>::max() - kFirstExchangeTag)
+      return exchangeName(instance.library, order) + " has no tag left for its messages";
+    for (const plan::Message &message : instance.tables.starts[order].messages)
+      if (message.peer == instance.rank && message.sendCount != message.receiveCount)
+        return exchangeName(instance.library, order) +
+               format(" sends %lld bytes from this rank to itself and receives %lld",
+                      (long long)message.sendCount, (long long)message.receiveCount);
     instance.exchanges.push_back(prepare(instance, *starts[order], order));
   }
   return {};

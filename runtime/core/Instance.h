@@ -16,15 +16,13 @@ namespace stepc::runtime {
 struct LocalGroup {
   bool member = false;
   int64_t position = 0; ///< in the group's mesh, of a member
-  std::vector<int64_t> shape;
-  int64_t elements = 0;
-  struct LocalState {
+  struct LocalShard {
     std::vector<int64_t> shape;
     int64_t bytes = 0;
   };
-  std::vector<LocalState> states; // parallel to GroupText::states
-  int64_t parameterBytes = 0, gradientBytes = 0;
-  /// World ranks with a non-empty shard; filled where a route of the group may skip.
+  LocalShard parameter, gradient;
+  std::vector<LocalShard> states; // parallel to GroupText::states
+  /// World ranks with a non-empty gradient; filled where a route of the group may skip.
   std::vector<int32_t> holders;
 };
 
@@ -54,15 +52,17 @@ struct GatheringRanks {
 struct PreparedCommand {
   plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
   std::vector<void *> arguments;
+  std::vector<plan::CopyRow> copies;
   std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
   Launch launch;
+  BatchWork batch;
   RowCopy copy;
   int64_t exchange = 0;
   bool begun = false; ///< in the running step
 };
 
-/// Tags of messages: those outside the exchanges of a step, then kTagsPerExchange per exchange.
-inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kTagsPerExchange = 4096;
+/// Tags of messages: those outside the exchanges of a step, then one per exchange.
+inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kFirstExchangeTag = 2;
 
 /// Operations between two ranks of the world.
 inline stepc_operation sendTo(int32_t peer, const void *buffer, int64_t bytes, int64_t tag) {
@@ -161,9 +161,6 @@ struct stepc_instance {
 
   bool isMember(int64_t parameter) const {
     return groups[library.parameter(parameter).group].member;
-  }
-  int64_t localElements(int64_t parameter) const {
-    return groups[library.parameter(parameter).group].elements;
   }
   std::string here() const { return stepc::runtime::rankName(library, rank); }
 };

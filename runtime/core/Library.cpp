@@ -31,8 +31,8 @@ std::string toText(const std::vector<plan::Placement> &placements) {
 std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
   int64_t axes = int64_t(group.shape.size());
   bool losesRows = kind == plan::ValueKind::Cols && axes - group.batchAxes >= 2;
-  std::vector<bool> replicated = geometry::replicatedAxes(group, kind);
-  std::vector<plan::Placement> placements = group.placements;
+  std::vector<bool> replicated = geometry::replicatedAxes(group, kind, plan::ShardsKind::State);
+  std::vector<plan::Placement> placements = group.placementsOf(plan::ShardsKind::State);
   for (size_t i = 0; i < placements.size(); ++i) {
     if (replicated[i])
       placements[i] = plan::Placement();
@@ -47,6 +47,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   text.dtype = plan::name(group.parameterType);
   text.gradientType = plan::name(group.gradientType);
   text.placements = toText(group.placements);
+  text.gradientPlacements = toText(group.placementsOf(plan::ShardsKind::Gradient));
   text.mesh = plan.meshes[group.mesh].name;
   const plan::Rule &rule = plan.rules[group.rule];
   for (size_t i = 0; i < rule.states.size(); ++i) {

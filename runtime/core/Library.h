@@ -26,7 +26,7 @@ struct StateText {
 };
 
 struct GroupText {
-  std::string dtype, gradientType, placements, mesh;
+  std::string dtype, gradientType, placements, gradientPlacements, mesh;
   std::vector<StateText> states;
 };
 

@@ -13,7 +13,8 @@ namespace {
 class Preparer {
 public:
   explicit Preparer(stepc_instance &instance)
-      : instance(instance), plan(instance.library.plan), tables(instance.tables.tables) {}
+      : instance(instance), plan(instance.library.plan), tables(instance.tables.tables),
+        starts(plan.starts()) {}
 
   PreparedCommand prepare(const plan::Command &command) {
     PreparedCommand made;
@@ -22,12 +23,13 @@ public:
     case plan::CommandKind::Chunks:
       prepareChunks(command, made);
       break;
-    case plan::CommandKind::Blocks:
-      prepareBlocks(command, made);
-      break;
     case plan::CommandKind::Parameters:
       prepareParameters(command, made);
       break;
+    case plan::CommandKind::Product:
+    case plan::CommandKind::Reduce:
+      prepareBatch(command, made);
+      return made;
     case plan::CommandKind::Copy:
       prepareCopy(command, made);
       return made;
@@ -45,7 +47,9 @@ public:
   }
 
 private:
-  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].from.segment].group; }
+  int64_t groupOf(int64_t table) const {
+    return plan.segments[plan.tables[table].from.segment].group;
+  }
 
   char *arena() { return static_cast<char *>(instance.arena.data()); }
 
@@ -61,6 +65,17 @@ private:
     default:
       return nullptr;
     }
+  }
+
+  /// How far from its number an element of what is packed stands in its start's buffer, in bytes.
+  int64_t shiftOf(const plan::Operand &operand, const plan::Place &place, int64_t element) const {
+    if (!place.isMoving() || operand.kind != plan::OperandKind::Workspace || element < 0)
+      return 0;
+    const plan::RankStart &start = instance.tables.starts[operand.start];
+    const plan::Part *part = (place.end == plan::End::Received ? start.received : start.sent)
+                                 .find(operand.traveller, element);
+    int64_t table = starts[operand.start]->tables[operand.traveller];
+    return part ? part->byte - part->first * plan.tables[table].elementBytes : 0;
   }
 
   /// What a row says of an operand, for an element of `parameter`.
@@ -88,23 +103,32 @@ private:
         ++made.launch.stride;
     }
     for (size_t i = 0; i < command.tables.size(); ++i) {
+      const plan::Place &staged = plan.tables[command.tables[i]].to;
       for (const plan::Chunk &chunk : tables[command.tables[i]].chunks) {
         const auto *words = reinterpret_cast<const int64_t *>(&chunk);
         made.rows.insert(made.rows.end(), words, words + kWords);
         for (size_t k = i * each; k < (i + 1) * each; ++k)
           if (!shardsOf(command.operands[k]))
-            made.rows.push_back(wordOf(command.operands[k], chunk.parameter));
+            made.rows.push_back(wordOf(command.operands[k], chunk.parameter) +
+                                shiftOf(command.operands[k], staged, chunk.staged));
         made.launch.elements += chunk.rows * chunk.cols;
         ++made.launch.items;
       }
     }
   }
 
-  void prepareBlocks(const plan::Command &command, PreparedCommand &made) {
-    made.launch.items = tables[command.tables[0]].blocks * command.items;
-    made.launch.grain = 1;
+  void prepareBatch(const plan::Command &command, PreparedCommand &made) {
+    made.arguments = {arena() + plan.scratchOffset()};
     for (const plan::Operand &operand : command.operands)
       made.arguments.push_back(arena() + operand.value);
+    made.batch.command = &command;
+    made.batch.blocks = tables[command.tables[0]].blocks;
+    for (const plan::Batch::Kernel &kernel : command.batch.kernels) {
+      Launch &launch = made.batch.kernels.emplace_back();
+      launch.kernel = stepc_program_kernels[kernel.kernel];
+      launch.items = made.batch.blocks * kernel.items;
+      launch.grain = 1;
+    }
   }
 
   void prepareParameters(const plan::Command &command, PreparedCommand &made) {
@@ -123,13 +147,16 @@ private:
   }
 
   void prepareCopy(const plan::Command &command, PreparedCommand &made) {
-    int64_t table = command.tables[0];
-    RowCopy &copy = made.copy;
-    copy.rows = &tables[table].copies;
-    copy.elementBytes = plan.tables[table].elementBytes;
-    for (const plan::CopyRow &row : *copy.rows)
-      copy.elements += row.rows * row.cols;
+    const plan::Table &table = plan.tables[command.tables[0]];
     const plan::Operand &from = command.operands[0], &to = command.operands[1];
+    RowCopy &copy = made.copy;
+    copy.elementBytes = table.elementBytes;
+    made.copies = tables[command.tables[0]].copies;
+    for (plan::CopyRow &row : made.copies) {
+      copy.elements += row.rows * row.cols;
+      row.source += shiftOf(from, table.from, row.source) / copy.elementBytes;
+      row.target += shiftOf(to, table.to, row.target) / copy.elementBytes;
+    }
     copy.fromShards = static_cast<void *const *>(shardsOf(from));
     copy.toShards = static_cast<void *const *>(shardsOf(to));
     copy.from = arena() + (copy.fromShards ? 0 : from.value);
@@ -139,18 +166,17 @@ private:
   stepc_instance &instance;
   const plan::Plan &plan;
   const std::vector<plan::RankTable> &tables;
+  std::vector<const plan::Command *> starts;
   int64_t started = 0;
 };
 
 void countPlanned(stepc_instance &instance) {
   stepc_counters &planned = instance.planned;
   for (const PreparedCommand &command : instance.program) {
-    bool launches = command.kind <= plan::CommandKind::Parameters;
-    bool copies = command.kind == plan::CommandKind::Copy;
-    planned.launches += launches || copies;
-    planned.chunks += launches ? command.launch.items
-                      : copies ? int64_t(command.copy.rows->size())
-                               : 0;
+    planned.launches += command.kind <= plan::CommandKind::Copy;
+    planned.chunks += command.launch.items + command.batch.blocks;
+    if (command.kind == plan::CommandKind::Copy)
+      planned.chunks += int64_t(command.copies.size());
   }
   planned.exchanges = int64_t(instance.exchanges.size());
   for (const PreparedExchange &exchange : instance.exchanges)
@@ -175,9 +201,12 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
   DeviceContext &context = instance.deviceContext;
   switch (command.kind) {
   case plan::CommandKind::Chunks:
-  case plan::CommandKind::Blocks:
   case plan::CommandKind::Parameters:
     device.launch(context, Stream::Compute, command.launch);
+    break;
+  case plan::CommandKind::Product:
+  case plan::CommandKind::Reduce:
+    device.compute(context, Stream::Compute, command.batch);
     break;
   case plan::CommandKind::Copy:
     device.copy(context, Stream::Compute, command.copy);
@@ -208,9 +237,8 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
 
 std::string prepareProgram(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
-  for (const plan::Command &command : plan.commands)
-    if (std::string wrong = plan::checkReach(plan, command, instance.tables.tables); !wrong.empty())
-      return wrong;
+  if (std::string wrong = plan::checkReach(plan, instance.tables); !wrong.empty())
+    return wrong;
   if (std::string wrong = prepareExchanges(instance); !wrong.empty())
     return wrong;
   Preparer preparer(instance);
@@ -218,7 +246,10 @@ std::string prepareProgram(stepc_instance &instance) {
     instance.program.push_back(preparer.prepare(command));
   // Only now do the lists stay where they are.
   for (PreparedCommand &command : instance.program) {
-    command.launch.arguments = command.arguments.data();
+    command.launch.arguments = command.batch.arguments = command.arguments.data();
+    for (Launch &kernel : command.batch.kernels)
+      kernel.arguments = command.arguments.data();
+    command.copy.rows = &command.copies;
     if (command.launch.stride == 0)
       continue;
     command.launch.parameters = command.rows.data();

@@ -34,10 +34,13 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
   if (!local.member)
     return STEPC_OK;
   plan::ValueKind kind = of < 0 ? plan::ValueKind::Full : states[of].value;
+  plan::ShardsKind list = of == STEPC_PARAMETER  ? plan::ShardsKind::Parameter
+                          : of == STEPC_GRADIENT ? plan::ShardsKind::Gradient
+                                                 : plan::ShardsKind::State;
   geometry::View view = geometry::view(group, kind);
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
-       geometry::rectangles(group, plan.meshes[group.mesh], local.position, kind))
+       geometry::rectangles(group, plan.meshes[group.mesh], local.position, kind, list))
     for (int64_t row = 0; row < rect.rows; ++row)
       rows.push_back({((rect.block * view.rows) + rect.row + row) * view.cols + rect.col,
                       rect.offset + row * rect.stride, rect.cols});

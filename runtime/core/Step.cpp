@@ -57,7 +57,7 @@ void markHalfStepped(stepc_instance &instance) {
       if (table.kind == plan::TableKind::ShardChunks)
         for (const plan::Chunk &chunk : rows.chunks)
           mark(chunk.parameter);
-      if (table.kind == plan::TableKind::Copy && table.to.isResting(plan::Distribution::Shards))
+      if (table.kind == plan::TableKind::Copy && table.to.isBound())
         for (const plan::CopyRow &row : rows.copies)
           mark(row.parameter);
     }

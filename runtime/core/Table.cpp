@@ -58,7 +58,6 @@ int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
   const GroupText &text = lib.groups[index];
   const LocalGroup *local = instance ? &instance->groups[index] : nullptr;
   bool member = local && local->member;
-  const int64_t *shape = member ? local->shape.data() : nullptr;
   return fill(info, {.struct_size = 0,
                      .axes = int32_t(group.shape.size()),
                      .name = lib.parameter(parameter).name.c_str(),
@@ -66,11 +65,11 @@ int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
                      .dtype = text.dtype.c_str(),
                      .gradient_dtype = text.gradientType.c_str(),
                      .placements = text.placements.c_str(),
-                     .gradient_placements = text.placements.c_str(),
+                     .gradient_placements = text.gradientPlacements.c_str(),
                      .mesh = text.mesh.c_str(),
                      .global_shape = group.shape.data(),
-                     .local_shape = shape,
-                     .gradient_local_shape = shape,
+                     .local_shape = member ? local->parameter.shape.data() : nullptr,
+                     .gradient_local_shape = member ? local->gradient.shape.data() : nullptr,
                      .states = int32_t(text.states.size()),
                      .member = member});
 }

@@ -50,15 +50,26 @@ int64_t grainFor(int64_t rows, int64_t elements, int64_t threads) {
   return std::max<int64_t>(1, rows * piece / std::max<int64_t>(1, elements));
 }
 
-void launchKernel(DeviceContext &context, Stream, const Launch &launch) {
-  ++context.executed.launches;
-  context.executed.chunks += launch.items;
+void runLaunch(DeviceContext &context, const Launch &launch) {
   KernelTask task{launch, context};
   int64_t grain = launch.grain
                       ? launch.grain
                       : grainFor(launch.items, launch.elements, context.parallel.threads());
   context.parallel.run(launch.parameters && context.someInactive ? runActive : runKernel, &task,
                        launch.items, grain);
+}
+
+void launchKernel(DeviceContext &context, Stream, const Launch &launch) {
+  ++context.executed.launches;
+  context.executed.chunks += launch.items;
+  runLaunch(context, launch);
+}
+
+void compute(DeviceContext &context, Stream, const BatchWork &work) {
+  ++context.executed.launches;
+  context.executed.chunks += work.blocks;
+  for (const Launch &kernel : work.kernels)
+    runLaunch(context, kernel);
 }
 
 struct CopyTask {
@@ -70,7 +81,8 @@ void runCopy(void *arguments, int64_t first, int64_t last) {
   const auto &[copy, context] = *static_cast<CopyTask *>(arguments);
   for (int64_t i = first; i < last; ++i) {
     const plan::CopyRow &row = (*copy.rows)[i];
-    if (copy.toShards && !context.records[row.parameter].active)
+    // Of a skipped parameter the gradient may be null.
+    if ((copy.fromShards || copy.toShards) && !context.records[row.parameter].active)
       continue;
     const char *from =
         copy.fromShards ? static_cast<char *>(copy.fromShards[row.parameter]) : copy.from;
@@ -121,6 +133,7 @@ extern "C" const stepc_device_table stepc_device_cpu = {
       return memory.allocate(bytes, options);
     },
     launchKernel,
+    compute,
     copyRows,
     moveBytes,
     [](DeviceContext &, Stream, void (*function)(void *), void *argument) { function(argument); },

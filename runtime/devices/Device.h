@@ -51,6 +51,14 @@ struct RowCopy {
   int64_t elements = 0; ///< over all rows
 };
 
+/// A product or a reduction of computed blocks: what it is, and kernels that do it one after another.
+struct BatchWork {
+  const plan::Command *command = nullptr;
+  int64_t blocks = 0;
+  void *const *arguments = nullptr; ///< the scratch, then the command's operands
+  std::vector<Launch> kernels;
+};
+
 } // namespace stepc::runtime
 
 struct stepc_device_table {
@@ -62,6 +70,8 @@ struct stepc_device_table {
   bool (*allocate)(stepc::runtime::Memory &memory, int64_t bytes, const stepc_options &options);
   /// Counts a launch and its items.
   void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
+  /// By means of its own or by the kernels. Counts a launch and its blocks.
+  void (*compute)(Context &, Stream, const stepc::runtime::BatchWork &);
   /// Counts a launch and its rows.
   void (*copy)(Context &, Stream, const stepc::runtime::RowCopy &);
   void (*move)(Context &, Stream, const char *from, char *to, int64_t bytes);

@@ -184,14 +184,15 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
   return result;
 }
 
-std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position,
-                             ValueKind kind) {
+std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position, ValueKind kind,
+                             plan::ShardsKind of) {
   KeptAxes kept = keptAxes(group, kind);
   std::vector<int64_t> coords = coordinates(mesh, position);
   auto runsOf = [&](int64_t axis) {
     if (axis < 0)
       return wholeAxis(1);
-    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], group.placements, mesh, coords);
+    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], group.placementsOf(of), mesh,
+                    coords);
   };
   std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
@@ -226,8 +227,8 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
 
 std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64_t position,
                                      ValueKind kind) {
-  std::vector<int64_t> full =
-      localShape(group.shape, group.placements, mesh, coordinates(mesh, position));
+  std::vector<int64_t> full = localShape(group.shape, group.placementsOf(plan::ShardsKind::State),
+                                         mesh, coordinates(mesh, position));
   std::vector<int64_t> result;
   for (size_t axis : keptList(keptAxes(group, kind)))
     result.push_back(full[axis]);
@@ -241,10 +242,10 @@ std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
   return result;
 }
 
-std::vector<bool> replicatedAxes(const Group &group, ValueKind kind) {
+std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::ShardsKind of) {
   KeptAxes kept = keptAxes(group, kind);
   std::vector<bool> result;
-  for (const Placement &placement : group.placements)
+  for (const Placement &placement : group.placementsOf(of))
     result.push_back(placement.kind == PlacementKind::Replicate || !keeps(kept, placement.dim));
   return result;
 }
@@ -259,11 +260,36 @@ int64_t servingReplica(const Group &group, const Mesh &mesh, ValueKind kind, int
   return position;
 }
 
-bool blocksAreWhole(const Group &group, const Mesh &mesh) {
+bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
+  for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
+    std::vector<int64_t> coords = coordinates(mesh, position);
+    auto runsOf = [&](plan::ShardsKind of, size_t axis) {
+      return axisRuns(static_cast<int64_t>(axis), group.shape[axis], group.placementsOf(of), mesh,
+                      coords);
+    };
+    if (elements(localShape(group.shape, group.placementsOf(to), mesh, coords)) == 0)
+      continue;
+    for (size_t axis = 0; axis < group.shape.size(); ++axis)
+      for (const Run &run : runsOf(to, axis)) {
+        std::vector<Run> held = runsOf(from, axis);
+        if (std::none_of(held.begin(), held.end(), [&](const Run &in) {
+              return in.global <= run.global && run.global + run.length <= in.global + in.length;
+            }))
+          return false;
+      }
+  }
+  return true;
+}
+
+bool blocksAreWhole(const Group &group, const Mesh &mesh,
+                    const std::vector<plan::Factor> &resolved) {
   auto firstMatrixAxis =
       static_cast<int64_t>(group.shape.size() - matrixAxes(group.shape, group.batchAxes));
+  std::vector<int64_t> left = mesh.sizes;
+  for (const plan::Factor &factor : resolved)
+    left[static_cast<size_t>(factor.axis)] /= factor.size;
   for (size_t axis = 0; axis < group.placements.size(); ++axis)
-    if (group.placements[axis].kind != PlacementKind::Replicate && mesh.sizes[axis] > 1 &&
+    if (group.placements[axis].kind != PlacementKind::Replicate && left[axis] > 1 &&
         group.placements[axis].dim >= firstMatrixAxis)
       return false;
   return true;

@@ -60,13 +60,15 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
                                 const std::vector<plan::Placement> &placements,
                                 const plan::Mesh &mesh, const std::vector<int64_t> &coords);
 
-/// All rectangles of the shard at mesh position `position`, ordered by block, row, column.
+/// All rectangles of a shard at mesh position `position`, ordered by block, row, column: of the
+/// parameter, its gradient or its states, which stand by placements of their own.
 /// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
 /// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
 /// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
 /// that mesh axis replicates.
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
-                             plan::ValueKind kind);
+                             plan::ValueKind kind,
+                             plan::ShardsKind of = plan::ShardsKind::Parameter);
 
 /// The local shape of a state of that kind.
 std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh &mesh,
@@ -77,19 +79,26 @@ std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 
 /// Per mesh axis, whether a value of that kind is replicated along it: the placement is R, or it
 /// shards a tensor axis that the kind drops.
-std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind);
+std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind,
+                                 plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// The mesh position that serves `reader` with the rectangles of shard `holder`: itself when
+/// The mesh position that serves `reader` with the rectangles of the parameter's shard `holder`: itself when
 /// reader holds the same shard, otherwise the replica of `holder` that shares the
 /// reader's coordinates along every mesh axis over which the value is replicated.
 /// `holder` serves `reader` iff servingReplica(…, holder, reader) == holder.
 int64_t servingReplica(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind,
                        int64_t holder, int64_t reader);
 
-/// True when every rank holds only whole blocks (Strategy::Local is legal): only block axes are
-/// sharded. A matrix axis of size 1 that is sharded does not count as whole, because a state
-/// that drops this axis would have holders that compute nothing.
-bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh);
+/// True when every rank has in its shard (of full values) by the placements of `from` all that it has
+/// by those of `to`.
+bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind from,
+              plan::ShardsKind to);
+
+/// True when every rank holds only whole blocks once what differs along the `resolved` factors came
+/// together: what is left shards block axes alone. A matrix axis of size 1 that is sharded does not
+/// count as whole, because a state that drops this axis would have holders that compute nothing.
+bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
+                    const std::vector<plan::Factor> &resolved = {});
 
 } // namespace stepc::geometry
 

@@ -1,13 +1,12 @@
 //===- Checks.h - Whether an index is one of a list's ------------*- C++ -*-===//
 //
-// Internal to the plan: what Validate.cpp and ValidateProgram.cpp ask of every number.
+// Internal to the plan: what Validate.cpp and ValidateProgram.cpp ask of numbers and factors.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_CHECKS_H
 #define STEPC_RUNTIME_PLAN_CHECKS_H
 
-#include <cstdint>
-#include <string>
+#include "runtime/plan/Plan.h"
 
 namespace stepc::plan {
 
@@ -19,6 +18,9 @@ template <typename List> bool inside(int64_t index, const List &list) {
 inline std::string outside(const char *what, int64_t index) {
   return std::string(what) + " " + std::to_string(index) + " does not exist";
 }
+
+/// What is wrong with factors of a mesh: they divide its axes, and no two of them overlap.
+std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors);
 
 } // namespace stepc::plan
 

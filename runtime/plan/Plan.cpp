@@ -49,14 +49,51 @@ std::string_view name(ValueKind kind) {
   return "?";
 }
 
-std::string_view name(Distribution distribution) {
-  switch (distribution) {
+std::string_view name(ShardsKind kind) {
+  switch (kind) {
+  case ShardsKind::Parameter:
+    return "parameter";
+  case ShardsKind::Gradient:
+    return "gradient";
+  case ShardsKind::State:
+    return "state";
+  }
+  return "?";
+}
+
+std::string name(Distribution distribution) {
+  switch (distribution.kind) {
   case Distribution::Shards:
     return "shards";
   case Distribution::Blocks:
     return "blocks";
+  case Distribution::Pieces:
+    return "hop " + std::to_string(distribution.hop);
+  case Distribution::GradientShards:
+    return "gradient_shards";
+  case Distribution::StateShards:
+    return "state_shards";
   }
   return "?";
+}
+
+int64_t Distribution::level(const Group &group) const {
+  return isShards() ? 0 : kind == Pieces ? hop + 1 : static_cast<int64_t>(group.hops.size());
+}
+
+Distribution shardsOf(const Group &group, ShardsKind kind) {
+  const std::vector<Placement> &own = group.placementsOf(kind);
+  if (own == group.placements)
+    return Distribution::Shards;
+  return own == group.placementsOf(ShardsKind::Gradient) ? Distribution::GradientShards
+                                                         : Distribution::StateShards;
+}
+
+std::vector<Factor> wholeAxes(const Mesh &mesh) {
+  std::vector<Factor> factors;
+  for (int64_t size : mesh.sizes)
+    factors.push_back({static_cast<int64_t>(factors.size()), 1, size});
+  return factors;
 }
 
 bool Place::isAddressableFrom(const Place &walked) const {
@@ -65,15 +102,17 @@ bool Place::isAddressableFrom(const Place &walked) const {
   if (walked.isResting(Distribution::Blocks))
     return isResting(Distribution::Blocks);
   return value == walked.value &&
-         (isResting(Distribution::Blocks) || (isPacked() && standsIn() == Distribution::Shards));
+         (isResting(Distribution::Blocks) || (isPacked() && standsIn() == walked.from));
 }
 
 bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
-      other.end == End::Received || (isPacked() && other.isPacked()))
+      other.end == End::Received)
     return false;
   // A rank that has a block whole has it in its shard, too: else a move leads there.
-  return isPacked() || other.isPacked() ? standsIn() == other.standsIn() : from != other.from;
+  if (isMoving() || other.isMoving())
+    return standsIn() == other.standsIn();
+  return from != other.from || end != other.end;
 }
 
 bool Place::travelsTo(const Place &other) const {
@@ -81,28 +120,16 @@ bool Place::travelsTo(const Place &other) const {
          from == other.from && to == other.to;
 }
 
-std::string_view name(Strategy strategy) {
-  switch (strategy) {
-  case Strategy::Elementwise:
-    return "elementwise";
-  case Strategy::Local:
-    return "local";
-  case Strategy::Owner:
-    return "owner";
-  case Strategy::Gather:
-    return "gather";
-  }
-  return "?";
-}
-
 std::string_view name(CommandKind kind) {
   switch (kind) {
   case CommandKind::Chunks:
     return "chunks";
-  case CommandKind::Blocks:
-    return "blocks";
   case CommandKind::Parameters:
     return "parameters";
+  case CommandKind::Product:
+    return "product";
+  case CommandKind::Reduce:
+    return "reduce";
   case CommandKind::Copy:
     return "copy";
   case CommandKind::Start:
@@ -125,6 +152,11 @@ std::string toString(const Placement &placement) {
     return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
   }
   return "?";
+}
+
+const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {
+  const auto &own = kind == ShardsKind::Gradient ? gradientPlacements : statePlacements;
+  return kind == ShardsKind::Parameter || own.empty() ? placements : own;
 }
 
 int64_t Group::blocksPerParameter() const { return geometry::view(shape, batchAxes).blocks; }

@@ -43,6 +43,10 @@ struct Placement {
 };
 std::string toString(const Placement &placement);
 
+/// Whose shards.
+enum class ShardsKind : int64_t { Parameter = 0, Gradient = 1, State = 2 };
+std::string_view name(ShardsKind kind); // "parameter", "gradient", "state"
+
 /// A mesh: `ranks` are the job's global ranks, row-major over the axes.
 struct Mesh {
   std::string name;
@@ -84,14 +88,21 @@ struct Parameter {
   int64_t indexInGroup = 0;
 };
 
-/// How a group's blocks come together.
-enum class Strategy : int64_t {
-  Elementwise = 0, ///< no matrix space: shards are enough
-  Local = 1,       ///< each block is whole on every rank that holds any of it
-  Owner = 2,       ///< region routes to one owner per block, and back
-  Gather = 3,      ///< every rank of the mesh receives and computes every block
+/// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
+struct Factor {
+  int64_t axis = 0, stride = 1, size = 1;
+  bool operator==(const Factor &) const = default;
 };
-std::string_view name(Strategy strategy); // "elementwise", "local", "owner", "gather"
+/// Every axis of a mesh as one factor.
+std::vector<Factor> wholeAxes(const Mesh &mesh);
+
+/// One step on the way from shards to whole blocks. It brings together what ranks that differ along
+/// its factors hold: along an owned factor a block goes to the coordinate of its base, along a
+/// replicated one to all coordinates.
+struct Hop {
+  std::vector<Factor> owned, replicated;
+  std::vector<int64_t> base; // per block, a position in mesh.ranks; none without owned factors
+};
 
 /// Parameters of equal shape, types, mesh, placements and rule. A parameter of
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
@@ -107,11 +118,15 @@ struct Group {
   int64_t batchAxes = 0;
   DType parameterType = DType::F32;
   DType gradientType = DType::F32;
-  std::vector<Placement> placements; // of parameter, gradient and full states
-  Strategy strategy = Strategy::Elementwise;
+  std::vector<Placement> placements; // of the parameter
+  // Of its gradient and its states; empty where they are the parameter's.
+  std::vector<Placement> gradientPlacements, statePlacements;
   std::vector<int64_t> parameters; // indices into Plan::parameters
-  std::vector<int64_t> owners;     // Strategy::Owner: per block, position in mesh.ranks
+  bool computes = false;           // whole blocks somewhere; otherwise shards are enough
+  std::string strategy;            // what chose the hops: a name for people
+  std::vector<Hop> hops;           // each block is computed where they lead
 
+  const std::vector<Placement> &placementsOf(ShardsKind kind) const;
   int64_t blocksPerParameter() const;
   int64_t blockCount() const; // blocksPerParameter() · parameters.size()
   int64_t rows() const;
@@ -130,30 +145,62 @@ struct Segment {
 };
 
 /// How the blocks of a segment are spread over ranks.
-enum class Distribution : int64_t {
-  Shards = 0, ///< in pieces, as the group's placements say
-  Blocks = 1, ///< each whole on the ranks that compute it: [slot, R, C]
+struct Distribution {
+  enum Kind : int64_t {
+    Shards = 0, ///< in pieces, as the group's placements say
+    Blocks = 1, ///< each whole on the ranks that compute it: [slot, R, C]
+    Pieces = 2, ///< in pieces, as hop `hop` leaves them; after the last hop they are blocks
+    // In pieces, where the gradient's or the states' placements are of their own. What stands by
+    // equal lists is named by the first of parameter, gradient and states.
+    GradientShards = 3,
+    StateShards = 4,
+  };
+  Kind kind = Shards;
+  int64_t hop = 0;
+
+  constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
+  bool isShards() const { return kind != Blocks && kind != Pieces; }
+  /// By whose placements shards stand; the parameter's for all that is none.
+  ShardsKind whose() const {
+    return kind == GradientShards ? ShardsKind::Gradient
+           : kind == StateShards  ? ShardsKind::State
+                                  : ShardsKind::Parameter;
+  }
+  /// How many hops lead there.
+  int64_t level(const Group &group) const;
+  auto operator<=>(const Distribution &) const = default;
 };
-std::string_view name(Distribution distribution); // "shards", "blocks"
+std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
+/// Where the shards of a group's parameter, gradient or states stand.
+Distribution shardsOf(const Group &group, ShardsKind kind);
 
 /// A value is at rest in a distribution, or packed for peers at an end of a move between two.
 enum class End : int64_t {
   Rest = 0,
   Sent = 1,     ///< packed per receiving rank, then block, then rectangle
   Received = 2, ///< packed per sending rank, then block, then rectangle
+  Kept = 3,     ///< a copy of a rank's shards: block by block, each as it stands in the shard
 };
 
 /// Where a value of a segment's blocks stands.
 struct Place {
   int64_t segment = -1;
   ValueKind value = ValueKind::Full;
-  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal at rest
+  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal unless it moves
   End end = End::Rest;
 
   static Place resting(int64_t segment, ValueKind value, Distribution in) {
     return {segment, value, in, in, End::Rest};
   }
+  /// One list of elements in the workspace.
   bool isPacked() const { return end != End::Rest; }
+  bool isMoving() const { return end == End::Sent || end == End::Received; }
+  /// Bound shards.
+  bool isBound() const { return end == End::Rest && from.isShards(); }
+  /// Bound shards, or a copy of them.
+  bool isOfShards() const { return !isMoving() && from.isShards(); }
+  /// By whose placements the values stand before the move, or after it.
+  ShardsKind whose() const { return (from.isShards() ? from : to).whose(); }
   bool isResting(Distribution in) const { return end == End::Rest && from == in; }
   /// The distribution whose holders have it in their memory.
   Distribution standsIn() const { return end == End::Received ? to : from; }
@@ -172,7 +219,7 @@ enum class TableKind : int64_t {
   ShardChunks = 0, ///< rows of a stage over shards; `to` is where its staged operands stand
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
-  Message = 3,     ///< per peer, what is sent from `from` and received in `to`
+  Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
 };
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to
@@ -189,11 +236,6 @@ enum class CollectiveKind : int64_t {
   AllGather = 1, ///< every rank's part goes to every rank that lacks it
 };
 
-/// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
-struct Factor {
-  int64_t axis = 0, stride = 1, size = 1;
-};
-
 /// Ranks that meet in collectives: the world, or of a mesh those that differ along `factors`.
 struct Communicator {
   int64_t mesh = -1; // the world
@@ -208,36 +250,67 @@ enum class OperandKind : int64_t {
   Gradients = 3,  ///< the same of their gradients
   State = 4,      ///< the same of state `value` of the rule
   BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
+  Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
 struct Operand {
   OperandKind kind = OperandKind::Workspace;
   int64_t value = 0;
   int64_t bytes = 0;
+  // Of a packed value: the program's start with which it travels, and which of that start's tables
+  // it is. It stands there as Parcels.h says.
+  int64_t start = -1;
+  int64_t traveller = 0;
+  int64_t rows = 0, cols = 0; // Batch
+  DType type = DType::F32;    // Batch
+};
+
+/// In which order a product adds up: one chain of multiply-adds over increasing k, rounded once each,
+/// or each product rounded before it is added.
+enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1 };
+enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
+
+/// What a product or a reduction computes of every block (dialects/optim/OptimBatchOps.td says it to
+/// the last bit), and the kernels that do it one after another on a device that does not do it by
+/// itself. Each is given the scratch, then the command's operands.
+struct Batch {
+  Accumulation accumulation = Accumulation::FusedChain; // Product, as the next ones
+  double alpha = 1, beta = 0;
+  bool transposeLhs = false, transposeRhs = false, symmetric = false;
+  Reduction reduction = Reduction::Sum; // Reduce, as the next
+  int64_t exponent = 0;                 // the result is multiplied by 2 to this
+  struct Kernel {
+    int64_t kernel = -1; // index into Plan::kernels
+    int64_t items = 1;   // of each block; item i of block slot s is number s · items + i
+  };
+  std::vector<Kernel> kernels;
+  int64_t scratchBytes = 0; // of each block
 };
 
 /// One thing that a step does. With the tables the commands tell what a rank must have done at the
 /// end of a step; the runtime refuses a step that did otherwise.
 enum class CommandKind : int64_t {
   Chunks = 0,       ///< a kernel over the rows of `tables`; operands of the first, the second, …
-  Blocks = 1,       ///< a kernel over the computed blocks of table `tables[0]`, `items` of each
-  Parameters = 2,   ///< a kernel over the parameters of `groups`; operands of the first, …
-  Copy = 3,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
-  Start = 4,        ///< begins a collective: Message tables that travel together; of table i,
-                    ///< `operands[i]` is sent and `operands[tables.size() + i]` receives
-  Await = 5,        ///< waits for the program's start number `index`
-  AdvanceSteps = 6, ///< counts the step for all parameters that it did not skip
+  Parameters = 1,   ///< a kernel over the parameters of `groups`; operands of the first, …
+  Product = 2,      ///< of every computed block of table `tables[0]`: lhs, rhs[, addend], out
+  Reduce = 3,       ///< of every computed block of table `tables[0]`: source, out
+  Copy = 4,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
+  Start = 5,        ///< begins a collective: the values of Message tables travel together, from
+                    ///< `operands[0]` to `operands[1]`
+  Await = 6,        ///< waits for the program's start number `index`
+  AdvanceSteps = 7, ///< counts the step for all parameters that it did not skip
 };
-std::string_view name(CommandKind kind); // "chunks", "blocks", "parameters", "copy", …
+std::string_view name(CommandKind kind); // "chunks", "parameters", "product", …
 struct Command {
   CommandKind kind = CommandKind::Chunks;
-  int64_t kernel = -1; // index into Plan::kernels
+  int64_t kernel = -1; // index into Plan::kernels: of Chunks and Parameters
   int64_t index = 0;
-  int64_t items = 1;
   std::vector<int64_t> tables;
   std::vector<Operand> operands;
   std::vector<int64_t> groups;
   CollectiveKind collective = CollectiveKind::Exchange; // Start
   Communicator communicator = {};                       // Start
+  Batch batch = {};                                     // Product, Reduce
+  bool isBatch() const { return kind == CommandKind::Product || kind == CommandKind::Reduce; }
 };
 
 /// The whole.

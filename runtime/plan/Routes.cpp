@@ -1,9 +1,8 @@
-//===- Routes.cpp - Who sends which rectangle to whom --------------------===//
+//===- Routes.cpp - Who holds and computes which blocks after each hop ----===//
 
 #include "runtime/plan/Routes.h"
 
 #include <numeric>
-#include <utility>
 
 namespace stepc::plan {
 
@@ -20,7 +19,6 @@ Routes::Routes(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
       view.worldOf.push_back(inside ? found - ranks.begin() : -1);
       if (inside)
         view.positionOf[static_cast<size_t>(view.worldOf.back())] = static_cast<int64_t>(position);
-      view.coords.push_back(geometry::coordinates(mesh, static_cast<int64_t>(position)));
     }
     view.byWorld.resize(mesh.ranks.size());
     std::iota(view.byWorld.begin(), view.byWorld.end(), 0);
@@ -30,7 +28,7 @@ Routes::Routes(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   }
   for (const Group &group : plan.groups)
     blocksPerParameter.push_back(group.blocksPerParameter());
-  kinds.resize(plan.groups.size() * 4);
+  kinds.resize(plan.groups.size() * 3 * 4);
   segments.resize(plan.segments.size());
 }
 
@@ -40,42 +38,151 @@ int64_t Routes::position(int64_t segment, int64_t rank) const {
   return at(at(meshes, groupOf(segment).mesh).positionOf, rank);
 }
 
-KindView &Routes::kind(int64_t group, ValueKind kind) {
-  auto &view = kinds[static_cast<size_t>(group * 4 + static_cast<int64_t>(kind))];
+KindView &Routes::kind(int64_t group, Form form) {
+  auto &view = kinds[static_cast<size_t>((group * 3 + static_cast<int64_t>(form.whose)) * 4 +
+                                         static_cast<int64_t>(form.value))];
   if (!view) {
     const Group &g = at(thePlan.groups, group);
     view = std::make_unique<KindView>();
-    geometry::View shape = geometry::view(g, kind);
+    geometry::View shape = geometry::view(g, form.value);
     view->rows = shape.rows;
     view->cols = shape.cols;
-    view->replicated = geometry::replicatedAxes(g, kind);
-    view->shards.resize(at(thePlan.meshes, g.mesh).ranks.size());
+    view->replicated = geometry::replicatedAxes(g, form.value, form.whose);
+    std::vector<Factor> resolved;
+    std::vector<int64_t> left = at(thePlan.meshes, g.mesh).sizes;
+    for (size_t axis = 0; axis < left.size(); ++axis)
+      left[axis] = view->replicated[axis] ? 1 : left[axis];
+    for (size_t level = 0; level <= g.hops.size(); ++level) {
+      bool all =
+          level > 0 && std::all_of(left.begin(), left.end(), [](auto size) { return size == 1; });
+      view->levels.push_back({&classes(g.mesh, resolved), all});
+      if (level == g.hops.size())
+        break;
+      for (const auto *factors : {&g.hops[level].owned, &g.hops[level].replicated})
+        for (const Factor &factor : *factors)
+          if (auto axis = static_cast<size_t>(factor.axis); !view->replicated[axis]) {
+            resolved.push_back(factor);
+            left[axis] /= factor.size;
+          }
+    }
   }
   return *view;
 }
 
-const ShardRects &Routes::shard(int64_t group, ValueKind valueKind, int64_t position) {
-  ShardRects &shard = kind(group, valueKind).shards[static_cast<size_t>(position)];
+void ShardRects::index(size_t blocks) {
+  first.assign(blocks + 1, 0);
+  elements.assign(blocks, 0);
+  for (const Rect &rect : rects) {
+    if (held.empty() || held.back() != rect.block)
+      held.push_back(rect.block);
+    ++first[static_cast<size_t>(rect.block) + 1];
+    elements[static_cast<size_t>(rect.block)] += rect.rows * rect.cols;
+  }
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  filled = true;
+}
+
+const ShardRects &Routes::shard(int64_t group, Form form, int64_t position) {
+  const Group &g = at(thePlan.groups, group);
+  std::vector<ShardRects> &shards = kind(group, form).shards;
+  shards.resize(at(thePlan.meshes, g.mesh).ranks.size()); // once: references to them stay
+  ShardRects &shard = shards[static_cast<size_t>(position)];
   if (shard.filled)
     return shard;
-  const Group &g = at(thePlan.groups, group);
-  auto blocks = static_cast<size_t>(at(blocksPerParameter, group));
-  shard.rects = geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, valueKind);
-  shard.first.assign(blocks + 1, 0);
-  shard.elements.assign(blocks, 0);
   // Of a parameter without blocks, a value of kind One still has one.
-  if (blocks == 0)
-    shard.rects.clear();
-  for (const Rect &rect : shard.rects) {
-    if (shard.held.empty() || shard.held.back() != rect.block)
-      shard.held.push_back(rect.block);
-    ++shard.first[static_cast<size_t>(rect.block) + 1];
-    shard.elements[static_cast<size_t>(rect.block)] += rect.rows * rect.cols;
-  }
-  std::partial_sum(shard.first.begin(), shard.first.end(), shard.first.begin());
-  shard.filled = true;
+  if (at(blocksPerParameter, group) > 0)
+    shard.rects =
+        geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, form.value, form.whose);
+  shard.index(static_cast<size_t>(at(blocksPerParameter, group)));
   return shard;
 }
+
+//===----------------------------------------------------------------------===//
+// Hops
+//===----------------------------------------------------------------------===//
+
+std::vector<Factor> Routes::factors(const Group &group, int64_t lower, int64_t upper, bool owned,
+                                    bool replicated) {
+  std::vector<Factor> result;
+  for (int64_t level = lower; level < upper; ++level) {
+    const Hop &hop = at(group.hops, level);
+    if (owned)
+      result.insert(result.end(), hop.owned.begin(), hop.owned.end());
+    if (replicated)
+      result.insert(result.end(), hop.replicated.begin(), hop.replicated.end());
+  }
+  return result;
+}
+
+std::vector<Factor> Routes::along(const KindView &view, std::vector<Factor> factors,
+                                  bool replicated) {
+  std::erase_if(factors, [&](const Factor &factor) {
+    return view.replicated[static_cast<size_t>(factor.axis)] != replicated;
+  });
+  return factors;
+}
+
+Lists::Lists(const std::vector<int64_t> &keys, int64_t lists, const std::vector<int64_t> *order)
+    : items(keys.size()), first(static_cast<size_t>(lists) + 1, 0) {
+  for (int64_t key : keys)
+    ++first[static_cast<size_t>(key) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int64_t> next = first;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    int64_t item = order ? (*order)[i] : static_cast<int64_t>(i);
+    items[static_cast<size_t>(next[static_cast<size_t>(keys[static_cast<size_t>(item)])]++)] = item;
+  }
+}
+
+const Classes &Routes::classes(int64_t mesh, const std::vector<Factor> &factors) {
+  const std::vector<int64_t> &sizes = at(thePlan.meshes, mesh).sizes;
+  std::vector<std::pair<int64_t, int64_t>> digits;
+  for (const Factor &factor : factors) {
+    int64_t apart = factor.stride;
+    for (size_t axis = static_cast<size_t>(factor.axis) + 1; axis < sizes.size(); ++axis)
+      apart *= sizes[axis];
+    if (factor.size > 1)
+      digits.push_back({apart, factor.size});
+  }
+  MeshView &view = meshes[static_cast<size_t>(mesh)];
+  auto [found, isNew] = view.classes.try_emplace(std::move(digits));
+  Classes &result = found->second;
+  if (!isNew)
+    return result;
+  size_t count = view.worldOf.size();
+  result.of.resize(count);
+  for (size_t position = 0; position < count; ++position) {
+    auto rest = static_cast<int64_t>(position);
+    for (auto [apart, size] : found->first)
+      rest -= static_cast<int64_t>(position) / apart % size * apart;
+    result.of[position] = rest;
+  }
+  result.members = Lists(result.of, static_cast<int64_t>(count), &view.byWorld);
+  return result;
+}
+
+const ShardRects &Routes::pieces(int64_t group, Form form, int64_t level, int64_t position) {
+  if (level == 0)
+    return shard(group, form, position);
+  KindView &view = kind(group, form);
+  const Classes *holders = at(view.levels, level).holders;
+  int64_t which = at(holders->of, position);
+  ShardRects &result = view.pieces[{level, which}];
+  if (result.filled)
+    return result;
+  int64_t blocks = at(blocksPerParameter, group);
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t holder : holders->members.of(which)) {
+      std::span<const Rect> rects = shard(group, form, holder).of(block);
+      result.rects.insert(result.rects.end(), rects.begin(), rects.end());
+    }
+  result.index(static_cast<size_t>(blocks));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of segments
+//===----------------------------------------------------------------------===//
 
 int64_t Routes::blockCount(int64_t segment) const {
   const Segment &s = at(thePlan.segments, segment);
@@ -85,37 +192,51 @@ int64_t Routes::blockCount(int64_t segment) const {
          static_cast<int64_t>(at(thePlan.groups, s.group).parameters.size());
 }
 
-const SegmentBlocks &Routes::blocksOf(int64_t segment) {
+SegmentBlocks &Routes::blocksOf(int64_t segment) {
   std::unique_ptr<SegmentBlocks> &blocks = segments[static_cast<size_t>(segment)];
   if (blocks)
     return *blocks;
   blocks = std::make_unique<SegmentBlocks>();
-  const Group &group = groupOf(segment);
   int64_t perParameter = at(blocksPerParameter, at(thePlan.segments, segment).group);
-  bool owned = group.strategy == Strategy::Owner;
   blocks->within.resize(static_cast<size_t>(perParameter));
-  blocks->owners.resize(owned ? blocks->within.size() : 0);
-  blocks->owned.resize(owned ? at(meshes, group.mesh).worldOf.size() : 0);
-  for (int64_t index = 0, count = blockCount(segment); index < count; ++index) {
-    int64_t b = block(segment, index);
-    auto place = static_cast<size_t>(b % perParameter);
-    blocks->within[place].push_back(index);
-    if (!owned)
-      continue;
-    blocks->owned[static_cast<size_t>(at(group.owners, b))].push_back(index);
-    blocks->owners[place].push_back({at(group.owners, b), 1});
+  for (int64_t index = 0, count = blockCount(segment); index < count; ++index)
+    blocks->within[static_cast<size_t>(block(segment, index) % perParameter)].push_back(index);
+  return *blocks;
+}
+
+const Bases &Routes::bases(int64_t segment, int64_t lower, int64_t upper) {
+  SegmentBlocks &blocks = blocksOf(segment);
+  auto [found, isNew] = blocks.bases.try_emplace({lower, upper});
+  Bases &result = found->second;
+  if (!isNew)
+    return result;
+  const Group &group = groupOf(segment);
+  auto count = blockCount(segment);
+  result.of.assign(static_cast<size_t>(count), 0);
+  std::vector<Factor> all = factors(group, lower, upper, true, false);
+  result.owned = all.empty() ? nullptr : &classes(group.mesh, all);
+  for (int64_t level = lower; level < upper; ++level) {
+    const Hop &hop = at(group.hops, level);
+    const Classes &owned = classes(group.mesh, hop.owned);
+    for (int64_t index = 0; index < count && !hop.base.empty(); ++index)
+      result.of[static_cast<size_t>(index)] += owned.part(at(hop.base, block(segment, index)));
   }
-  for (auto &list : blocks->owners) {
+  result.at =
+      Lists(result.of, static_cast<int64_t>(at(meshes, group.mesh).worldOf.size()), nullptr);
+  for (const std::vector<int64_t> &within : blocks.within) {
+    auto &list = result.counts.emplace_back();
+    for (int64_t index : within)
+      list.push_back({at(result.of, index), 1});
     std::sort(list.begin(), list.end());
     size_t kept = 0;
-    for (auto [owner, count] : list)
-      if (kept > 0 && list[kept - 1].first == owner)
-        list[kept - 1].second += count;
+    for (auto [base, number] : list)
+      if (kept > 0 && list[kept - 1].first == base)
+        list[kept - 1].second += number;
       else
-        list[kept++] = {owner, count};
+        list[kept++] = {base, number};
     list.resize(kept);
   }
-  return *blocks;
+  return result;
 }
 
 void Routes::collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
@@ -139,158 +260,50 @@ std::vector<int64_t> Routes::held(int64_t segment, const ShardRects &shard) {
   return result;
 }
 
-int64_t Routes::heldElements(int64_t segment, const ShardRects &shard) {
-  const SegmentBlocks &blocks = blocksOf(segment);
-  int64_t total = 0;
-  for (int64_t place : shard.held)
-    total += static_cast<int64_t>(at(blocks.within, place).size()) * at(shard.elements, place);
-  return total;
+std::optional<std::span<const int64_t>> Routes::based(int64_t segment, int64_t level,
+                                                      int64_t position) {
+  const Bases *bases = level > 0 ? &this->bases(segment, 0, level) : nullptr;
+  if (!bases || !bases->owned)
+    return std::nullopt;
+  return bases->at.of(bases->owned->part(position));
+}
+
+std::vector<int64_t> Routes::standing(int64_t segment, Form form, int64_t level, int64_t position) {
+  int64_t group = at(thePlan.segments, segment).group;
+  std::optional<std::span<const int64_t>> allowed = based(segment, level, position);
+  std::vector<int64_t> result;
+  if (at(kind(group, form).levels, level).all) {
+    if (allowed)
+      return {allowed->begin(), allowed->end()};
+    result.resize(static_cast<size_t>(blockCount(segment)));
+    std::iota(result.begin(), result.end(), 0);
+    return result;
+  }
+  const ShardRects &pieces = this->pieces(group, form, level, position);
+  if (!allowed)
+    return held(segment, pieces);
+  for (int64_t index : *allowed)
+    if (!pieces.of(block(segment, index) % at(blocksPerParameter, group)).empty())
+      result.push_back(index);
+  return result;
 }
 
 std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
-  switch (group.strategy) {
-  case Strategy::Elementwise:
-    break;
-  case Strategy::Local:
-    // A local group shards block axes alone, so that one value per block tells
-    // who holds it.
-    return held(segment, shard(at(thePlan.segments, segment).group, ValueKind::One, position));
-  case Strategy::Owner:
-    return at(blocksOf(segment).owned, position);
-  case Strategy::Gather: {
-    std::vector<int64_t> all(static_cast<size_t>(blockCount(segment)));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-  }
-  return {};
+  // Blocks are whole there, so that one value per block tells who has it.
+  return group.computes
+             ? standing(segment, ValueKind::One, static_cast<int64_t>(group.hops.size()), position)
+             : std::vector<int64_t>();
 }
 
 int64_t Routes::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
-  if (group.strategy == Strategy::Owner)
-    return static_cast<int64_t>(at(blocksOf(segment).owned, position).size());
-  return group.strategy == Strategy::Gather
-             ? blockCount(segment)
-             : static_cast<int64_t>(computed(segment, position).size());
-}
-
-std::vector<PeerPart> Routes::readers(const KindView &view, const MeshView &mesh, int64_t position,
-                                      int64_t total) const {
-  std::vector<PeerPart> peers;
-  for (int64_t reader : mesh.byWorld)
-    if (total > 0 && serves(view, mesh, position, reader))
-      peers.push_back({at(mesh.worldOf, reader), 0, total});
-  return peers;
-}
-
-/// Parts of the given sizes per world rank, one after the other; sizes become offsets.
-static std::vector<PeerPart> layOut(std::vector<int64_t> &sizes, int64_t &total) {
-  std::vector<PeerPart> peers;
-  for (size_t rank = 0; rank < sizes.size(); ++rank) {
-    if (sizes[rank] > 0)
-      peers.push_back({static_cast<int64_t>(rank), total, sizes[rank]});
-    total += std::exchange(sizes[rank], total);
-  }
-  return peers;
-}
-
-OwnParts Routes::own(const Place &place, int64_t position) {
-  int64_t segment = place.segment;
-  OwnParts result;
-  int64_t groupIndex = at(thePlan.segments, segment).group;
-  const Group &group = groupOf(segment);
-  const ShardRects &shard = this->shard(groupIndex, place.value, position);
-  std::vector<int64_t> indices = held(segment, shard);
-  result.offsets.assign(indices.size(), -1);
-  if (!travels(group))
-    return result;
-  const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, place.value);
-  int64_t perParameter = at(blocksPerParameter, groupIndex);
-
-  // One part per peer, in segment order within each. A gather group has one part: the copy that
-  // all receivers share, or (to shards) the rank's own.
-  auto visit = [&](auto function) {
-    for (size_t k = 0; k < indices.size(); ++k) {
-      int64_t b = block(segment, indices[k]);
-      int64_t partner = group.strategy == Strategy::Owner ? at(group.owners, b) : position;
-      if (place.from == Distribution::Blocks || serves(view, mesh, position, partner))
-        function(k, static_cast<size_t>(at(mesh.worldOf, partner)),
-                 at(shard.elements, b % perParameter));
-    }
-  };
-  std::vector<int64_t> next(ranks.size(), 0);
-  visit([&](size_t, size_t peer, int64_t size) { next[peer] += size; });
-  result.peers = layOut(next, result.total);
-  visit([&](size_t k, size_t peer, int64_t size) {
-    result.offsets[k] = next[peer];
-    next[peer] += size;
-  });
-  if (group.strategy == Strategy::Gather && place.from == Distribution::Shards)
-    result.peers = readers(view, mesh, position, result.total);
-  return result;
-}
-
-std::vector<PeerPart> Routes::ownPeers(const Place &place, int64_t position) {
-  int64_t segment = place.segment;
-  int64_t groupIndex = at(thePlan.segments, segment).group, total = 0;
-  const Group &group = groupOf(segment);
-  if (!travels(group))
-    return {};
-  const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, place.value);
-  const ShardRects &shard = this->shard(groupIndex, place.value, position);
-  if (group.strategy == Strategy::Gather && place.from == Distribution::Shards)
-    return readers(view, mesh, position, heldElements(segment, shard));
-  std::vector<int64_t> sizes(ranks.size(), 0);
-  auto add = [&](int64_t partner, int64_t size) {
-    sizes[static_cast<size_t>(at(mesh.worldOf, partner))] += size;
-  };
-  if (group.strategy == Strategy::Gather)
-    add(position, heldElements(segment, shard));
-  else
-    for (int64_t within : shard.held)
-      for (auto [owner, count] : at(blocksOf(segment).owners, within))
-        if (place.from == Distribution::Blocks || serves(view, mesh, position, owner))
-          add(owner, count * at(shard.elements, within));
-  return layOut(sizes, total);
-}
-
-std::vector<PeerPart> Routes::foreignPeers(const Place &place, int64_t position) {
-  int64_t segment = place.segment;
-  std::vector<PeerPart> peers;
-  int64_t groupIndex = at(thePlan.segments, segment).group, offset = 0;
-  const Group &group = groupOf(segment);
-  if (!travels(group))
-    return peers;
-  const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, place.value);
-  // How many blocks of each place in their parameters are computed here.
-  std::vector<std::pair<int64_t, int64_t>> counts;
-  const SegmentBlocks &blocks = blocksOf(segment);
-  if (group.strategy == Strategy::Owner) {
-    int64_t perParameter = at(blocksPerParameter, groupIndex);
-    for (int64_t index : at(blocks.owned, position))
-      counts.push_back({block(segment, index) % perParameter, 1});
-  } else {
-    for (size_t within = 0; within < blocks.within.size(); ++within)
-      counts.push_back(
-          {static_cast<int64_t>(within), static_cast<int64_t>(blocks.within[within].size())});
-  }
-  for (int64_t holder : mesh.byWorld) {
-    if (!linked(group, view, mesh, place.from, holder, position))
-      continue;
-    const ShardRects &shard = this->shard(groupIndex, place.value, holder);
-    int64_t size = 0;
-    for (auto [within, count] : counts)
-      size += count * at(shard.elements, within);
-    if (size > 0)
-      peers.push_back({at(mesh.worldOf, holder), offset, size});
-    offset += size;
-  }
-  return peers;
+  auto level = static_cast<int64_t>(group.hops.size());
+  if (!group.computes ||
+      !at(kind(at(thePlan.segments, segment).group, ValueKind::One).levels, level).all)
+    return static_cast<int64_t>(computed(segment, position).size());
+  std::optional<std::span<const int64_t>> allowed = based(segment, level, position);
+  return allowed ? static_cast<int64_t>(allowed->size()) : blockCount(segment);
 }
 
 } // namespace stepc::plan

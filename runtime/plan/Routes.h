@@ -12,20 +12,51 @@
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <span>
 
 namespace stepc::plan {
+
+/// Items by a key, in one piece of memory.
+struct Lists {
+  std::vector<int64_t> items, first;
+
+  /// Item i of `order` (or i itself) goes to list keys[item].
+  Lists() = default;
+  Lists(const std::vector<int64_t> &keys, int64_t lists, const std::vector<int64_t> *order);
+  std::span<const int64_t> of(int64_t key) const {
+    auto begin = static_cast<size_t>(first[static_cast<size_t>(key)]);
+    return {items.data() + begin, static_cast<size_t>(first[static_cast<size_t>(key) + 1]) - begin};
+  }
+};
+
+/// Positions that differ along certain factors alone.
+struct Classes {
+  std::vector<int64_t> of; // per position its class: the member at 0 along all of them
+  Lists members;           // of each class, by ascending world rank
+  /// The coordinates of a position along the factors, as the position that has these alone.
+  int64_t part(int64_t position) const { return position - of[static_cast<size_t>(position)]; }
+};
 
 /// A mesh seen from the world.
 struct MeshView {
   std::vector<int64_t> worldOf;    // world rank of a position
   std::vector<int64_t> positionOf; // position of a world rank, or -1
   std::vector<int64_t> byWorld;    // positions by ascending world rank
-  std::vector<std::vector<int64_t>> coords;
+  /// By how far apart positions are along each factor, and its size.
+  std::map<std::vector<std::pair<int64_t, int64_t>>, Classes> classes;
 };
 
-/// The rectangles of one shard, grouped by block within the parameter.
+/// Which of a group's values: their kind, and by whose placements they stand.
+struct Form {
+  ValueKind value;
+  ShardsKind whose;
+  Form(ValueKind value, ShardsKind whose = ShardsKind::Parameter) : value(value), whose(whose) {}
+};
+
+/// The rectangles of a position, grouped by block within the parameter. Their offsets are those of
+/// the shards that they come from.
 struct ShardRects {
   std::vector<geometry::Rect> rects;
   std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
@@ -38,22 +69,54 @@ struct ShardRects {
     auto end = static_cast<size_t>(first[static_cast<size_t>(block) + 1]);
     return {rects.data() + begin, end - begin};
   }
+  /// Fills the rest, from rectangles by block.
+  void index(size_t blocks);
+};
+
+/// A position's rectangles, cut where those of shards by other placements end.
+struct SharedRects : ShardRects {
+  std::vector<int64_t> with; // per rectangle, the class of the positions that have it, too
+};
+
+/// A move between two levels of a group. Of what stands in the upper one, `peers` differ along the
+/// factors along which it came. What stands in the lower one goes to (comes from) those that are as
+/// `kept` leaves it, at the block's base and anywhere along `targets`; only from a position that is
+/// at the base along `serving`, where the shards are replicated.
+struct Move {
+  int64_t lower, upper;
+  const Classes *peers, *kept, *targets, *serving;
 };
 
 /// A group's values of one kind.
 struct KindView {
   int64_t rows = 1, cols = 1;     // of a block of this kind
   std::vector<bool> replicated;   // per mesh axis
-  std::vector<ShardRects> shards; // per position, filled on demand
+  std::vector<ShardRects> shards; // per position; like all that follows filled on demand
+  struct Level {
+    const Classes *holders; // from whom a position has pieces
+    bool all;               // something of every block stands at every position that bases allow
+  };
+  std::vector<Level> levels;                                    // after as many hops
+  std::map<std::pair<int64_t, int64_t>, ShardRects> pieces;     // per level above 0 and class
+  std::map<std::pair<int64_t, int64_t>, Move> moves;            // per two levels
+  std::map<std::pair<ShardsKind, int64_t>, SharedRects> shared; // per other shards and position
+};
+
+/// Where the blocks of a segment go by the hops between two levels: the coordinates of their bases
+/// along the hops' owned factors, as positions. Lists are indices in the segment, ascending.
+struct Bases {
+  const Classes *owned = nullptr; // along all of these factors; none: blocks go to all positions
+  std::vector<int64_t> of;        // per index
+  Lists at;                       // per position, the indices with that base
+  /// Per block within a parameter, the bases of such blocks and how many have each.
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> counts;
 };
 
 /// A segment's blocks by what tells them apart, so that a question about one rank looks at that
-/// rank's blocks alone. All lists are indices in the segment, ascending.
+/// rank's blocks alone.
 struct SegmentBlocks {
-  std::vector<std::vector<int64_t>> within; // per block within a parameter
-  std::vector<std::vector<int64_t>> owned;  // Owner: per position
-  /// Owner: per block within a parameter, the positions that own such blocks and how many.
-  std::vector<std::vector<std::pair<int64_t, int64_t>>> owners;
+  std::vector<std::vector<int64_t>> within;           // indices per block within a parameter
+  std::map<std::pair<int64_t, int64_t>, Bases> bases; // per two levels
 };
 
 /// What one peer's part of a packed layout is.
@@ -61,11 +124,11 @@ struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
 };
 
-/// A rank's own rectangles in what is packed where the shards are.
-struct OwnParts {
-  std::vector<int64_t> offsets; // per block of `held`; -1: this block is not packed
-  std::vector<PeerPart> peers;  // ascending; gather: equal offsets, one copy
-  int64_t total = 0;
+/// What stands packed in the lower of the two distributions of a move.
+struct LowerParts {
+  std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
+  std::vector<PeerPart> peers;  // ascending; who share a part have equal offsets
+  std::vector<int64_t> offsets; // per block that stands there; -1: it is not packed
 };
 
 class Routes {
@@ -74,15 +137,18 @@ public:
 
   const Plan &plan() const { return thePlan; }
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
-  const MeshView &mesh(int64_t index) const { return meshes[static_cast<size_t>(index)]; }
   const Group &groupOf(int64_t segment) const {
     return at(thePlan.groups, at(thePlan.segments, segment).group);
   }
   /// The position of a world rank in the mesh of a segment's group, or -1.
   int64_t position(int64_t segment, int64_t rank) const;
-  KindView &kind(int64_t group, ValueKind kind);
+  KindView &kind(int64_t group, Form form);
   /// What `position` holds of a parameter.
-  const ShardRects &shard(int64_t group, ValueKind kind, int64_t position);
+  const ShardRects &shard(int64_t group, Form form, int64_t position);
+  /// The same, cut by what positions hold by the placements of `other`.
+  const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
+  /// What tells apart positions that hold other elements.
+  const Classes &holders(int64_t group, Form form);
 
   int64_t blockCount(int64_t segment) const;
   /// The group's index of a segment's block.
@@ -92,95 +158,155 @@ public:
   }
   /// Indices in the segment of the blocks of which a shard holds any rectangle.
   std::vector<int64_t> held(int64_t segment, const ShardRects &shard);
-  /// Elements of a segment's blocks in a shard.
-  int64_t heldElements(int64_t segment, const ShardRects &shard);
   /// Indices in the segment of the blocks that `position` computes: slot k is
   /// the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
   int64_t computedCount(int64_t segment, int64_t position);
 
-  /// Of a packed place that stands in shards.
-  OwnParts own(const Place &place, int64_t position);
-  std::vector<PeerPart> ownPeers(const Place &place, int64_t position);
-
-  /// Of a packed place that stands in blocks: calls visit(slot, block in the group, rectangle,
-  /// offset) in the order of packing.
-  template <typename Visit> void foreign(const Place &place, int64_t position, Visit visit);
-  std::vector<PeerPart> foreignPeers(const Place &place, int64_t position);
-
-  /// True when `holder` sends its rectangles to `reader`
-  /// (geometry::servingReplica).
-  bool serves(const KindView &view, const MeshView &mesh, int64_t holder, int64_t reader) const {
-    const auto &of = at(mesh.coords, holder), &by = at(mesh.coords, reader);
-    for (size_t axis = 0; axis < of.size(); ++axis)
-      if (view.replicated[axis] && of[axis] != by[axis])
-        return false;
-    return true;
+  /// Of shards or a copy of them, per block that stands there: how far from its offsets in the shard
+  /// its elements are; and how many elements there are in all.
+  std::vector<int64_t> shifts(const Place &place, int64_t position, int64_t *total = nullptr);
+  /// Whether a packed place stands in the lower distribution of its move.
+  bool isLower(const Place &place) const {
+    const Group &group = groupOf(place.segment);
+    Distribution other = place.end == End::Received ? place.from : place.to;
+    return place.standsIn().level(group) < other.level(group);
   }
+  std::vector<PeerPart> peers(const Place &place, int64_t position) {
+    return isBetweenShards(place) ? meet(place, position).peers
+           : isLower(place)       ? lower(place, position).peers
+                                  : upperPeers(place, position);
+  }
+  /// Of a packed place of a move: calls visit(number of the block among those that stand there,
+  /// block in the group, rectangle, offset). What stands in shards is visited whole; offset -1: it
+  /// does not travel from here.
+  template <typename Visit> void walk(const Place &place, int64_t position, Visit visit);
 
 private:
-  /// Those of `count` items that stand in the lists of the blocks that a shard holds, ascending.
-  static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
-                      int64_t count, std::vector<int64_t> &out);
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  static bool travels(const Group &group) {
-    return group.strategy == Strategy::Owner || group.strategy == Strategy::Gather;
+  /// Those of `count` items that stand in the lists of the blocks that a shard holds, ascending.
+  static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
+                      int64_t count, std::vector<int64_t> &out);
+
+  static Form formOf(const Place &place) { return {place.value, place.whose()}; }
+  static bool isBetweenShards(const Place &place) {
+    return place.from.isShards() && place.to.isShards();
   }
-  /// Whether a rank that computes blocks receives from a holder, or sends back to it.
-  bool linked(const Group &group, const KindView &view, const MeshView &mesh, Distribution from,
-              int64_t holder, int64_t position) const {
-    if (from == Distribution::Shards)
-      return serves(view, mesh, holder, position);
-    // Every rank of a gather group has the result already; an owner serves all holders.
-    return group.strategy != Strategy::Gather || holder == position;
+  /// Of what moves between shards: the parts, and per class of those who share one its start, or -1.
+  struct Meeting {
+    std::vector<PeerPart> peers;
+    std::vector<int64_t> starts;
+  };
+  Meeting meet(const Place &place, int64_t position);
+  const SharedRects &sharedOf(const Place &place, int64_t position) {
+    ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
+    return shared(at(thePlan.segments, place.segment).group,
+                  {place.value, place.standsIn().whose()}, other, position);
   }
-  const SegmentBlocks &blocksOf(int64_t segment);
-  /// What a gather group's rank sends: one copy for all ranks that it serves.
-  std::vector<PeerPart> readers(const KindView &view, const MeshView &mesh, int64_t position,
-                                int64_t total) const;
+  /// With an offset per block, of a packed place in the lower distribution.
+  LowerParts lowerOffsets(const Place &place, int64_t position);
+  const Move &moveOf(const Place &place);
+  /// The least world rank of those to which a position's blocks of some base go.
+  static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
+    return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
+  }
+  /// Nothing is packed where a move has no hops.
+  bool travels(const Place &place) const {
+    const Group &group = groupOf(place.segment);
+    return group.computes && place.from.level(group) != place.to.level(group);
+  }
+  const Classes &classes(int64_t mesh, const std::vector<Factor> &factors);
+  /// The factors of the hops of levels [lower, upper).
+  static std::vector<Factor> factors(const Group &group, int64_t lower, int64_t upper, bool owned,
+                                     bool replicated);
+  /// Those along whose axes a value is replicated, or is not.
+  static std::vector<Factor> along(const KindView &view, std::vector<Factor> factors,
+                                   bool replicated);
+  SegmentBlocks &blocksOf(int64_t segment);
+  const Bases &bases(int64_t segment, int64_t lower, int64_t upper);
+  /// What stands at a position in the distribution after `level` hops, of a parameter.
+  const ShardRects &pieces(int64_t group, Form form, int64_t level, int64_t position);
+  /// Indices in the segment of the blocks of which anything stands there.
+  std::vector<int64_t> standing(int64_t segment, Form form, int64_t level, int64_t position);
+  /// Of a segment's blocks, those that bases allow after `level` hops; nothing: all.
+  std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
+
+  LowerParts lower(const Place &place, int64_t position);
+  std::vector<PeerPart> upperPeers(const Place &place, int64_t position);
+  template <typename Visit> void walkUpper(const Place &place, int64_t position, Visit visit);
 
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter;      // per group
-  std::vector<std::unique_ptr<KindView>> kinds; // group · 4 + kind
+  std::vector<std::unique_ptr<KindView>> kinds; // (group · 3 + whose) · 4 + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
 };
 
-template <typename Visit> void Routes::foreign(const Place &place, int64_t position, Visit visit) {
-  int64_t segment = place.segment;
-  const Group &group = groupOf(segment);
-  // In a local group nothing travels; an elementwise one has no matrix side.
-  if (!travels(group))
+template <typename Visit>
+void Routes::walkUpper(const Place &place, int64_t position, Visit visit) {
+  if (!travels(place))
     return;
-  std::vector<int64_t> mine = computed(segment, position);
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
+  const Move &move = moveOf(place);
+  // Blocks have slots, which are the same for values of all kinds.
+  bool whole = place.standsIn().kind == Distribution::Blocks;
+  std::vector<int64_t> mine =
+      standing(segment, whole ? Form(ValueKind::One) : formOf(place), move.upper, position);
   if (mine.empty())
     return;
-  int64_t groupIndex = at(thePlan.segments, segment).group;
-  const MeshView &mesh = at(meshes, group.mesh);
-  const KindView &view = kind(groupIndex, place.value);
-  int64_t perParameter = at(blocksPerParameter, groupIndex);
-  // Slots by block within the parameter: most holders hold some of these alone.
+  int64_t perParameter = at(blocksPerParameter, group);
+  // Numbers by block within the parameter: most holders hold some of these alone.
   std::vector<std::vector<int64_t>> within(static_cast<size_t>(perParameter));
-  std::vector<int64_t> slots;
-  for (size_t slot = 0; slot < mine.size(); ++slot)
-    within[static_cast<size_t>(block(segment, mine[slot]) % perParameter)].push_back(
-        static_cast<int64_t>(slot));
+  std::vector<int64_t> numbers;
+  for (size_t number = 0; number < mine.size(); ++number)
+    within[static_cast<size_t>(block(segment, mine[number]) % perParameter)].push_back(
+        static_cast<int64_t>(number));
   int64_t offset = 0;
-  for (int64_t holder : mesh.byWorld) {
-    if (!linked(group, view, mesh, place.from, holder, position))
-      continue;
-    const ShardRects &shard = this->shard(groupIndex, place.value, holder);
-    collect(shard, within, static_cast<int64_t>(mine.size()), slots);
-    for (int64_t slot : slots) {
-      int64_t b = block(segment, at(mine, slot));
-      for (const geometry::Rect &rect : shard.of(b % perParameter)) {
-        visit(slot, b, rect, offset);
+  for (int64_t peer : move.peers->members.of(at(move.peers->of, position))) {
+    const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, peer);
+    collect(pieces, within, static_cast<int64_t>(mine.size()), numbers);
+    for (int64_t number : numbers) {
+      int64_t b = block(segment, at(mine, number));
+      for (const geometry::Rect &rect : pieces.of(b % perParameter)) {
+        visit(number, b, rect, offset);
         offset += rect.rows * rect.cols;
       }
     }
+  }
+}
+
+template <typename Visit> void Routes::walk(const Place &place, int64_t position, Visit visit) {
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group, number = 0;
+  int64_t perParameter = at(blocksPerParameter, group);
+  if (isBetweenShards(place)) {
+    const SharedRects &shared = sharedOf(place, position);
+    std::vector<int64_t> next = meet(place, position).starts;
+    for (int64_t index : held(segment, shared)) {
+      int64_t b = block(segment, index);
+      for (const geometry::Rect &rect : shared.of(b % perParameter)) {
+        int64_t &start = next[static_cast<size_t>(shared.with[&rect - shared.rects.data()])];
+        visit(number, b, rect, start);
+        start += start < 0 ? 0 : rect.rows * rect.cols;
+      }
+      ++number;
+    }
+    return;
+  }
+  if (!isLower(place))
+    return walkUpper(place, position, visit);
+  int64_t level = place.standsIn().level(groupOf(segment));
+  const ShardRects &pieces = this->pieces(group, formOf(place), level, position);
+  LowerParts parts = lowerOffsets(place, position);
+  for (int64_t index : standing(segment, formOf(place), level, position)) {
+    int64_t b = block(segment, index), offset = at(parts.offsets, number);
+    for (const geometry::Rect &rect : pieces.of(b % perParameter)) {
+      visit(number, b, rect, offset);
+      offset += offset < 0 ? 0 : rect.rows * rect.cols;
+    }
+    ++number;
   }
 }
 

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 3;
+constexpr int64_t kVersion = 6;
 
 class Writer {
 public:
@@ -92,12 +92,13 @@ template <> constexpr DType last() { return DType::F64; }
 template <> constexpr ValueKind last() { return ValueKind::One; }
 template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Strategy last() { return Strategy::Gather; }
-template <> constexpr Distribution last() { return Distribution::Blocks; }
-template <> constexpr End last() { return End::Received; }
+template <> constexpr Distribution::Kind last() { return Distribution::StateShards; }
+template <> constexpr End last() { return End::Kept; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Message; }
-template <> constexpr OperandKind last() { return OperandKind::BlockRows; }
+template <> constexpr OperandKind last() { return OperandKind::Batch; }
+template <> constexpr Accumulation last() { return Accumulation::RoundedChain; }
+template <> constexpr Reduction last() { return Reduction::Max; }
 template <> constexpr CommandKind last() { return CommandKind::AdvanceSteps; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
@@ -155,31 +156,51 @@ public:
     field(v.missingGrad);
   }
   void field(Ref<Parameter> v) { fields(v.name, v.route, v.group, v.indexInGroup); }
+  void field(Ref<Factor> v) { fields(v.axis, v.stride, v.size); }
+  void field(Ref<Hop> v) {
+    list(v.owned, "factors");
+    list(v.replicated, "factors");
+    list(v.base, "positions");
+  }
   void field(Ref<Group> v) {
     fields(v.name, v.rule, v.mesh);
     list(v.shape, "sizes");
     fields(v.batchAxes, v.parameterType, v.gradientType);
     list(v.placements, "placements");
-    field(v.strategy);
+    list(v.gradientPlacements, "gradient placements");
+    list(v.statePlacements, "state placements");
     list(v.parameters, "parameters");
-    list(v.owners, "owners");
+    fields(v.computes, v.strategy);
+    list(v.hops, "hops");
   }
   void field(Ref<Segment> v) {
     fields(v.name, v.group);
     list(v.blocks, "blocks");
     field(v.all);
   }
+  void field(Ref<Distribution> v) { fields(v.kind, v.hop); }
   void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
   void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
-  void field(Ref<Factor> v) { fields(v.axis, v.stride, v.size); }
-  void field(Ref<Operand> v) { fields(v.kind, v.value, v.bytes); }
+  void field(Ref<Operand> v) {
+    fields(v.kind, v.value, v.bytes, v.start, v.traveller);
+    if (v.kind == OperandKind::Batch)
+      fields(v.rows, v.cols, v.type);
+  }
+  void field(Ref<Batch::Kernel> v) { fields(v.kernel, v.items); }
+  void field(Ref<Batch> v) {
+    fields(v.accumulation, v.alpha, v.beta, v.transposeLhs, v.transposeRhs, v.symmetric);
+    fields(v.reduction, v.exponent, v.scratchBytes);
+    list(v.kernels, "kernels of a product or reduction");
+  }
   void field(Ref<Command> v) {
-    fields(v.kind, v.kernel, v.index, v.items);
+    fields(v.kind, v.kernel, v.index);
     list(v.tables, "tables");
     list(v.operands, "operands");
     list(v.groups, "groups");
     fields(v.collective, v.communicator.mesh);
     list(v.communicator.factors, "factors");
+    if (v.isBatch())
+      field(v.batch);
   }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);

@@ -1,14 +1,35 @@
 //===- Tables.cpp - One rank's tables, expanded from the plan ------------===//
 
 #include "runtime/plan/Tables.h"
+#include "runtime/plan/Parcels.h"
 #include "runtime/plan/Routes.h"
 #include "runtime/plan/Rows.h"
+
+#include <array>
+#include <map>
 
 namespace stepc::plan {
 
 using geometry::Rect;
 
 namespace {
+
+/// Where the parts of peers begin in a packed place: no row reaches from one into the next.
+class Borders {
+public:
+  explicit Borders(const std::vector<PeerPart> &parts) {
+    for (const PeerPart &part : parts)
+      starts.push_back(part.offset);
+    std::sort(starts.begin(), starts.end()); // several peers may share a part
+  }
+  /// None where a place is at rest.
+  Borders(Routes &routes, const Place &place, int64_t position)
+      : Borders(place.isMoving() ? routes.peers(place, position) : std::vector<PeerPart>()) {}
+  bool at(int64_t offset) const { return std::binary_search(starts.begin(), starts.end(), offset); }
+
+private:
+  std::vector<int64_t> starts;
+};
 
 /// Expands one table at a time; holds what its parts share.
 class TableBuilder {
@@ -17,6 +38,7 @@ public:
       : routes(routes), table(table), position(position),
         groupIndex(routes.plan().segments[static_cast<size_t>(table.from.segment)].group),
         group(routes.groupOf(table.from.segment)), view(routes.kind(groupIndex, table.from.value)),
+        own(table.from.isOfShards() ? table.from : table.to),
         perParameter(group.blocksPerParameter()) {}
 
   void shardChunks(std::vector<Chunk> &chunks) {
@@ -27,19 +49,32 @@ public:
                         rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                         p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
     });
-    std::vector<int64_t> slots = slotsIf(table.to.isResting(Distribution::Blocks));
-    OwnParts own;
-    bool packed = table.to.isPacked();
-    if (packed)
-      own = routes.own(table.to, position);
-    forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
-      Piece piece = shardPiece(block, rect);
-      if (packed && own.offsets[k] >= 0)
-        setSecond(piece, own.offsets[k] + before, rect.cols);
-      else if (!slots.empty() && slots[k] >= 0)
-        setSecond(piece, inBlocks(slots[k], rect), view.cols);
+    Borders borders(routes, table.to, position);
+    auto add = [&](int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
+      Piece piece = shardPiece(block, rect, 0);
+      if (staged >= 0) {
+        setSecond(piece, staged, stride);
+        if (borders.at(staged))
+          rows.flush();
+      }
       rows.add(piece);
-    });
+    };
+    if (table.to.isMoving()) {
+      routes.walk(table.to, position,
+                  [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
+                    add(block, rect, offset, rect.cols);
+                  });
+    } else if (table.to.isResting(Distribution::Blocks)) {
+      std::vector<int64_t> slots = computedSlots();
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect) {
+        add(block, rect, slots[k] < 0 ? -1 : inBlocks(slots[k], rect), view.cols);
+      });
+    } else { // a copy of the shards, or nothing
+      std::vector<int64_t> shifts = routes.shifts(table.to, position);
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect) {
+        add(block, rect, table.to == table.from ? -1 : shifts[k] + rect.offset, rect.stride);
+      });
+    }
     rows.flush();
   }
 
@@ -77,38 +112,80 @@ public:
       }
       out.push_back(row);
     });
-    const Place &packed = table.from.isPacked() ? table.from : table.to;
-    bool fromShards = table.from.isResting(Distribution::Shards);
-    if (packed.isPacked() && packed.standsIn() == Distribution::Blocks) {
-      fromFirst = table.from.isPacked();
-      routes.foreign(
-          packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
-            Piece piece{parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
-                        rect.cols,          0,     0,        false};
-            setSecond(piece, inBlocks(slot, rect), view.cols);
-            rows.add(piece);
-          });
-    } else if (packed.isPacked()) {
-      fromFirst = fromShards;
-      OwnParts own = routes.own(packed, position);
-      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t before) {
-        int64_t offset = own.offsets[k];
+    const Place &packed = table.to.isMoving() ? table.to : table.from;
+    const Place &other = table.to.isMoving() ? table.from : table.to;
+    Borders borders(routes, packed, position), otherBorders(routes, other, position);
+    auto add = [&](Piece piece, int64_t offset, int64_t stride) {
+      setSecond(piece, offset, stride);
+      rows.add(piece);
+    };
+    fromFirst = !table.to.isMoving();
+    if (other.isMoving()) { // what a hop received is sent on
+      std::map<std::array<int64_t, 3>, int64_t> places;
+      routes.walk(other, position, [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
+        places[{block, rect.row, rect.col}] = offset;
+      });
+      routes.walk(packed, position, [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
         if (offset < 0)
           return;
-        Piece piece = shardPiece(block, rect);
-        setSecond(piece, offset + before, rect.cols);
-        rows.add(piece);
+        int64_t from = places.at({block, rect.row, rect.col});
+        if (borders.at(offset) || otherBorders.at(from))
+          rows.flush();
+        add(packedPiece(block, rect, offset), from, rect.cols);
+      });
+    } else if (packed.isMoving() && other.isResting(Distribution::Blocks)) {
+      routes.walk(packed, position,
+                  [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+                    if (borders.at(offset))
+                      rows.flush();
+                    add(packedPiece(block, rect, offset), inBlocks(slot, rect), view.cols);
+                  });
+    } else if (packed.isMoving()) {
+      fromFirst = table.to.isMoving();
+      std::vector<int64_t> shifts = routes.shifts(other, position);
+      routes.walk(packed, position,
+                  [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
+                    if (offset < 0)
+                      return;
+                    if (borders.at(offset))
+                      rows.flush();
+                    add(shardPiece(block, rect, shifts[static_cast<size_t>(k)]), offset, rect.cols);
+                  });
+    } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
+      fromFirst = table.from.isOfShards();
+      std::vector<int64_t> slots = computedSlots(), shifts = routes.shifts(own, position);
+      forOwnRects([&](size_t k, int64_t block, const Rect &rect) {
+        if (slots[k] >= 0)
+          add(shardPiece(block, rect, shifts[k]), inBlocks(slots[k], rect), view.cols);
       });
     } else {
-      fromFirst = fromShards;
-      std::vector<int64_t> slots = slotsIf(true);
-      forOwnRects([&](size_t k, int64_t block, const Rect &rect, int64_t) {
-        if (slots[k] < 0)
-          return;
-        Piece piece = shardPiece(block, rect);
-        setSecond(piece, inBlocks(slots[k], rect), view.cols);
-        rows.add(piece);
-      });
+      fromFirst = true;
+      const Form target{table.to.value, table.to.whose()};
+      const ShardRects &targets = routes.shard(groupIndex, target, position);
+      const SharedRects &shared =
+          routes.shared(groupIndex, {table.from.value, table.from.whose()}, target.whose, position);
+      int64_t here = routes.holders(groupIndex, target).of[static_cast<size_t>(position)];
+      std::vector<int64_t> shifts = routes.shifts(table.from, position),
+                           targetShifts = routes.shifts(table.to, position),
+                           held = routes.held(table.to.segment, targets);
+      size_t k = 0, t = 0;
+      for (int64_t index : routes.held(table.from.segment, shared)) {
+        int64_t block = routes.block(table.from.segment, index), shift = shifts[k++];
+        while (t < held.size() && held[t] < index)
+          ++t;
+        if (t == held.size() || held[t] != index)
+          continue;
+        for (const Rect &rect : shared.of(block % perParameter)) {
+          if (shared.with[static_cast<size_t>(&rect - shared.rects.data())] != here)
+            continue;
+          for (const Rect &in : targets.of(block % perParameter))
+            if (in.row <= rect.row && rect.row < in.row + in.rows && in.col <= rect.col &&
+                rect.col < in.col + in.cols)
+              add(shardPiece(block, rect, shift),
+                  targetShifts[t] + in.offset + (rect.row - in.row) * in.stride + rect.col - in.col,
+                  in.stride);
+        }
+      }
     }
     rows.flush();
   }
@@ -126,21 +203,23 @@ private:
   int64_t parameterOf(int64_t block) const {
     return group.parameters[static_cast<size_t>(block / perParameter)];
   }
-  Piece shardPiece(int64_t block, const Rect &rect) const {
-    return {parameterOf(block), block,       rect.row, rect.col, rect.rows, rect.cols,
-            rect.offset,        rect.stride, 0,        0,        false};
+  Piece shardPiece(int64_t block, const Rect &rect, int64_t shift) const {
+    return {parameterOf(block),  block,       rect.row, rect.col, rect.rows, rect.cols,
+            shift + rect.offset, rect.stride, 0,        0,        false};
+  }
+  Piece packedPiece(int64_t block, const Rect &rect, int64_t offset) const {
+    return {parameterOf(block), block, rect.row, rect.col, rect.rows, rect.cols, offset,
+            rect.cols,          0,     0,        false};
   }
   int64_t inBlocks(int64_t slot, const Rect &rect) const {
     return (slot * view.rows + rect.row) * view.cols + rect.col;
   }
 
-  const ShardRects &shard() { return routes.shard(groupIndex, table.from.value, position); }
+  const ShardRects &shard() { return routes.shard(groupIndex, {own.value, own.whose()}, position); }
 
   /// Per held block, its slot if it is computed here or -1.
-  std::vector<int64_t> slotsIf(bool wanted) {
+  std::vector<int64_t> computedSlots() {
     std::vector<int64_t> slots;
-    if (!wanted)
-      return slots;
     std::vector<int64_t> computed = routes.computed(table.from.segment, position);
     size_t slot = 0;
     for (int64_t index : routes.held(table.from.segment, shard())) {
@@ -152,17 +231,14 @@ private:
     return slots;
   }
 
-  /// visit(number of the held block, block in the group, rectangle, elements of the block's
-  /// rectangles before it), in segment order.
+  /// visit(number of the held block, block in the group, rectangle), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
     const ShardRects &own = shard();
     size_t k = 0;
     for (int64_t index : routes.held(table.from.segment, own)) {
-      int64_t block = routes.block(table.from.segment, index), before = 0;
-      for (const Rect &rect : own.of(block % perParameter)) {
-        visit(k, block, rect, before);
-        before += rect.rows * rect.cols;
-      }
+      int64_t block = routes.block(table.from.segment, index);
+      for (const Rect &rect : own.of(block % perParameter))
+        visit(k, block, rect);
       ++k;
     }
   }
@@ -173,23 +249,14 @@ private:
   int64_t groupIndex;
   const Group &group;
   const KindView &view;
+  const Place &own; // the side of shards
   int64_t perParameter;
 };
-
-int64_t totalOf(const std::vector<PeerPart> &parts) {
-  return parts.empty() ? 0 : parts.back().offset + parts.back().count;
-}
-
-/// The parts of a packed place.
-std::vector<PeerPart> parts(Routes &routes, const Place &place, int64_t position) {
-  return place.standsIn() == Distribution::Shards ? routes.ownPeers(place, position)
-                                                  : routes.foreignPeers(place, position);
-}
 
 std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
   auto side = [&](const Place &place) {
     int64_t position = routes.position(place.segment, rank);
-    return position < 0 ? std::vector<PeerPart>{} : parts(routes, place, position);
+    return position < 0 ? std::vector<PeerPart>{} : routes.peers(place, position);
   };
   std::vector<PeerPart> sends = side(table.from), receives = side(table.to);
   std::vector<Message> result;
@@ -247,18 +314,38 @@ RankTables Expander::tables(int64_t rank) {
   result.tables.reserve(routes->plan().tables.size());
   for (const Table &each : routes->plan().tables)
     result.tables.push_back(table(each, rank));
+  for (const Command *each : routes->plan().starts())
+    result.starts.push_back(start(*each, rank));
   return result;
+}
+
+RankStart Expander::start(const Command &start, int64_t rank) {
+  std::vector<std::vector<Message>> lists;
+  std::vector<Traveller> values;
+  lists.reserve(start.tables.size());
+  for (int64_t index : start.tables) {
+    const Table &table = routes->plan().tables[static_cast<size_t>(index)];
+    lists.push_back(messages(*routes, table, rank));
+    values.push_back({&lists.back(), table.elementBytes});
+  }
+  return layOut(start.collective, values, routes->worldSize());
 }
 
 int64_t Expander::elements(const Place &place, int64_t rank) {
   int64_t position = routes->position(place.segment, rank);
   if (position < 0)
     return 0;
-  if (place.isPacked())
-    return totalOf(parts(*routes, place, position));
+  if (place.isMoving()) {
+    int64_t end = 0;
+    for (const PeerPart &part : routes->peers(place, position))
+      end = std::max(end, part.offset + part.count);
+    return end;
+  }
+  if (int64_t total = 0; place.from.isShards()) {
+    routes->shifts(place, position, &total);
+    return total;
+  }
   int64_t group = routes->plan().segments[static_cast<size_t>(place.segment)].group;
-  if (place.from == Distribution::Shards)
-    return routes->heldElements(place.segment, routes->shard(group, place.value, position));
   const KindView &view = routes->kind(group, place.value);
   return routes->computedCount(place.segment, position) * view.rows * view.cols;
 }
@@ -276,6 +363,10 @@ RankTables expand(const Plan &plan, int64_t rank) { return Expander(plan).tables
 
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank) {
   return Expander(plan).table(table, rank);
+}
+
+RankStart expandStart(const Plan &plan, const Command &start, int64_t rank) {
+  return Expander(plan).start(start, rank);
 }
 
 } // namespace stepc::plan

@@ -4,21 +4,33 @@
 // verifier calls for every rank: the same function, so that what is proven is
 // what runs.
 //
-// For a segment of a group and its strategy, C(b) is the set of ranks that
-// compute block b: its owner (Owner), every rank of the mesh (Gather), every
-// rank that holds it (Local). A rectangle of block b held by h goes to q ∈ C(b)
-// iff h serves q (geometry::servingReplica); a result goes from a rank of C(b)
-// to every holder (from itself where it computes b).
+// The hops of a group lead from its shards to whole blocks. After hop k, p has of block b what the
+// holders h hold that are at p's coordinates along every factor that no hop up to k has resolved,
+// and along resolved ones where the shards are replicated (the serving replica); anywhere else
+// along the rest. And p must be at b's base along every owned factor up to k. After the last hop the
+// ranks that have b are those that compute it. A move takes what stands in the lower distribution to
+// the upper one, from the one rank that has it and differs along the hop's factors alone; and
+// results back, from the one rank at the base along the owned factors to every rank of the lower
+// distribution. Hops without owned factors need no way back: the result is there.
 //
 // Places on one rank (elements; every list in the order given):
-//   blocks                        slot k · R · C of the k-th computed block in segment order
-//   shards to blocks, sent        receivers ascending; blocks in segment order; rectangles
-//                                 (Gather: one copy, sent to every receiver that h serves)
-//   shards to blocks, received    senders ascending; blocks in segment order; rectangles
-//   blocks to shards, sent        receivers ascending; blocks; rectangles of the receiver
-//   blocks to shards, received    senders ascending; blocks; own rectangles
-// A rank's own part is sent and received like any other; the runtime copies it. In a local
-// group nothing is packed, and its Message tables are empty.
+//   blocks             slot k · R · C of the k-th computed block in segment order
+//   upwards, sent      sets of receivers by their least world rank (one copy for all of a set);
+//                      blocks in segment order; their holders by world rank; rectangles
+//   upwards, received  senders ascending; blocks; holders; rectangles
+//   back, sent         receivers ascending; blocks; holders; rectangles of the receiver
+//   back, received     senders ascending; blocks; holders; own rectangles
+//   between shards     sent: sets of receivers that hold equal shards, by the least world rank of
+//                      those sent to (one copy for all of a set); blocks; rectangles that both hold
+//                      by row and column. Received: senders ascending; blocks; rectangles. Who has
+//                      an element sends it to those that have his coordinates along the axes that
+//                      replicate it.
+//   shards, kept       blocks in segment order, each as it stands in the shard
+// A rank's own part is sent and received like any other; the runtime copies it. A group without
+// hops packs nothing, and its Message tables are empty.
+//
+// What is packed has the parts of all peers in this order, each an interval of elements; where a
+// part stands in memory is a question of all that travels with it (Parcels.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_TABLES_H
@@ -38,7 +50,8 @@ namespace stepc::plan {
 /// `parameter` indexes Plan::parameters, `block` is the index in the group.
 /// `slot` is the computed block's index on this rank (BlockChunks), else -1.
 /// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
-/// ShardChunks row holds at most kChunkElements elements where it can be split.
+/// ShardChunks row holds at most kChunkElements elements where it can be split, and what it stages
+/// packed is of one peer's part.
 /// BlockChunks rows are never merged: they cover whole rows of one block, as
 /// many as fit in kChunkElements (at least one); `staged` = slot·R·C + row·C,
 /// stride C, `local` = 0 (R and C are those of the table's value kind
@@ -50,13 +63,15 @@ struct Chunk {
 inline constexpr int64_t kChunkElements = 16384;
 
 /// Moves rows × cols elements; merged and split like ShardChunks. An offset on
-/// the side of shards at rest is into the shard of `parameter`.
+/// the side of shards at rest is into the shard of `parameter`, one in a packed place counts its
+/// elements.
 struct CopyRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
   bool operator==(const CopyRow &) const = default;
 };
 
-/// Elements that go to and come from one peer (world rank, itself included).
+/// What goes to and comes from one peer (world rank, itself included): elements of one value, or
+/// bytes of all that travel with a start.
 struct Message {
   int64_t peer, sendOffset, sendCount, receiveOffset, receiveCount;
 };
@@ -68,8 +83,32 @@ struct RankTable {
   int64_t blocks = 0;            // BlockChunks: computed blocks on this rank
 };
 
+/// Some of a packed value's elements, and from which byte of the start's buffer on they stand.
+struct Part {
+  int64_t first, count, byte;
+  bool operator==(const Part &) const = default;
+};
+
+/// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes
+/// (of an all-gather: of its largest element); the gap is not sent. In each part stand those of the
+/// values by falling size of their elements, then in the start's order, without gaps.
+struct Parcel {
+  std::vector<std::vector<Part>> values; // of each value that travels, by element
+  int64_t bytes = 0;
+
+  /// The part that holds an element of a value, or nothing.
+  const Part *find(int64_t value, int64_t element) const;
+};
+
+/// What a start does on one rank.
+struct RankStart {
+  std::vector<Message> messages; // bytes; peers ascending, no empty ones
+  Parcel sent, received;
+};
+
 struct RankTables {
   std::vector<RankTable> tables; // one per Plan::tables
+  std::vector<RankStart> starts; // one per Plan::starts()
 };
 
 /// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
@@ -81,6 +120,7 @@ int64_t elements(const Plan &plan, const Place &place, int64_t rank);
 /// accepts.
 RankTables expand(const Plan &plan, int64_t rank);
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank);
+RankStart expandStart(const Plan &plan, const Command &start, int64_t rank);
 
 class Routes;
 
@@ -95,6 +135,7 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
+  RankStart start(const Command &start, int64_t rank);
   int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);
@@ -115,10 +156,10 @@ std::string validate(const Plan &plan);
 /// and the last command advances the step counts. `command` is the first that is wrong.
 std::string validateProgram(const Plan &plan, int64_t *command = nullptr);
 
-/// Whether the rows of a command's table on one rank stay in its operands' parts of the workspace:
-/// empty, or what does not. For Copy and Start; kernels' types are not in the plan.
-std::string checkReach(const Plan &plan, const Command &command,
-                       const std::vector<RankTable> &tables);
+/// Whether the rows of the commands' tables on one rank stay in their operands' parts of the workspace:
+/// empty, or what does not. Of Chunks, packed operands alone: other kernels' types are not in the
+/// plan.
+std::string checkReach(const Plan &plan, const RankTables &tables);
 
 } // namespace stepc::plan
 

@@ -8,9 +8,11 @@
 
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
-#include "runtime/plan/Tables.h"
+#include "runtime/plan/Parcels.h"
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 
 namespace stepc::plan {
 
@@ -21,6 +23,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t(1) << 42;   // of a group
 constexpr int64_t kMaxRectangles = int64_t(1) << 24; // of one shard; also blocks of a group
 constexpr int64_t kMaxFactor = int64_t(1) << 20;     // of a strided placement
+constexpr size_t kMaxTravellers = 1 << 16;           // of a start: their bytes add up
 
 class Validator {
 public:
@@ -38,6 +41,7 @@ public:
     each("parameter", plan.parameters, &Validator::parameter);
     each("segment", plan.segments, &Validator::segment);
     each("table", plan.tables, &Validator::table);
+    each("command", plan.commands, &Validator::command);
     return error;
   }
 
@@ -103,13 +107,22 @@ private:
       return outside("rule", group.rule);
     if (!inside(group.mesh, plan.meshes))
       return outside("mesh", group.mesh);
-    if (!known(group.parameterType, DType::F64) || !known(group.gradientType, DType::F64) ||
-        !known(group.strategy, Strategy::Gather))
-      return "unknown type or strategy";
+    if (!known(group.parameterType, DType::F64) || !known(group.gradientType, DType::F64))
+      return "unknown type";
     if (Check message = shape(group); !message.empty())
       return message;
-    if (Check message = placements(group); !message.empty())
+    // Shards by one list are cut where those by another end: their pieces count together.
+    std::vector<int64_t> runs(group.shape.size(), 1);
+    if (Check message = placements(group, group.placements, runs); !message.empty())
       return message;
+    for (const auto *list : {&group.gradientPlacements, &group.statePlacements}) {
+      if (list->empty())
+        continue;
+      if (Check message = placements(group, *list, runs); !message.empty())
+        return message;
+      if (*list == group.placements)
+        return "expected no placements of the gradient or the states that are the parameter's";
+    }
     for (size_t i = 0; i < group.parameters.size(); ++i) {
       if (!inside(group.parameters[i], plan.parameters))
         return outside("parameter", group.parameters[i]);
@@ -117,7 +130,7 @@ private:
       if (parameter.group != index || parameter.indexInGroup != static_cast<int64_t>(i))
         return "parameter " + parameter.name + " says that it stands elsewhere";
     }
-    return strategy(group);
+    return hops(group);
   }
 
   Check shape(const Group &group) {
@@ -142,13 +155,13 @@ private:
     return {};
   }
 
-  Check placements(const Group &group) {
+  Check placements(const Group &group, const std::vector<Placement> &list,
+                   std::vector<int64_t> &runs) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
-    if (group.placements.size() != mesh.sizes.size())
+    if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
-             std::to_string(group.placements.size());
-    std::vector<int64_t> runs(group.shape.size(), 1);
-    for (const Placement &placement : group.placements) {
+             std::to_string(list.size());
+    for (const Placement &placement : list) {
       if (!known(placement.kind, PlacementKind::StridedShard))
         return "unknown placement";
       if (placement.kind == PlacementKind::Replicate)
@@ -171,23 +184,30 @@ private:
     return {};
   }
 
-  Check strategy(const Group &group) {
+  Check hops(const Group &group) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
-    if (group.strategy != Strategy::Elementwise &&
-        static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
-      return "expected strategy elementwise for axes that are neither a matrix "
-             "nor declared";
-    if (group.strategy == Strategy::Local && !geometry::blocksAreWhole(group, mesh))
-      return "expected whole blocks on every rank for strategy local";
-    if (group.strategy != Strategy::Owner)
-      return group.owners.empty() ? Check() : Check("owners are for strategy owner");
-    if (static_cast<int64_t>(group.owners.size()) != group.blockCount())
-      return "expected " + std::to_string(group.blockCount()) + " owners, found " +
-             std::to_string(group.owners.size());
-    for (int64_t owner : group.owners)
-      if (!inside(owner, mesh.ranks))
-        return "owner " + std::to_string(owner) + " is outside of mesh " + mesh.name;
-    return {};
+    if (!group.computes)
+      return group.hops.empty() ? Check() : Check("expected no hops where nothing is computed");
+    if (static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
+      return "expected no matrix space for axes that are neither a matrix nor declared";
+    std::vector<Factor> resolved;
+    for (const Hop &hop : group.hops) {
+      resolved.insert(resolved.end(), hop.owned.begin(), hop.owned.end());
+      resolved.insert(resolved.end(), hop.replicated.begin(), hop.replicated.end());
+      int64_t count = hop.owned.empty() ? 0 : group.blockCount();
+      if (static_cast<int64_t>(hop.base.size()) != count)
+        return "expected " + std::to_string(count) + " positions for the blocks of a hop, found " +
+               std::to_string(hop.base.size());
+      for (int64_t base : hop.base)
+        if (!inside(base, mesh.ranks))
+          return "position " + std::to_string(base) + " is outside of mesh " + mesh.name;
+    }
+    if (Check wrong = checkFactors(mesh, resolved); !wrong.empty())
+      return wrong;
+    return geometry::blocksAreWhole(group, mesh, resolved)
+               ? Check()
+               : Check("expected whole blocks on every rank after " +
+                       std::to_string(group.hops.size()) + " hops");
   }
 
   Check parameter(const Parameter &parameter, int64_t index) {
@@ -220,13 +240,24 @@ private:
   }
 
   Check place(const Place &place) {
-    if (!known(place.value, ValueKind::One) || !known(place.from, Distribution::Blocks) ||
-        !known(place.to, Distribution::Blocks) || !known(place.end, End::Received))
-      return "unknown value, distribution or end of a move";
+    if (!known(place.value, ValueKind::One) || !known(place.end, End::Kept))
+      return "unknown value or end of a move";
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment);
-    if (place.isPacked() == (place.from == place.to))
+    const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
+    for (const Distribution &each : {place.from, place.to}) {
+      if (!known(each.kind, Distribution::StateShards))
+        return "unknown distribution";
+      bool between = each.kind == Distribution::Pieces;
+      if (each.hop < 0 || each.hop >= (between ? static_cast<int64_t>(group.hops.size()) - 1 : 1))
+        return "expected a hop before the last one, found hop " + std::to_string(each.hop);
+      if (between && !place.isMoving())
+        return "expected nothing at rest between hops";
+    }
+    if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest";
+    if (place.end == End::Kept && !place.from.isShards())
+      return "expected a copy of shards, found one in " + name(place.from);
     return {};
   }
 
@@ -234,14 +265,13 @@ private:
     for (const Place &each : {table.from, table.to})
       if (Check message = place(each); !message.empty())
         return message;
-    if (table.elementBytes < 0 || table.elementBytes > 8)
-      return "elements have " + std::to_string(table.elementBytes) + " bytes";
     bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message;
-    if (moves && table.elementBytes < 1)
-      return "expected the bytes of an element";
+    if (table.elementBytes < 0 || table.elementBytes > 8 ||
+        (moves && !std::has_single_bit(static_cast<uint64_t>(table.elementBytes))))
+      return "elements have " + std::to_string(table.elementBytes) + " bytes";
     switch (table.kind) {
     case TableKind::ShardChunks:
-      if (!table.from.isResting(Distribution::Shards))
+      if (!table.from.isBound())
         return "expected shards to be walked";
       return table.to == table.from || table.to.isAddressableFrom(table.from)
                  ? Check()
@@ -258,6 +288,22 @@ private:
     return "unknown kind";
   }
 
+  /// What starts move is expanded, too; the rest of the program is validateProgram's.
+  Check command(const Command &command, int64_t) {
+    if (command.kind != CommandKind::Start)
+      return {};
+    if (command.tables.size() > kMaxTravellers)
+      return "expected at most " + std::to_string(kMaxTravellers) + " values";
+    for (int64_t index : command.tables) {
+      if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
+        return "table " + std::to_string(index) + " is not a message table";
+      if (!travelTogether(plan, at(plan.tables, command.tables[0]).from,
+                          at(plan.tables, index).from))
+        return "expected values of which the same ranks share copies";
+    }
+    return {};
+  }
+
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
@@ -267,6 +313,32 @@ private:
 };
 
 } // namespace
+
+std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
+  std::sort(factors.begin(), factors.end(), [](const Factor &a, const Factor &b) {
+    return std::tie(a.axis, a.stride, a.size) < std::tie(b.axis, b.stride, b.size);
+  });
+  int64_t axis = -1, end = 1;
+  for (const Factor &factor : factors) {
+    if (!inside(factor.axis, mesh.sizes))
+      return outside("axis", factor.axis);
+    int64_t size = mesh.sizes[static_cast<size_t>(factor.axis)];
+    if (factor.stride < 1 || factor.size < 1 || factor.stride > size || factor.size > size ||
+        size % (factor.stride * factor.size) != 0)
+      return "expected factors that divide axis " + std::to_string(factor.axis) + " of mesh " +
+             mesh.name + ", found " + std::to_string(factor.size) + " ranks that are " +
+             std::to_string(factor.stride) + " apart";
+    end = factor.axis == axis ? end : 1;
+    axis = factor.axis;
+    if (factor.size == 1)
+      continue;
+    if (factor.stride % end != 0)
+      return "expected factors of axis " + std::to_string(axis) + " of mesh " + mesh.name +
+             " that do not overlap";
+    end = factor.stride * factor.size;
+  }
+  return {};
+}
 
 std::string validate(const Plan &plan) { return Validator(plan).run(); }
 

@@ -9,8 +9,6 @@
 #include "runtime/plan/Checks.h"
 #include "runtime/plan/Tables.h"
 
-#include <algorithm>
-
 namespace stepc::plan {
 
 namespace {
@@ -20,10 +18,10 @@ constexpr int64_t kAlignment = 64;               // of what stands in the worksp
 
 class ProgramValidator {
 public:
-  explicit ProgramValidator(const Plan &plan) : plan(plan) {}
+  explicit ProgramValidator(const Plan &plan) : plan(plan), starts(plan.starts()) {}
 
   std::string run(int64_t *which) {
-    awaited.assign(plan.starts().size(), false);
+    awaited.assign(starts.size(), false);
     for (size_t i = 0; i < plan.commands.size(); ++i) {
       if (which)
         *which = static_cast<int64_t>(i);
@@ -55,9 +53,14 @@ private:
   Check command(const Command &command) {
     switch (command.kind) {
     case CommandKind::Chunks:
-    case CommandKind::Blocks:
+      return inside(command.kernel, plan.kernels) ? chunks(command)
+                                                  : outside("kernel", command.kernel);
     case CommandKind::Parameters:
-      return dispatch(command);
+      return inside(command.kernel, plan.kernels) ? parameters(command)
+                                                  : outside("kernel", command.kernel);
+    case CommandKind::Product:
+    case CommandKind::Reduce:
+      return batch(command);
     case CommandKind::Copy:
       return copy(command);
     case CommandKind::Start:
@@ -86,21 +89,53 @@ private:
     return "table " + std::to_string(command.tables[0]) + " is of another kind";
   }
 
-  Check dispatch(const Command &command) {
-    if (!inside(command.kernel, plan.kernels))
-      return outside("kernel", command.kernel);
-    switch (command.kind) {
-    case CommandKind::Chunks:
-      return chunks(command);
-    case CommandKind::Blocks:
-      if (Check wrong = oneTable(command, {TableKind::BlockChunks}); !wrong.empty())
-        return wrong;
-      if (command.items < 1 || command.items > kMostItems)
-        return "expected at least one item per block, found " + std::to_string(command.items);
-      return operands(command, 0, command.operands.size(), groupOf(command.tables[0]), false);
-    default:
-      return parameters(command);
+  Check batch(const Command &command) {
+    if (Check wrong = oneTable(command, {TableKind::BlockChunks}); !wrong.empty())
+      return wrong;
+    for (const Batch::Kernel &kernel : command.batch.kernels) {
+      if (!inside(kernel.kernel, plan.kernels))
+        return outside("kernel", kernel.kernel);
+      if (kernel.items < 1 || kernel.items > kMostItems)
+        return "expected at least one item per block, found " + std::to_string(kernel.items);
     }
+    if (command.batch.scratchBytes < 0 || command.batch.scratchBytes > plan.scratchBytes)
+      return "expected scratch within the " + std::to_string(plan.scratchBytes) +
+             " bytes that the workspace has, found " + std::to_string(command.batch.scratchBytes) +
+             " for each block";
+    const std::vector<Operand> &all = command.operands;
+    for (const Operand &operand : all) {
+      if (operand.kind != OperandKind::Batch)
+        return "expected batches of blocks";
+      if (operand.rows < 0 || operand.cols < 0 || operand.type == DType::F64 ||
+          operand.rows > kMostItems || operand.cols > kMostItems)
+        return "expected blocks of two axes, of a type of 32 bits or fewer";
+      if (Check wrong = inWorkspace(operand.value, operand.bytes); !wrong.empty())
+        return wrong;
+    }
+    bool fits = command.kind == CommandKind::Product ? multiplies(command) : reduces(command);
+    return fits ? Check() : Check("expected operands whose extents agree");
+  }
+
+  static bool multiplies(const Command &command) {
+    const std::vector<Operand> &all = command.operands;
+    if (all.size() < 3 || all.size() > 4)
+      return false;
+    const Operand &lhs = all[0], &rhs = all[1], &addend = all[2], &out = all.back();
+    const Batch &batch = command.batch;
+    auto [m, k] =
+        batch.transposeLhs ? std::pair(lhs.cols, lhs.rows) : std::pair(lhs.rows, lhs.cols);
+    auto [l, n] =
+        batch.transposeRhs ? std::pair(rhs.cols, rhs.rows) : std::pair(rhs.rows, rhs.cols);
+    return k == l && out.rows == m && out.cols == n && (!batch.symmetric || m == n) &&
+           (all.size() == 3 || (addend.rows == m && addend.cols == n));
+  }
+
+  static bool reduces(const Command &command) {
+    const std::vector<Operand> &all = command.operands;
+    return all.size() == 2 && all[1].type == DType::F32 &&
+           (all[1].rows == 1 || all[1].rows == all[0].rows) &&
+           (all[1].cols == 1 || all[1].cols == all[0].cols) &&
+           (all[1].rows == 1 || all[1].cols == 1);
   }
 
   Check chunks(const Command &command) {
@@ -116,8 +151,9 @@ private:
       if ((kind != TableKind::ShardChunks && kind != TableKind::BlockChunks) ||
           kind != at(plan.tables, command.tables[0]).kind)
         return "table " + std::to_string(index) + " is of another kind";
-      if (Check wrong =
-              operands(command, i * each, each, groupOf(index), kind == TableKind::ShardChunks);
+      const Place &walked = at(plan.tables, index).from;
+      if (Check wrong = operands(command, i * each, each, groupOf(index),
+                                 kind == TableKind::ShardChunks ? &walked : nullptr);
           !wrong.empty())
         return wrong;
       // A kernel has one list of pointers to shards for all tables.
@@ -126,6 +162,10 @@ private:
         if (first.kind != other.kind ||
             (first.kind == OperandKind::State && first.value != other.value))
           return "expected the same operands for each of its tables";
+        if (other.kind != OperandKind::Workspace)
+          continue;
+        if (Check wrong = packed(other, at(plan.tables, index).to); !wrong.empty())
+          return wrong;
       }
     }
     return {};
@@ -143,26 +183,28 @@ private:
         if (command.operands[k].kind != OperandKind::Scalars)
           return "expected to write scalars";
       if (Check wrong =
-              operands(command, i * each, each, at(plan.groups, command.groups[i]), false);
+              operands(command, i * each, each, at(plan.groups, command.groups[i]), nullptr);
           !wrong.empty())
         return wrong;
     }
     return {};
   }
 
-  /// `shards`: whether the command visits elements of shards.
+  /// `shards`: of which the command visits elements, or null.
   Check operands(const Command &command, size_t first, size_t count, const Group &group,
-                 bool shards) {
+                 const Place *shards) {
     for (size_t i = first; i < first + count; ++i)
       if (Check wrong = operand(command.operands[i], group, shards); !wrong.empty())
         return wrong;
     return {};
   }
 
-  Check operand(const Operand &operand, const Group &group, bool shards) {
+  Check operand(const Operand &operand, const Group &group, const Place *shards) {
     switch (operand.kind) {
     case OperandKind::Workspace:
       return inWorkspace(operand.value, operand.bytes);
+    case OperandKind::Batch:
+      return "expected no batch, which is for products and reductions";
     case OperandKind::Scalars: {
       auto rows = static_cast<int64_t>(group.parameters.size());
       if (operand.bytes < 0 || (rows > 0 && operand.bytes > plan.workspaceBytes() / rows))
@@ -179,12 +221,41 @@ private:
     }
     case OperandKind::Parameters:
     case OperandKind::Gradients:
-      return shards ? Check()
-                    : Check("expected no shards, because it visits none of their elements");
+      if (!shards)
+        return "expected no shards, because it visits none of their elements";
+      return shardsOf(group, whose(operand)) == shards->from
+                 ? Check()
+                 : "expected shards that stand in " + name(shards->from) + ", found those of the " +
+                       std::string(name(whose(operand)));
     case OperandKind::BlockRows:
       return {};
     }
     return "an operand of unknown kind";
+  }
+
+  /// Whether an operand names the start that what is packed there travels with.
+  Check packed(const Operand &operand, const Place &place) {
+    if (!place.isMoving())
+      return operand.start == -1 ? Check() : Check("expected no start of what is not packed");
+    if (!inside(operand.start, starts))
+      return outside("start", operand.start);
+    const Command &start = *at(starts, operand.start);
+    if (!inside(operand.traveller, start.tables) || start.operands.size() != 2)
+      return outside("value", operand.traveller) + " in start " + std::to_string(operand.start);
+    const Table &travels = at(plan.tables, at(start.tables, operand.traveller));
+    bool received = place.end == End::Received;
+    const Operand &buffer = start.operands[received];
+    if (place == (received ? travels.to : travels.from) && buffer.value == operand.value &&
+        buffer.bytes == operand.bytes)
+      return {};
+    return "expected value " + std::to_string(operand.traveller) + " of start " +
+           std::to_string(operand.start) + " in that start's buffer, found another";
+  }
+
+  static ShardsKind whose(const Operand &operand) {
+    return operand.kind == OperandKind::Gradients ? ShardsKind::Gradient
+           : operand.kind == OperandKind::State   ? ShardsKind::State
+                                                  : ShardsKind::Parameter;
   }
 
   Check inWorkspace(int64_t offset, int64_t bytes) {
@@ -209,17 +280,26 @@ private:
     const Group &group = groupOf(command.tables[0]);
     for (size_t side = 0; side < 2; ++side) {
       const Operand &operand = command.operands[side];
-      bool shard = (side == 0 ? table.from : table.to).isResting(Distribution::Shards);
-      if (operand.kind != (shard ? OperandKind::State : OperandKind::Workspace))
-        return shard ? "expected the shards of a state where its table has shards"
-                     : "expected a part of the workspace where its table has no shards";
-      if (Check wrong = this->operand(operand, group, shard); !wrong.empty())
+      const Place &place = side == 0 ? table.from : table.to;
+      if ((operand.kind == OperandKind::Workspace) == place.isBound())
+        return place.isBound() ? "expected shards where its table has shards"
+                               : "expected a part of the workspace where its table has no shards";
+      if (Check wrong = this->operand(operand, group, place.isBound() ? &place : nullptr);
+          !wrong.empty())
         return wrong;
-      if (!shard)
+      if (!place.isBound()) {
+        if (Check wrong = packed(operand, place); !wrong.empty())
+          return wrong;
         continue;
-      const State &state = at(at(plan.rules, group.rule).states, operand.value);
-      if (byteSize(state.dtype) != table.elementBytes || state.kind != table.from.value)
-        return "state " + state.name + " has another type or shape than its table";
+      }
+      State of{"", group.parameterType};
+      if (operand.kind == OperandKind::Gradients)
+        of.dtype = group.gradientType;
+      if (operand.kind == OperandKind::State)
+        of = at(at(plan.rules, group.rule).states, operand.value);
+      if (byteSize(of.dtype) != table.elementBytes || of.kind != place.value)
+        return (of.name.empty() ? "the " + std::string(name(whose(operand))) : "state " + of.name) +
+               " has another type or shape than its table";
     }
     return {};
   }
@@ -229,13 +309,7 @@ private:
       return communicator.factors.empty() ? Check() : "expected no factors of the world";
     if (!inside(communicator.mesh, plan.meshes))
       return outside("mesh", communicator.mesh);
-    const std::vector<int64_t> &sizes = at(plan.meshes, communicator.mesh).sizes;
-    for (const Factor &factor : communicator.factors)
-      if (!inside(factor.axis, sizes) || factor.stride < 1 || factor.size < 1 ||
-          factor.stride > at(sizes, factor.axis) || factor.size > at(sizes, factor.axis) ||
-          at(sizes, factor.axis) % (factor.stride * factor.size) != 0)
-        return "expected factors that divide an axis of the mesh";
-    return {};
+    return checkFactors(at(plan.meshes, communicator.mesh), communicator.factors);
   }
 
   Check start(const Command &command) {
@@ -245,12 +319,9 @@ private:
       return "unknown kind of collective";
     if (Check wrong = communicator(command.communicator); !wrong.empty())
       return wrong;
-    for (int64_t index : command.tables)
-      if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
-        return "table " + std::to_string(index) + " is not a message table";
-    if (command.operands.size() != 2 * command.tables.size())
-      return "expected a send and a receive for each of " + std::to_string(command.tables.size()) +
-             " tables, found " + std::to_string(command.operands.size()) + " operands";
+    if (command.operands.size() != 2)
+      return "expected where it sends from and receives to, found " +
+             std::to_string(command.operands.size()) + " operands";
     for (const Operand &operand : command.operands) {
       if (operand.kind != OperandKind::Workspace)
         return "expected to send from the workspace and to receive there";
@@ -261,47 +332,15 @@ private:
   }
 
   const Plan &plan;
+  std::vector<const Command *> starts;
   int64_t started = 0;
   std::vector<bool> awaited;
 };
-
-/// The element behind the last that a strided row of a copy touches.
-int64_t endOf(int64_t first, int64_t stride, const CopyRow &row) {
-  return row.rows == 0 || row.cols == 0 ? 0 : first + (row.rows - 1) * stride + row.cols;
-}
 
 } // namespace
 
 std::string validateProgram(const Plan &plan, int64_t *command) {
   return ProgramValidator(plan).run(command);
-}
-
-std::string checkReach(const Plan &plan, const Command &command,
-                       const std::vector<RankTable> &tables) {
-  bool copies = command.kind == CommandKind::Copy;
-  if (!copies && command.kind != CommandKind::Start)
-    return {};
-  size_t count = command.tables.size();
-  for (size_t i = 0; i < count; ++i) {
-    auto index = static_cast<size_t>(command.tables[i]);
-    int64_t from = 0, to = 0;
-    for (const CopyRow &row : tables[index].copies) {
-      from = std::max(from, endOf(row.source, row.sourceStride, row));
-      to = std::max(to, endOf(row.target, row.targetStride, row));
-    }
-    for (const Message &message : tables[index].messages) {
-      from = std::max(from, message.sendOffset + message.sendCount);
-      to = std::max(to, message.receiveOffset + message.receiveCount);
-    }
-    int64_t bytes = plan.tables[index].elementBytes;
-    for (auto [operand, end] : {std::pair(&command.operands[i], from),
-                                std::pair(&command.operands[copies ? 1 : count + i], to)})
-      if (operand->kind == OperandKind::Workspace && end * bytes > operand->bytes)
-        return std::string(name(command.kind)) + " of table " + std::to_string(index) + " needs " +
-               std::to_string(end * bytes) + " bytes, its operand has " +
-               std::to_string(operand->bytes);
-  }
-  return {};
 }
 
 } // namespace stepc::plan

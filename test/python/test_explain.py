@@ -118,5 +118,6 @@ def test_owner_of_one_block(spec):
     quarter, rows = 48 * 16 // 4, 48 // 4
     # m goes in bf16; what is divided by the row's root comes back in f32; r is f32 both ways.
     assert cost["bytes_sent"] == {"min": 2 * quarter + 4 * rows, "max": 3 * (4 * quarter + 4 * rows)}
-    assert cost["messages_sent"] == {"min": 2, "max": 6}
+    # Both values share a message.
+    assert cost["messages_sent"] == {"min": 1, "max": 3}
     assert group["blocks"] == 1 and group["waves"] == 1

@@ -90,6 +90,19 @@ def test_libraries_of_other_batch_axes_are_refused(real, tmp_path, spec):
         Optimizer(model(), library=made.library).step()
 
 
+@pytest.mark.parametrize("key, what", [("grad", "gradient"), ("state", "state")])
+def test_libraries_of_shards_that_stand_apart_are_refused(real, tmp_path, key, what):
+    named = [("w", nn.Parameter(torch.zeros(3, 4)))]
+    manifest = export_manifest(named)
+    manifest["parameters"][0][f"{key}_placements"] = ["S(0)"]
+    spec = "optimizer Sgd(lr) { state m : f32\n m = m + grad\n param = param - lr * m }\n" \
+           "route { Sgd(lr = 0.1) for rest }"  # fmt: skip
+    made = stepc.compile(spec, manifest, output=tmp_path)
+    named[0][1].grad = torch.ones(3, 4)
+    with pytest.raises(stepc.PlanError, match=f"parameter 'w': library .* expects {what} placements"):
+        Optimizer(named, library=made.library).step()
+
+
 def _other_definition(rank):
     """A stale file on one rank: the same names, another body."""
     mesh = DeviceMesh("cpu", torch.arange(3), mesh_dim_names=("dp",))

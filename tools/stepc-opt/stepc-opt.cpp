@@ -18,6 +18,7 @@
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -47,10 +48,10 @@ static void installSkippedPass(mlir::MLIRContext *context, mlir::BuiltinDialect 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-                  mlir::func::FuncDialect, mlir::LLVM::LLVMDialect, mlir::math::MathDialect,
-                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
-                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect,
-                  stepc::exec::ExecDialect>();
+                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect,
+                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
+                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect,
+                  stepc::optim::OptimDialect, stepc::comm::CommDialect, stepc::exec::ExecDialect>();
   stepc::schedule::registerBufferizationModels(registry);
   registry.addExtension(installSkippedPass);
   stepc::decide::registerDecidePasses();

@@ -121,9 +121,15 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
     sizes.push_back(axis.size);
   if (plan.meshes[group.mesh].sizes != sizes || plan.meshes[group.mesh].ranks != mesh->ranks)
     return differs("mesh");
-  for (auto [planned, placement] : llvm::zip_equal(group.placements, parameter.placements))
-    if (plan::toString(planned) != manifest::toString(placement))
-      return differs("placements");
+  using plan::ShardsKind;
+  for (auto [of, placements] : {std::pair(ShardsKind::Parameter, &parameter.placements),
+                                std::pair(ShardsKind::Gradient, &parameter.gradPlacements),
+                                std::pair(ShardsKind::State, &parameter.statePlacements)})
+    for (auto [planned, placement] : llvm::zip_equal(group.placementsOf(of), *placements))
+      if (plan::toString(planned) != manifest::toString(placement))
+        return differs(of == ShardsKind::Parameter  ? "placements"
+                       : of == ShardsKind::Gradient ? "gradient placements"
+                                                    : "state placements");
   return true;
 }
 

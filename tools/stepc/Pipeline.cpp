@@ -16,6 +16,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -37,12 +38,13 @@ std::optional<Level> driver::parseLevel(StringRef name) {
 }
 
 void driver::registerDialects(mlir::DialectRegistry &registry) {
-  registry.insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect,
-                  mlir::arith::ArithDialect, mlir::math::MathDialect, mlir::tensor::TensorDialect,
-                  mlir::memref::MemRefDialect, mlir::func::FuncDialect, mlir::scf::SCFDialect,
-                  mlir::vector::VectorDialect, mlir::bufferization::BufferizationDialect,
-                  mlir::cf::ControlFlowDialect, mlir::index::IndexDialect, mlir::ub::UBDialect,
-                  mlir::DLTIDialect, mlir::LLVM::LLVMDialect>();
+  registry
+      .insert<optim::OptimDialect, comm::CommDialect, exec::ExecDialect, mlir::arith::ArithDialect,
+              mlir::math::MathDialect, mlir::tensor::TensorDialect, mlir::memref::MemRefDialect,
+              mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::scf::SCFDialect,
+              mlir::vector::VectorDialect, mlir::bufferization::BufferizationDialect,
+              mlir::cf::ControlFlowDialect, mlir::index::IndexDialect, mlir::ub::UBDialect,
+              mlir::DLTIDialect, mlir::LLVM::LLVMDialect>();
   schedule::registerBufferizationModels(registry);
 }
 

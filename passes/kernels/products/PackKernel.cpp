@@ -128,8 +128,8 @@ Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
     return {known, items};
   VectorBuilder b(symbols.getOp()->getContext(), spec.loc);
   auto kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
-  Value lhs = b.argument(kernel.getArgument(0), 0), rhs = b.argument(kernel.getArgument(0), 1);
-  Value scratch = b.argument(kernel.getArgument(0), 2);
+  Value arguments = kernel.getArgument(0), scratch = b.argument(arguments, kScratch);
+  Value lhs = b.argument(arguments, kLhs), rhs = b.argument(arguments, kRhs);
   Packer packer(b, tiling.lanes);
   b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
     Value slot = b.quotient(at, items), item = b.remainder(at, items);

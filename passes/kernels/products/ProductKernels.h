@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTKERNELS_H
 #define STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTKERNELS_H
 
+#include "passes/kernels/products/Products.h"
 #include "passes/kernels/products/Tiling.h"
 #include "passes/kernels/products/VectorBuilder.h"
 
@@ -16,24 +17,22 @@ struct ProductSpec {
   mlir::Location loc;
 };
 
+/// The arguments of every kernel; behind them the addend, where there is one, and the out.
+enum : int64_t { kScratch, kLhs, kRhs };
+
 inline std::string typeName(mlir::Type type) {
   return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";
 }
-
-struct Kernel {
-  mlir::LLVM::LLVMFuncOp function;
-  int64_t itemsPerBlock;
-};
 
 /// tile(left panel, right panel, k, tile): the first `cols` columns of one tile over the whole k,
 /// into f32 [rowStride][tileCols].
 mlir::LLVM::LLVMFuncOp tileFunction(mlir::SymbolTable &symbols, const ProductSpec &spec,
                                     int64_t cols);
 
-/// (lhs, rhs, scratch): packs both operands of every slot, as exact f32.
+/// Packs both operands of every slot into the scratch, as exact f32.
 Kernel packKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
-/// (scratch, out[, addend]): the tiles and their epilogue.
+/// The tiles and their epilogue, from the scratch into the out.
 Kernel tilesKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
 } // namespace stepc::kernels

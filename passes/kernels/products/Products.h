@@ -1,43 +1,36 @@
 //===- Products.h - Kernels of products and reductions ----------*- C++ -*-===//
 //
-// Turns optim.product and optim.block_reduce on memrefs into functions of the kernel ABI
-// (runtime/include/stepc/kernel_abi.h). The caller launches what comes back in order,
-// each over all slots, and erases the operation.
+// Functions of the kernel ABI (runtime/include/stepc/kernel_abi.h) for exec.product and
+// exec.reduce, and the scratch that they need. All of an operation are given the scratch, then its
+// batches in order, and run one after another, each over all slots.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTS_H
 #define STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTS_H
 
-#include "dialects/optim/Optim.h"
+#include "dialects/exec/Exec.h"
 #include "passes/kernels/TargetShape.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace stepc::kernels {
 
-/// One kernel over itemsPerBlock items of each slot; arguments[i] is the base pointer of
-/// buffers[i], and that of the scratch where there is no value.
-struct KernelLaunch {
-  mlir::LLVM::LLVMFuncOp kernel;
-  llvm::SmallVector<mlir::Value> buffers;
+/// A kernel over itemsPerBlock items of each slot.
+struct Kernel {
+  mlir::LLVM::LLVMFuncOp function;
   int64_t itemsPerBlock;
 };
+using Kernels = llvm::SmallVector<Kernel>;
 
-/// What an operation becomes.
-struct BatchKernels {
-  llvm::SmallVector<KernelLaunch> launches;
-  /// Memory that the kernels use beside the operands, for each block by itself: packed panels, or
-  /// partial results of rows, which threads then share. Not above scratchBoundPerBlock.
-  int64_t scratchBytesPerBlock = 0;
-};
+/// Memory that the kernels use beside the operands, for each block by itself: packed panels, or
+/// partial results of rows, which threads then share.
+int64_t scratchBytesPerBlock(exec::ProductOp op, const TargetShape &target);
+int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &target);
 
-/// Kernels are found by name among the module's symbols, so equal products share theirs. Nothing is
-/// launched for an empty result. Emits an error when an operand is not a contiguous memref.
-mlir::FailureOr<BatchKernels> emitProduct(mlir::SymbolTable &symbols, optim::ProductOp op,
-                                          const TargetShape &target);
-
-mlir::FailureOr<BatchKernels> emitBlockReduce(mlir::SymbolTable &symbols, optim::BlockReduceOp op,
-                                              const TargetShape &target);
+/// Kernels are found by name among the module's symbols, so equal products share theirs. There are
+/// none for an empty result.
+Kernels emit(mlir::SymbolTable &symbols, exec::ProductOp op, const TargetShape &target);
+Kernels emit(mlir::SymbolTable &symbols, exec::ReduceOp op, const TargetShape &target);
 
 } // namespace stepc::kernels
 

@@ -1,6 +1,5 @@
-//===- Reduce.cpp - optim.block_reduce as kernels --------------------------===//
+//===- Reduce.cpp - exec.reduce as kernels ---------------------------------===//
 
-#include "passes/kernels/products/Contiguous.h"
 #include "passes/kernels/products/Products.h"
 #include "passes/kernels/products/Reducer.h"
 #include "passes/kernels/products/Tiling.h"
@@ -37,15 +36,18 @@ int64_t eachRow(VectorBuilder &b, LLVM::LLVMFuncOp kernel, const Shape &shape,
   return items;
 }
 
+/// The arguments of every kernel.
+enum : int64_t { kScratch, kSource, kOut };
+
 Value buffer(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t index) {
   return b.argument(kernel.getArgument(0), index);
 }
 
-/// (source, out): one result per row; with raw, the chain's value as f32.
+/// One result per row; with raw, the chain's value as f32 into the scratch.
 int64_t emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
-  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, raw ? kScratch : kOut);
   return eachRow(b, kernel, shape, [&](Value row, Value slot) {
     Value from = reducer.rowOf(shape, source, slot, row);
     auto line = [&](Value scale) {
@@ -58,12 +60,12 @@ int64_t emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool ra
   });
 }
 
-/// (row partials, out): one result per block; with raw, the chain's value.
+/// From row partials in the scratch one result per block; with raw, the chain's value.
 int64_t emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
-  Value partials = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  Value partials = buffer(b, kernel, kScratch), out = buffer(b, kernel, kOut);
   eachItem(b, kernel, 1, [&](Value, Value slot) {
     Value from = b.element(partials, f32, b.mul(slot, shape.rows));
     Value result = reducer.line(f32, from, shape.rows, true);
@@ -74,12 +76,13 @@ int64_t emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool
   return 1;
 }
 
-/// (source, row partials, sum of squares): partials of scaled rows, where the sum left its range.
+/// Where the sum of squares, which is the out so far, left its range: partials of scaled rows.
 int64_t emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
-  Value source = buffer(b, kernel, 0), partials = buffer(b, kernel, 1), sum = buffer(b, kernel, 2);
+  Value source = buffer(b, kernel, kSource), partials = buffer(b, kernel, kScratch);
+  Value sum = buffer(b, kernel, kOut);
   return eachRow(b, kernel, shape, [&](Value row, Value slot) {
     auto [outside, scale] = reducer.scaleOf(b.load(f32, b.element(sum, f32, slot)));
     b.when(outside, [&, scale = scale] {
@@ -90,12 +93,12 @@ int64_t emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   });
 }
 
-/// (row partials, sum of squares, which becomes the result).
+/// The out, a sum of squares so far, becomes the result.
 int64_t emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
-  Value partials = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  Value partials = buffer(b, kernel, kScratch), out = buffer(b, kernel, kOut);
   eachItem(b, kernel, 1, [&](Value, Value slot) {
     Value at = b.element(out, f32, slot);
     Value result = reducer.result(b.load(f32, at), shape.rows * shape.cols, [&](Value) {
@@ -106,11 +109,11 @@ int64_t emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   return 1;
 }
 
-/// (source, out): one result per block without memory for row partials; the same bits.
+/// One result per block without memory for row partials; the same bits.
 int64_t emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
-  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, kOut);
   eachItem(b, kernel, 1, [&](Value, Value slot) {
     auto block = [&](Value scale) { return reducer.block(shape, source, slot, scale); };
     b.store(reducer.result(block({}), shape.rows * shape.cols, block),
@@ -119,13 +122,13 @@ int64_t emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   return 1;
 }
 
-/// (source, out): one result per column.
+/// One result per column.
 int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   VectorBuilder &b = reducer.b;
   int64_t items = ceilDivide(shape.cols, kItemColumns);
   Type f32 = b.getF32Type();
   Value partials = b.stack(kPartials * kItemColumns);
-  Value source = buffer(b, kernel, 0), out = buffer(b, kernel, 1);
+  Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, kOut);
   eachItem(b, kernel, items, [&](Value item, Value slot) {
     Value first = b.mul(item, kItemColumns);
     Value columns = b.smaller(b.sub(b.constant(shape.cols), first), kItemColumns);
@@ -176,20 +179,25 @@ int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   return items;
 }
 
+/// Whether a block becomes one value by several kernels: one item's worth is done faster in one.
+bool isShared(exec::ReduceOp op) {
+  exec::BatchAttr from = op.getSource(), to = op.getOut();
+  return to.getRows() == 1 && to.getCols() == 1 && from.getRows() > 1 &&
+         from.getRows() * from.getCols() > kItemElements;
+}
+
 } // namespace
 
-FailureOr<BatchKernels> emitBlockReduce(SymbolTable &symbols, optim::BlockReduceOp op,
-                                        const TargetShape &target) {
-  for (Value value : op->getOperands())
-    if (failed(checkContiguous(op, value)))
-      return failure();
-  Value source = op.getSource(), out = op.getInit(), scratch;
-  auto from = cast<MemRefType>(source.getType()), to = cast<MemRefType>(out.getType());
-  Shape shape{from.getElementType(), from.getDimSize(1), from.getDimSize(2)};
-  BatchKernels kernels;
+int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &) {
+  return isShared(op) ? 4 * op.getSource().getRows() : 0;
+}
+
+Kernels emit(SymbolTable &symbols, exec::ReduceOp op, const TargetShape &) {
+  exec::BatchAttr from = op.getSource(), to = op.getOut();
+  Shape shape{from.getType(), from.getRows(), from.getCols()};
+  Kernels kernels;
   bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
-  auto launch = [&](StringRef what, ArrayRef<Value> buffers,
-                    function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
+  auto add = [&](StringRef what, function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
     std::string name =
         llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
                       what, shape.rows, shape.cols, shape.type);
@@ -205,33 +213,24 @@ FailureOr<BatchKernels> emitBlockReduce(SymbolTable &symbols, optim::BlockReduce
       Reducer reducer(b, op.getKind(), int64_t(op.getExponent()));
       kernel->setAttr(kItems, b.getI64IntegerAttr(emit(reducer, kernel)));
     }
-    int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt();
-    if (items > 0)
-      kernels.launches.push_back({kernel, SmallVector<Value>(buffers), items});
+    if (int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt(); items > 0)
+      kernels.push_back({kernel, items});
   };
-  using Kernel = LLVM::LLVMFuncOp;
-  if (to.getDimSize(1) == 1 && to.getDimSize(2) == 1) {
-    // One item's worth is done faster in one launch.
-    if (shape.rows <= 1 || shape.rows * shape.cols <= kItemElements) {
-      launch("one", {source, out}, [&](Reducer &r, Kernel f) { return emitOne(r, f, shape); });
-      return kernels;
-    }
-    kernels.scratchBytesPerBlock = 4 * shape.rows;
-    launch("partials", {source, scratch},
-           [&](Reducer &r, Kernel f) { return emitRows(r, f, shape, true); });
-    launch("combine", {scratch, out},
-           [&](Reducer &r, Kernel f) { return emitCombine(r, f, shape, squares); });
+  using Function = LLVM::LLVMFuncOp;
+  if (isShared(op)) {
+    add("partials", [&](Reducer &r, Function f) { return emitRows(r, f, shape, true); });
+    add("combine", [&](Reducer &r, Function f) { return emitCombine(r, f, shape, squares); });
     if (squares) {
-      // In two more launches, so that a block whose squares leave their range has all threads too.
-      launch("rescale", {source, scratch, out},
-             [&](Reducer &r, Kernel f) { return emitRescale(r, f, shape); });
-      launch("root", {scratch, out}, [&](Reducer &r, Kernel f) { return emitRoot(r, f, shape); });
+      // In two more kernels, so that a block whose squares leave their range has all threads too.
+      add("rescale", [&](Reducer &r, Function f) { return emitRescale(r, f, shape); });
+      add("root", [&](Reducer &r, Function f) { return emitRoot(r, f, shape); });
     }
-  } else if (to.getDimSize(2) == 1) {
-    launch("rows", {source, out},
-           [&](Reducer &r, Kernel f) { return emitRows(r, f, shape, false); });
+  } else if (to.getRows() == 1 && to.getCols() == 1) {
+    add("one", [&](Reducer &r, Function f) { return emitOne(r, f, shape); });
+  } else if (to.getCols() == 1) {
+    add("rows", [&](Reducer &r, Function f) { return emitRows(r, f, shape, false); });
   } else {
-    launch("cols", {source, out}, [&](Reducer &r, Kernel f) { return emitCols(r, f, shape); });
+    add("cols", [&](Reducer &r, Function f) { return emitCols(r, f, shape); });
   }
   return kernels;
 }

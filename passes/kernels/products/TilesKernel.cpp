@@ -27,8 +27,9 @@ public:
   void emit(LLVM::LLVMFuncOp kernel) {
     Type f32 = b.getF32Type();
     Value arguments = kernel.getArgument(0);
-    Value scratch = b.argument(arguments, 0), out = b.argument(arguments, 1);
-    Value addend = spec.addend ? b.argument(arguments, 2) : Value();
+    Value scratch = b.argument(arguments, kScratch);
+    Value addend = spec.addend ? b.argument(arguments, kRhs + 1) : Value();
+    Value out = b.argument(arguments, kRhs + (addend ? 2 : 1));
     tile = b.stack(t.rowStride * t.tileCols);
     b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
       Value slot = b.quotient(at, items());

@@ -6,8 +6,8 @@
 
 namespace stepc::kernels {
 
-Tiling::Tiling(int64_t m, int64_t n, int64_t k, const TargetShape &target)
-    : m(m), n(n), k(k), fused(target.fma), lanes(target.vectorBits / 32) {
+Tiling::Tiling(int64_t m, int64_t n, int64_t k, bool fused, const TargetShape &target)
+    : m(m), n(n), k(k), fused(fused), lanes(target.vectorBits / 32) {
   // As many accumulators as the registers hold beside two vectors of the right operand and one
   // number of the left: 28 of 32 or 12 of 16; of short vectors 8, so that a tile is square.
   tileRows = lanes == 16 ? 14 : lanes == 8 ? 6 : 4;

@@ -17,10 +17,10 @@
 namespace stepc::kernels {
 
 struct Tiling {
-  Tiling(int64_t m, int64_t n, int64_t k, const TargetShape &target);
+  Tiling(int64_t m, int64_t n, int64_t k, bool fused, const TargetShape &target);
 
   int64_t m, n, k;
-  bool fused;
+  bool fused;    ///< multiply-adds are rounded once
   int64_t lanes; ///< f32 numbers in a register
   int64_t tileRows, tileCols;
   int64_t rowStride; ///< of a left panel's step in k; tileRows rounded up to lanes

@@ -8,13 +8,15 @@
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
  *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
  *    arguments[1] = the workspace; then, of each operand that is shards, a pointer per parameter of
- *    the plan. A word is where the operand stands, in bytes from the workspace's begin; of scalars,
- *    where the row of the chunk's parameter does; or the number of rows of a block. So one launch
- *    serves all groups. Chunks of parameters that the step skips (missing_grad = skip) are left out;
+ *    the plan. A word is where the operand stands for this row, in bytes from the workspace's begin;
+ *    of scalars, where the row of the chunk's parameter does; or the number of rows of a block. So
+ *    one launch serves all groups. Chunks of parameters that the step skips (missing_grad = skip)
+ *    are left out;
  *  - parameters: arguments[0] = rows, each the parameter and a word per operand as above;
  *    arguments[1] = the workspace; arguments[2] = stepc_parameter_record of all parameters of the
  *    plan. Those that the step skips are left out;
- *  - items of computed blocks: item = slot · items + i; arguments are addresses in the workspace.
+ *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
+ *    the address of the scratch, then those of its batches in the workspace.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -25,7 +27,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 3
+#define STEPC_KERNEL_ABI_VERSION 4
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {

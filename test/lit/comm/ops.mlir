@@ -151,3 +151,30 @@ func.func @collectives(%w: !comm.communicator, %a: tensor<?xf32, #comm.place<@g0
   comm.wait %t2
   return
 }
+
+// Shards of states that stand apart: what is read there is copied there, or moved.
+optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases []
+optim.group @g1 rule @R parameters [@c] strategy elementwise
+comm.segment @g1_all group @g1 all
+// CHECK-LABEL: func.func @apart
+// CHECK: comm.shards state @g1 "m" : <@g1, bf16, state_shards>
+// CHECK: comm.extent <@g1_all, full, state_shards, kept>
+// CHECK: %[[K:.*]] = comm.copy ins(%{{.*}} : !comm.shards<@g1, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
+// CHECK: comm.stage @g1_all over state_shards ins(%[[K]], %{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>) writes(%{{.*}} : !comm.shards<@g1, bf16, state_shards>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>)
+// CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>)
+// CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%{{.*}} : !comm.shards<@g1, f32>)
+func.func @apart(%k: tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, %o: tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>,
+                 %s: tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>, %r: tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) {
+  %p = comm.shards parameter @g1 : !comm.shards<@g1, f32>
+  %m = comm.shards state @g1 "m" : !comm.shards<@g1, bf16, state_shards>
+  %n = comm.extent <@g1_all, full, state_shards, kept>
+  %0 = comm.copy ins(%p : !comm.shards<@g1, f32>) outs(%k : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
+  %1 = comm.stage @g1_all over state_shards ins(%0, %m : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>)
+      writes(%m : !comm.shards<@g1, bf16, state_shards>) outs(%o : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) {
+  ^bb0(%a: f32, %b: bf16):
+    comm.yield %b, %a : bf16, f32
+  } -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
+  %2 = comm.copy ins(%1 : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) outs(%s : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>
+  comm.copy ins(%r : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%p : !comm.shards<@g1, f32>)
+  return
+}

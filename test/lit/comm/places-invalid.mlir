@@ -1,239 +1,5 @@
-// Every error of places, copies and collectives.
+// Every error of places: those of a stage's operands, and the attribute's own.
 // RUN: stepc-opt %s -split-input-file -verify-diagnostics
-
-// A place that is packed is that of a segment.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@t, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) {
-  // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@t, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@t, full, blocks>>
-  return
-}
-
-// -----
-
-// What is sent is no source of a copy.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, shards to blocks, sent> and #comm.place<@s, full, blocks>}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
-  return
-}
-
-// -----
-
-// What is received is no target of a copy.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, blocks> and #comm.place<@s, full, shards to blocks, received>}}
-  %0 = comm.copy ins(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) outs(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>
-  return
-}
-
-// -----
-
-// A copy stays where the value is: what is sent from shards is no copy of blocks.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, blocks> and #comm.place<@s, full, shards to blocks, sent>}}
-  %0 = comm.copy ins(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) outs(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
-  return
-}
-
-// -----
-
-// A copy does not change the kind of a value.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, rows, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, rows, shards to blocks, received> and #comm.place<@s, full, blocks>}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, rows, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
-  return
-}
-
-// -----
-
-// A copy is of one segment.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, shards to blocks, received> and #comm.place<@t, full, blocks>}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@t, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@t, full, blocks>>
-  return
-}
-
-// -----
-
-// What comes back to shards is not copied from where it was sent for.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found shards and #comm.place<@s, full, blocks to shards, sent>}}
-  %0 = comm.copy ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>
-  return
-}
-
-// -----
-
-// What is in blocks does not stand in shards without a copy there.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, shards to blocks, received> and shards}}
-  comm.copy ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) writes(%p : !comm.shards<@g, f32>)
-  return
-}
-
-// -----
-
-// Shards are not copied to shards.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>) {
-  // expected-error @below {{expected one side with a place, found shards on both}}
-  comm.copy ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>)
-  return
-}
-
-// -----
-
-// A partial value is not copied.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?x4x4xf32, #comm.place<@s, partial>>) {
-  // expected-error @below {{expected values of blocks, found #comm.place<@s, partial>}}
-  %0 = comm.copy ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?x4x4xf32, #comm.place<@s, partial>>) -> tensor<?x4x4xf32, #comm.place<@s, partial>>
-  return
-}
-
-// -----
-
-// A copy goes to one place.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>, %p: !comm.shards<@g, f32>) {
-  // expected-error @below {{expected either written shards or an out}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) writes(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
-  return
-}
-
-// -----
-
-// A copy goes somewhere.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) {
-  // expected-error @below {{expected either written shards or an out}}
-  comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>)
-  return
-}
-
-// -----
-
-// A copy does not convert.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
-  return
-}
-
-// -----
 
 // A stage reads what its own segment packs.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
@@ -424,177 +190,6 @@ func.func @f(%x: tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
 
 // -----
 
-// An exchange receives as often as it sends.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
-  // expected-error @below {{expected as many sends as receives, found 1 and 0}}
-  comm.exchange %w sends(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives()
-  return
-}
-
-// -----
-
-// What arrives was sent by the same move.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) {
-  // expected-error @below {{expected what is sent and what is received by one move, found #comm.place<@s, full, shards to blocks, sent> and #comm.place<@s, full, blocks to shards, received>}}
-  %0 = comm.exchange %w sends(%s : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
-  return
-}
-
-// -----
-
-// It is of the same kind.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, rows, shards to blocks, received>>) {
-  // expected-error @below {{expected what is sent and what is received by one move, found #comm.place<@s, full, shards to blocks, sent> and #comm.place<@s, rows, shards to blocks, received>}}
-  %0 = comm.all_gather %w sends(%s : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : tensor<?xf32, #comm.place<@s, rows, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@s, rows, shards to blocks, received>>
-  return
-}
-
-// -----
-
-// What travels is packed.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{expected what is sent and what is received by one move, found #comm.place<@s, full, blocks> and #comm.place<@s, full, shards to blocks, received>}}
-  %0 = comm.exchange %w sends(%s : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) receives(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>
-  return
-}
-
-// -----
-
-// A collective is one way.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %k: tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>, %b: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) {
-  // expected-error @below {{expected moves between the same distributions, found #comm.place<@s, full, shards to blocks, sent> and #comm.place<@s, full, blocks to shards, sent>}}
-  %0:2 = comm.exchange %w sends(%s, %k : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) receives(%r, %b : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
-  return
-}
-
-// -----
-
-// What is sent is of a segment.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  %0 = comm.exchange %w sends(%s : tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>) receives(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>
-  return
-}
-
-// -----
-
-// What travels arrives in its type.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
-  %0 = comm.all_gather %w sends(%s : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>) -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>
-  return
-}
-
-// -----
-
-// A started collective obeys the same.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
-  %0 = comm.start all_gather %w order 0 sends(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>)
-  return
-}
-
-// -----
-
-// A started collective is in memory.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{operand #1 must be variadic of memref of 32-bit float or bfloat16 type or 16-bit float values, but got 'tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
-  %0 = comm.start exchange %w order 0 sends(%s : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>)
-  return
-}
-
-// -----
-
-// A collective is of a known kind.
-func.func @f(%w: !comm.communicator) {
-  // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'kind' [exchange, all_gather]}}
-  %t = comm.start scatter %w order 0 sends() receives()
-  return
-}
-
-// -----
-
 // A size that does not differ between ranks is no extent.
 func.func @f() {
   // expected-error @below {{expected a place whose size differs between ranks, found #comm.place<@g, scalars>}}
@@ -611,7 +206,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards or blocks, found to_matrix}}
+// expected-error @below {{expected shards, gradient_shards, state_shards, blocks or hop, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----
@@ -647,5 +242,63 @@ comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards>>) {
   // expected-error @below {{expected shards at rest to be a !comm.shards, found 'tensor<?xf32, #comm.place<@s, full, shards>>'}}
   %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, shards>>) outs(%r : tensor<?xf32, #comm.place<@s, full, shards>>) -> tensor<?xf32, #comm.place<@s, full, shards>>
+  return
+}
+
+// -----
+
+// Copies are kept of shards alone.
+// expected-error @below {{expected values of shards to be kept, found full in blocks}}
+func.func private @f(tensor<?xf32, #comm.place<@s, full, blocks, kept>>)
+
+// -----
+
+// What does not move is at rest or kept.
+// expected-error @below {{expected 'kept'}}
+func.func private @f(tensor<?xf32, #comm.place<@s, full, shards, received>>)
+
+// -----
+
+// Shards stand in shards.
+// expected-error @below {{expected shards to stand in shards, found blocks}}
+func.func private @f(!comm.shards<@g, f32, blocks>)
+
+// -----
+
+// A stage reads shards where it visits them: others are brought there.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %m: !comm.shards<@g, f32, state_shards>) {
+  // expected-error @below {{expected shards that stand in state_shards, found '!comm.shards<@g, f32>'}}
+  comm.stage @s over state_shards ins(%p : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32, state_shards>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// What was received for other shards is not found from those of the states.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, state_shards to shards, received>>, %m: !comm.shards<@g, f32, state_shards>) {
+  // expected-error @below {{expected values of segment @s that state_shards lead to, found one in #comm.place<@s, full, state_shards to shards, received>}}
+  comm.stage @s over state_shards ins(%r : tensor<?xf32, #comm.place<@s, full, state_shards to shards, received>>) writes(%m : !comm.shards<@g, f32, state_shards>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
   return
 }

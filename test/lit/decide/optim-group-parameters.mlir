@@ -1,7 +1,7 @@
 // RUN: stepc-opt %s -split-input-file --optim-group-parameters | FileCheck %s
 // RUN: stepc-opt %s -split-input-file --optim-group-parameters --remark-policy=all --remarks-filter=optim-group-parameters -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
 
-// REMARK: remark: [Passed] parameters-grouped | Category:optim-group-parameters | groups=9, parameters=11
+// REMARK: remark: [Passed] parameters-grouped | Category:optim-group-parameters | groups=10, parameters=12
 
 // Groups are equal in rule, shape, batch, types, mesh and placements, whatever the route; they are numbered as their
 // first parameters stand.
@@ -13,8 +13,9 @@
 // CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@gradient]
 // CHECK-NEXT: optim.group @group.5 rule @Plain parameters [@mesh]
 // CHECK-NEXT: optim.group @group.6 rule @Plain parameters [@placement]
-// CHECK-NEXT: optim.group @group.7 rule @Plain parameters [@stack]
-// CHECK-NEXT: optim.group @group.8 rule @Plain parameters [@batch]
+// CHECK-NEXT: optim.group @group.7 rule @Plain parameters [@states]
+// CHECK-NEXT: optim.group @group.8 rule @Plain parameters [@stack]
+// CHECK-NEXT: optim.group @group.9 rule @Plain parameters [@batch]
 // CHECK-NOT: optim.group
 module @differences {
 optim.rule @Plain hyperparameters [] states [] {
@@ -38,6 +39,7 @@ optim.parameter @type shape [4, 6] batch 0 type bf16 gradient f32 mesh @world pl
 optim.parameter @gradient shape [4, 6] batch 0 type f32 gradient bf16 mesh @world placements [#optim.replicate] aliases [] route @P
 optim.parameter @mesh shape [4, 6] batch 0 type f32 gradient f32 mesh @second placements [#optim.replicate] aliases [] route @P
 optim.parameter @placement shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @states shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
 optim.parameter @tied shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases ["x"] route @P
 optim.parameter @stack shape [2, 4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
 optim.parameter @batch shape [2, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P

@@ -72,7 +72,8 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program workspace 8192 {
   // expected-error @below {{expected a table of kind block_chunks, found shard_chunks}}
-  exec.dispatch_blocks @k of <kind = shard_chunks, from = <@s, full, shards>> items 1 []
+  exec.reduce sum of <kind = shard_chunks, from = <@s, full, shards>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+    to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
 }
 
 // -----
@@ -90,8 +91,9 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program workspace 8192 {
-  // expected-error @below {{attribute 'items' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
-  exec.dispatch_blocks @k of <kind = block_chunks, from = <@s, full, blocks>> items 0 []
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+    // expected-error @below {{expected at least one item per block, found 0}}
+    to <offset = 128, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@k, items = 0>]
 }
 
 // -----
@@ -153,7 +155,7 @@ exec.program workspace 8192 {
 
 // -----
 
-// Layout shard is a state: parameters and gradients are not copied.
+// Where the table has shards, shards are copied.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -166,27 +168,8 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program workspace 8192 {
-  // expected-error @below {{expected the shards of a state for #comm.place<@s, full, shards>, found #exec.shards<gradient>}}
-  exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.shards<gradient> to #exec.workspace<offset = 64, bytes = 64>
-}
-
-// -----
-
-// A collective sends and receives for each table.
-optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
-comm.segment @s group @g all
-llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
-  llvm.return
-}
-exec.program workspace 8192 {
-  // expected-error @below {{expected a send and a receive for each of 1 tables, found 0 and 1}}
-  %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] sends [] receives [#exec.workspace<offset = 0, bytes = 64>]
+  // expected-error @below {{expected shards for #comm.place<@s, full, shards>, found #exec.workspace<offset = 0, bytes = 64>}}
+  exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.workspace<offset = 0, bytes = 64> to #exec.workspace<offset = 64, bytes = 64>
 }
 
 // -----
@@ -205,7 +188,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program workspace 8192 {
   // expected-error @below {{expected a table of kind message, found copy}}
-  %t = exec.start exchange [#exec.table<kind = copy, from = <@s, full, shards>, element_bytes = 4>] sends [#exec.workspace<offset = 0, bytes = 64>] receives [#exec.workspace<offset = 0, bytes = 64>]
+  %t = exec.start exchange [#exec.table<kind = copy, from = <@s, full, shards>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
 }
 
 // -----
@@ -224,7 +207,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program workspace 8192 {
   // expected-error @below {{expected a segment, found no comm.segment named @z}}
-  %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@z, full, shards to blocks, received>, element_bytes = 4>] sends [#exec.workspace<offset = 0, bytes = 64>] receives [#exec.workspace<offset = 0, bytes = 64>]
+  %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@z, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
 }
 
 // -----
@@ -243,7 +226,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program workspace 8192 {
   // expected-note @below {{the collective is here}}
-  %t = exec.start exchange [] sends [] receives []
+  %t = exec.start exchange [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
   // expected-error @below {{expected one exec.await of its collective, found another}}
   exec.await %t
   exec.await %t
@@ -551,4 +534,156 @@ exec.program workspace 8192 {
 // expected-error @below {{attribute 'scratch' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
 exec.program workspace 0 scratch -64 {
   exec.advance_steps
+}
+
+// -----
+
+// A kernel of a product that is not there.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a kernel, found no function named @nobody}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<1x1xf32>> kernels [#exec.kernel<@nobody, items = 1>]
+}
+
+// -----
+
+// Extents of a product that do not agree.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a right operand of 6 x 4, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+}
+
+// -----
+
+// An addend of another shape.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an addend of 4 x 4, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<6x4xf32>> plus <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+}
+
+// -----
+
+// Only what is square is symmetric.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a square out of a symmetric product, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x4xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x6xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric}
+}
+
+// -----
+
+// A reduction to what is as large.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x6xf32>' of 'tensor<4x6xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x6xf32>>
+}
+
+// -----
+
+// A reduction to 16 bits.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x1xbf16>' of 'tensor<4x6xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xbf16>>
+}
+
+// -----
+
+// A sum is not scaled.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found 3}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>> {exponent = 3 : i64}
+}
+
+// -----
+
+// A block of three axes.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a block of two static axes, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
 }

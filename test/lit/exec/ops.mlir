@@ -23,9 +23,9 @@ exec.program workspace 8192 scratch 512 {
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>]
     [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">,
      #exec.workspace<offset = 64, bytes = 96>]
-  // CHECK-NEXT: %[[T:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] sends [#exec.workspace<offset = 64, bytes = 96>] receives [#exec.workspace<offset = 192, bytes = 96>]
+  // CHECK-NEXT: %[[T:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 64, bytes = 96> to <offset = 192, bytes = 96>
   %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>]
-    sends [#exec.workspace<offset = 64, bytes = 96>] receives [#exec.workspace<offset = 192, bytes = 96>]
+    from <offset = 64, bytes = 96> to <offset = 192, bytes = 96>
   // CHECK-NEXT: exec.await %[[T]]
   exec.await %t
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
@@ -34,9 +34,18 @@ exec.program workspace 8192 scratch 512 {
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4>
     from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
-  // CHECK-NEXT: exec.dispatch_blocks @k of <kind = block_chunks, from = <@s, rows, blocks>> items 12 [#exec.block_rows, #exec.workspace<offset = 320, bytes = 96>]
-  exec.dispatch_blocks @k of <kind = block_chunks, from = <@s, rows, blocks>> items 12
-    [#exec.block_rows, #exec.workspace<offset = 320, bytes = 96>]
+  // CHECK-NEXT: exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 96, block = tensor<4x6xf32>> by <offset = 320, bytes = 96, block = tensor<4x6xf32>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>> {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 96, block = tensor<4x6xf32>>
+    by <offset = 320, bytes = 96, block = tensor<4x6xf32>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>>
+    {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+  // CHECK-NEXT: exec.product rounded_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 448, bytes = 64, block = tensor<4x4xf32>> by <offset = 320, bytes = 96, block = tensor<4x6xf32>> plus <offset = 320, bytes = 96, block = tensor<4x6xf32>> to <offset = 512, bytes = 48, block = tensor<4x6xbf16>> scratch 512 kernels [#exec.kernel<@k, items = 3>, #exec.kernel<@k, items = 1>] {alpha = 1.000000e+00 : f64, beta = 2.500000e+00 : f64}
+  exec.product rounded_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 448, bytes = 64, block = tensor<4x4xf32>>
+    by <offset = 320, bytes = 96, block = tensor<4x6xf32>> plus <offset = 320, bytes = 96, block = tensor<4x6xf32>>
+    to <offset = 512, bytes = 48, block = tensor<4x6xbf16>> scratch 512 kernels [#exec.kernel<@k, items = 3>, #exec.kernel<@k, items = 1>]
+    {alpha = 1.0 : f64, beta = 2.5 : f64}
+  // CHECK-NEXT: exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>> to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
+  exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>>
+    to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }

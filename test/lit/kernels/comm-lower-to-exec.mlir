@@ -1,4 +1,5 @@
 // RUN: stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:x86-64-v3 | FileCheck %s
+// RUN: stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:x86-64-v3 --exec-lower-to-target | FileCheck %s --check-prefix=TARGET
 
 // Stages become kernels, one per computation, and commands that name them: both groups share theirs.
 
@@ -18,7 +19,7 @@ module @sgd {
   comm.segment @s0 group @g0 all
   comm.segment @s1 group @g1 all
 
-  // CHECK-NOT: func.func
+  // CHECK-NOT: @step
   func.func @step() attributes {comm.arena_bytes = 128 : i64} {
     %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32, #comm.place<@g0, scalars>>
     %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32, #comm.place<@g1, scalars>>
@@ -63,38 +64,50 @@ module @sgd {
 // CHECK-NEXT: exec.advance_steps
 // CHECK-NEXT: }
 
-// The scalars are f64 and rounded once, at the store: those of eight parameters at once, and then one by one.
-// CHECK: llvm.func internal @Sgd_scalars(
-// CHECK: scf.for
-// CHECK: %[[LR:.*]] = vector.from_elements %{{.*}} : vector<8xf64>
-// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : vector<8xf64> to vector<8xf32>
-// CHECK-COUNT-8: vector.extract %[[ROUNDED]]
-// CHECK: scf.for
-// CHECK: %[[LR:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f64
+// The scalars are f64 and rounded once, at the end.
+// CHECK: func.func private @Sgd_scalars(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64) -> f32
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : f64 to f32
-// CHECK: llvm.store %{{.*}}, %{{.*}} : f32, !llvm.ptr
+// CHECK: return %[[ROUNDED]] : f32
+
+// A stage is a function of what one chunk sees, and one operation on all of it.
+// CHECK: func.func private @Sgd_elementwise_f32(%[[ROW:.*]]: memref<1xf32>, %[[P:.*]]: memref<?x?xf32, strided<[?, 1]>>, %[[Q:.*]]: memref<?x?xf32, strided<[?, 1]>>)
+// CHECK: %[[LR:.*]] = memref.load %[[ROW]][%{{.*}}] : memref<1xf32>
+// CHECK: linalg.generic {indexing_maps = [#[[ALL:.*]], #[[ALL]], #{{.*}}, #[[ALL]]], iterator_types = ["parallel", "parallel"]}
+// CHECK-SAME: ins(%[[P]], %[[Q]], %[[LR]] : {{.*}}) outs(%[[P]] : {{.*}})
+// CHECK-NOT: @Sgd_elementwise_f32_1
+
+// The CPU computes those of eight parameters at once, and then one by one.
+// TARGET: module @sgd
+// TARGET: llvm.func internal @Sgd_scalars(
+// TARGET: scf.for
+// TARGET: %[[LR:.*]] = vector.from_elements %{{.*}} : vector<8xf64>
+// TARGET: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : vector<8xf64> to vector<8xf32>
+// TARGET-COUNT-8: vector.extract %[[ROUNDED]]
+// TARGET: scf.for
+// TARGET: %[[LR:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f64
+// TARGET: %[[ROUNDED:.*]] = arith.truncf %[[LR]] : f64 to f32
+// TARGET: llvm.store %[[ROUNDED]], %{{.*}} : f32, !llvm.ptr
 
 // A row of a chunk: 16 at a time, then one by one; all loads before the store.
-// CHECK: llvm.func internal @Sgd_elementwise_f32(
-// CHECK: scf.for
-// CHECK: %[[COLUMN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
-// CHECK: %[[WHOLE:.*]] = arith.andi
-// CHECK: scf.for
-// CHECK: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]]
-// CHECK: %[[P:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
-// CHECK: %[[Q:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
-// CHECK: %[[SPLAT:.*]] = vector.broadcast %[[COLUMN]]
-// CHECK: %[[D:.*]] = arith.mulf %[[SPLAT]], %[[Q]]
-// CHECK: %[[N:.*]] = arith.subf %[[P]], %[[D]]
-// CHECK: llvm.store %[[N]], %{{.*}} {alignment = 4 : i64} : vector<16xf32>
-// CHECK: scf.for %{{.*}} = %[[WHOLE]] to
-// CHECK: arith.mulf %[[COLUMN]], %{{.*}} : f32
-// CHECK-NOT: @Sgd_elementwise_f32_1
+// TARGET: llvm.func internal @Sgd_elementwise_f32(
+// TARGET: scf.for
+// TARGET: %[[COLUMN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
+// TARGET: %[[WHOLE:.*]] = arith.andi
+// TARGET: scf.for
+// TARGET: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]]
+// TARGET: %[[P:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// TARGET: %[[Q:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// TARGET: %[[SPLAT:.*]] = vector.broadcast %[[COLUMN]]
+// TARGET: %[[D:.*]] = arith.mulf %[[SPLAT]], %[[Q]]
+// TARGET: %[[N:.*]] = arith.subf %[[P]], %[[D]]
+// TARGET: llvm.store %[[N]], %{{.*}} {alignment = 4 : i64} : vector<16xf32>
+// TARGET: scf.for %{{.*}} = %[[WHOLE]] to
+// TARGET: arith.mulf %[[COLUMN]], %{{.*}} : f32
+// TARGET-NOT: @Sgd_elementwise_f32_1
 
 // -----
 
-// A stage with an out has two forms: a replica that does not send (staged < 0) stores no out. 16-bit floats
-// travel as integers.
+// What is staged is seen as what it is packed from. In matrix space an operand may be one value per block, row or column.
 
 // CHECK: module @staged
 module @staged {
@@ -108,12 +121,15 @@ module @staged {
   optim.group @g rule @R parameters [@w] strategy owner owners [0]
   comm.segment @s group @g all
 
-  func.func @step() attributes {comm.arena_bytes = 192 : i64} {
+  func.func @step() attributes {comm.arena_bytes = 384 : i64} {
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, shards to blocks, sent>
     %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
     %r = comm.buffer offset 64 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>
     %x = comm.buffer offset 128 bytes 64 (%n) : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>
+    %one = comm.buffer offset 192 bytes 4 (%n) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
+    %row = comm.buffer offset 256 bytes 16 (%n) : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
+    %col = comm.buffer offset 320 bytes 32 (%n) : memref<?x1x8xf32, #comm.place<@s, cols, blocks>>
     comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16
@@ -123,26 +139,50 @@ module @staged {
     %token = comm.start exchange %w order 0 sends(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>)
     comm.wait %token
     comm.copy ins(%r : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%x : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>)
+    comm.stage @s over blocks ins(%x, %one, %row, %col : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>, memref<?x4x1xf32, #comm.place<@s, rows, blocks>>, memref<?x1x8xf32, #comm.place<@s, cols, blocks>>)
+        outs(%x : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>) {
+    ^bb0(%a: bf16, %o: f32, %p: f32, %q: f32):
+      %e = arith.extf %a : bf16 to f32
+      %f = arith.mulf %o, %e : f32
+      %g = arith.mulf %p, %f : f32
+      %h = arith.mulf %q, %g : f32
+      %t = arith.truncf %h : f32 to bf16
+      comm.yield %t : bf16
+    }
     return
   }
 }
 
-// A start gives its token to the await; its tables say what is sent and received, its operands where.
-// CHECK: exec.program workspace 192 {
+// A start gives its token to the await; its tables say what travels, its operands where; an operand that is packed
+// says which of a start's values it is.
+// CHECK: exec.program workspace 384 {
 // CHECK-NEXT: exec.dispatch_chunks @R_in_f32_bf16 of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>]
-// CHECK-SAME: [#exec.shards<state, "m">, #exec.workspace<offset = 0, bytes = 64>]
+// CHECK-SAME: [#exec.shards<state, "m">, #exec.workspace<offset = 0, bytes = 64, start = 0>]
 // CHECK-NEXT: %[[TOKEN:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 2>]
-// CHECK-SAME: sends [#exec.workspace<offset = 0, bytes = 64>] receives [#exec.workspace<offset = 64, bytes = 64>]
+// CHECK-SAME: from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
 // CHECK-NEXT: exec.await %[[TOKEN]]
 // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 2>
-// CHECK-SAME: from #exec.workspace<offset = 64, bytes = 64> to #exec.workspace<offset = 128, bytes = 64>
+// CHECK-SAME: from #exec.workspace<offset = 64, bytes = 64, start = 0> to #exec.workspace<offset = 128, bytes = 64>
+// CHECK-NEXT: exec.dispatch_chunks @R_blocks_bf16_f32 of [#exec.table<kind = block_chunks, from = <@s, full, blocks>>]
+// CHECK-SAME: [#exec.workspace<offset = 128, bytes = 64>, #exec.workspace<offset = 192, bytes = 4>, #exec.workspace<offset = 256, bytes = 16>, #exec.workspace<offset = 320, bytes = 32>]
 // CHECK-NEXT: exec.advance_steps
 
-// CHECK: llvm.func internal @R_in_f32_bf16(
-// CHECK: %[[ABSENT:.*]] = arith.cmpi slt
-// CHECK: scf.if %[[ABSENT]] {
-// CHECK: llvm.store %{{.*}} : vector<16xf32>
-// CHECK-NOT: i16
-// CHECK: } else {
-// CHECK: %[[BITS:.*]] = arith.bitcast %{{.*}} : vector<16xbf16> to vector<16xi16>
-// CHECK: llvm.store %[[BITS]], %{{.*}} {alignment = 2 : i64} : vector<16xi16>
+// CHECK: func.func private @R_in_f32_bf16(%[[M:.*]]: memref<?x?xf32, strided<[?, 1]>>, %[[B:.*]]: memref<?x?xbf16, strided<[?, 1]>>)
+// CHECK: linalg.generic {{.*}} ins(%[[M]] : {{.*}}) outs(%[[M]], %[[B]] : {{.*}})
+// CHECK: func.func private @R_blocks_bf16_f32(%{{.*}}: memref<?x?xbf16, strided<[?, 1]>>, %{{.*}}: memref<f32>, %{{.*}}: memref<?xf32>, %{{.*}}: memref<?xf32>)
+
+// On the CPU R comes with each chunk, from which follows where a row's value stands.
+// TARGET: module @staged
+// TARGET: exec.dispatch_chunks @R_blocks_bf16_f32
+// TARGET-SAME: #exec.workspace<offset = 320, bytes = 32>, #exec.block_rows]
+
+// A stage with an out has two forms: a replica that does not send (staged < 0) stores no out. 16-bit floats
+// travel as integers.
+// TARGET: llvm.func internal @R_in_f32_bf16(
+// TARGET: %[[ABSENT:.*]] = arith.cmpi slt
+// TARGET: scf.if %[[ABSENT]] {
+// TARGET: llvm.store %{{.*}} : vector<16xf32>
+// TARGET-NOT: i16
+// TARGET: } else {
+// TARGET: %[[BITS:.*]] = arith.bitcast %{{.*}} : vector<16xbf16> to vector<16xi16>
+// TARGET: llvm.store %[[BITS]], %{{.*}} {alignment = 2 : i64} : vector<16xi16>

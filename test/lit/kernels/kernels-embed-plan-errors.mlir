@@ -119,7 +119,7 @@ module {
 // A collective that nobody waits for, told at the last command.
 module {
   exec.program workspace 128 {
-    %t = exec.start exchange [] sends [] receives []
+    %t = exec.start exchange [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
     // expected-error @+1 {{expected a consistent program, found that collective 0 is never awaited}}
     exec.advance_steps
   }
@@ -130,7 +130,7 @@ module {
 // The step counts never advance.
 module {
   exec.program workspace 128 {
-    %t = exec.start exchange [] sends [] receives []
+    %t = exec.start exchange [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
     // expected-error @+1 {{expected the last command, and no other, to advance the step counts}}
     exec.await %t
   }

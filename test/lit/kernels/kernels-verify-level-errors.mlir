@@ -14,18 +14,19 @@ module {
 // -----
 
 module {
-  llvm.func @kernel(%arguments: !llvm.ptr) {
+  func.func private @kernel() {
     // expected-error @+1 {{'comm.world' op expected to be lowered before level exec, but is still here}}
     %w = comm.world
-    llvm.return
+    return
   }
 }
 
 // -----
 
-// Legal in exec, not in llvm.
+// What a target makes of kernels. Not all of it is legal in llvm.
 // CHECK: error: 'arith.addi' op expected to be lowered before level llvm, but is still here
 module {
+  // expected-error @+1 {{'llvm.func' op expected to be lowered before level exec, but is still here}}
   llvm.func @kernel(%a: i64) -> i64 {
     %b = arith.addi %a, %a : i64
     llvm.return %b : i64
@@ -36,10 +37,10 @@ module {
 
 // Fused or not, as the chip likes.
 module {
-  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+  func.func private @kernel(%a: vector<4xf32>) -> vector<4xf32> {
     // expected-error @+1 {{'vector.fma' op expected math.fma, or a product and a sum, at level exec, found an operation that rounds once or twice as the chip likes}}
     %b = vector.fma %a, %a, %a : vector<4xf32>
-    llvm.return %b : vector<4xf32>
+    return %b : vector<4xf32>
   }
 }
 
@@ -47,8 +48,8 @@ module {
 
 // CHECK: error: 'llvm.intr.fmuladd' op expected math.fma, or a product and a sum, at level llvm
 module {
+  // expected-error @+1 {{'llvm.func' op expected to be lowered before level exec}}
   llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
-    // expected-error @+1 {{'llvm.intr.fmuladd' op expected math.fma}}
     %b = llvm.intr.fmuladd(%a, %a, %a) : (vector<4xf32>, vector<4xf32>, vector<4xf32>) -> vector<4xf32>
     llvm.return %b : vector<4xf32>
   }
@@ -59,8 +60,8 @@ module {
 // Flags let a compiler round otherwise.
 // CHECK: error: 'llvm.fadd' op expected no fast-math flags at level llvm
 module {
+  // expected-error @+1 {{'llvm.func' op expected to be lowered before level exec}}
   llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
-    // expected-error @+1 {{'llvm.fadd' op expected no fast-math flags at level exec, found}}
     %b = llvm.fadd %a, %a {fastmathFlags = #llvm.fastmath<contract>} : vector<4xf32>
     llvm.return %b : vector<4xf32>
   }
@@ -69,9 +70,9 @@ module {
 // -----
 
 module {
-  llvm.func @kernel(%a: vector<4xf32>) -> vector<4xf32> {
+  func.func private @kernel(%a: f32) -> f32 {
     // expected-error @+1 {{'arith.addf' op expected no fast-math flags at level exec, found}}
-    %b = arith.addf %a, %a fastmath<reassoc> : vector<4xf32>
-    llvm.return %b : vector<4xf32>
+    %b = arith.addf %a, %a fastmath<reassoc> : f32
+    return %b : f32
   }
 }

@@ -12,9 +12,15 @@
 // EXEC: stepc.level = "exec"
 // EXEC: comm.segment
 // EXEC: exec.program workspace
+// EXEC: exec.reduce norm of
+// EXEC: exec.product fused_chain of
 // EXEC: exec.advance_steps
-// EXEC: llvm.func internal @Muon_in_f32_bf16
-// EXEC: llvm.func internal @Muon_out_f32_bf16
+// EXEC: func.func private @Muon_in_f32_bf16
+// EXEC: linalg.generic
+// EXEC: func.func private @Muon_out_f32_bf16
+// EXEC-NOT: stepc_product
+// EXEC-NOT: llvm.
+// EXEC-NOT: vector<
 
 // LLVM: stepc.level = "llvm"
 // LLVM-NOT: scf.

@@ -78,6 +78,12 @@ optim.parameter @experts shape [4, 8, 6] batch 1 type f16 gradient f16 mesh @wor
 optim.parameter @scalar shape [] batch 0 type f32 gradient f32 mesh @world
   placements [#optim.replicate, #optim.replicate] aliases []
 
+// Gradient and states may stand elsewhere, by placements of their own.
+// CHECK: optim.parameter @bias shape [64] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] gradient_placements [#optim.shard<0>, #optim.shard<0>] state_placements [#optim.shard<0>, #optim.replicate] aliases []
+optim.parameter @bias shape [64] batch 0 type f32 gradient f32 mesh @world
+  placements [#optim.replicate, #optim.replicate] gradient_placements [#optim.shard<0>, #optim.shard<0>]
+  state_placements [#optim.shard<0>, #optim.replicate] aliases []
+
 // A parameter that no rule steps: its names alone.
 // CHECK: optim.frozen @embed.weight aliases ["lm_head.weight"]
 // GENERIC: "optim.frozen"() <{aliases = ["lm_head.weight"], label = "embed.weight"}>

@@ -1,5 +1,5 @@
-// Level 5 is a language too: whatever of its dialects someone writes into a kernel is lowered, not only what our own
-// kernels use today. Vectors of two axes become arrays of LLVM's, poison and indices its own.
+// Level 5 is a language too: a kernel may be the target's code already, and whatever someone writes into it is lowered, not
+// only what our own kernels use today. Vectors of two axes become arrays of LLVM's, poison and indices its own.
 // RUN: stepc-opt %s --stepc-llvm | FileCheck %s
 
 module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {

@@ -69,3 +69,84 @@ func.func @missing() {
   }
   return
 }
+
+// -----
+
+// Shards stand where their placements say.
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy elementwise
+comm.segment @s group @g all
+func.func @step() {
+  // expected-error @below {{expected shards that stand in state_shards, as the placements of the state say, found '!comm.shards<@g, f32>'}}
+  %m = comm.shards state @g "m" : !comm.shards<@g, f32>
+  return
+}
+}
+
+// -----
+
+// What stands by equal placements has one name.
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy elementwise
+comm.segment @s group @g all
+func.func @step() {
+  %g = comm.shards gradient @g : !comm.shards<@g, f32>
+  %n = comm.extent <@s, full, gradient_shards, kept>
+  %k = memref.alloc(%n) : memref<?xf32, #comm.place<@s, full, gradient_shards, kept>>
+  // expected-error @below {{expected shards, where the shards of the gradient stand, found gradient_shards}}
+  comm.copy ins(%g : !comm.shards<@g, f32>) outs(%k : memref<?xf32, #comm.place<@s, full, gradient_shards, kept>>)
+  return
+}
+}
+
+// -----
+
+// Who sends what is known of the step alone.
+module {
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+comm.segment @s group @g all
+func.func @other() {
+  %w = comm.world
+  %p = comm.shards parameter @g : !comm.shards<@g, f32>
+  %ns = comm.extent <@s, full, shards to blocks, sent>
+  %nr = comm.extent <@s, full, shards to blocks, received>
+  %n = comm.extent <@s, full, blocks>
+  %s = memref.alloc(%ns) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  %r = memref.alloc(%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
+  %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  ^bb0(%x: f32):
+    comm.yield %x : f32
+  }
+  // expected-error @+1 {{expected collectives in @step alone, found one in @other}}
+  %t = comm.start exchange %w order 0 sends(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>)
+  comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+    %z = arith.constant 0.0 : f32
+    comm.yield %z : f32
+  }
+  comm.wait %t
+  return
+}
+}

@@ -90,9 +90,9 @@ func.func @largest() {
 // -----
 
 // What is sent and received lives until the wait, so the buffer that is used between has a place of its own.
-// CHECK-LABEL: func.func @in_flight() attributes {comm.arena_bytes = 384 : i64}
-// CHECK: %[[SEND:.*]] = memref.alloc({{.*}}) {comm.bytes = 96 : i64, comm.offset = [[S:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
-// CHECK: %[[RECEIVE:.*]] = memref.alloc({{.*}}) {comm.bytes = 96 : i64, comm.offset = [[R:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
+// CHECK-LABEL: func.func @step() attributes {comm.arena_bytes = 384 : i64}
+// CHECK: %[[SEND:.*]] = memref.alloc({{.*}}) {comm.bytes = 112 : i64, comm.offset = [[S:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
+// CHECK: %[[RECEIVE:.*]] = memref.alloc({{.*}}) {comm.bytes = 112 : i64, comm.offset = [[R:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
 // CHECK-NOT: comm.offset = [[S]] : i64
 // CHECK-NOT: comm.offset = [[R]] : i64
 // CHECK: comm.start exchange %{{.*}} order 0 sends(%[[SEND]] : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%[[RECEIVE]] : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>)
@@ -107,7 +107,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
 comm.segment @s group @g all
-func.func @in_flight() {
+func.func @step() {
   %w = comm.world
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns = comm.extent <@s, full, shards to blocks, sent>

@@ -280,3 +280,59 @@ func.func @nothing() {
   }
   return
 }
+
+// -----
+
+// What is gathered starts together where the same ranks share its copies: those of @h only with their row of the mesh.
+// CHECK-LABEL: func.func @copies
+// CHECK: comm.start all_gather %{{.*}} order 0 sends(%{{.*}}, %{{.*}} : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>)
+// CHECK: comm.start all_gather %{{.*}} order 1 sends(%{{.*}} : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>)
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["row", "column"] sizes [2, 2] ranks [0, 1, 2, 3]
+optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @R
+optim.parameter @b shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>, #optim.shard<0>] aliases [] route @R
+optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @R
+optim.group @f rule @R parameters [@a] strategy gather
+optim.group @g rule @R parameters [@b] strategy gather
+optim.group @h rule @R parameters [@c] strategy gather
+comm.segment @f_all group @f all
+comm.segment @g_all group @g all
+comm.segment @h_all group @h all
+func.func @copies() {
+  %w = comm.world
+  %pf = comm.shards parameter @f : !comm.shards<@f, f32>
+  %nsf = comm.extent <@f_all, full, shards to blocks, sent>
+  %sf = memref.alloc(%nsf) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>
+  comm.stage @f_all over shards ins(%pf : !comm.shards<@f, f32>) outs(%sf : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  %nrf = comm.extent <@f_all, full, shards to blocks, received>
+  %rf = memref.alloc(%nrf) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, received>>
+  comm.all_gather %w sends(%sf : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>) receives(%rf : memref<?xf32, #comm.place<@f_all, full, shards to blocks, received>>)
+  %ph = comm.shards parameter @h : !comm.shards<@h, f32>
+  %nsh = comm.extent <@h_all, full, shards to blocks, sent>
+  %sh = memref.alloc(%nsh) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>
+  comm.stage @h_all over shards ins(%ph : !comm.shards<@h, f32>) outs(%sh : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  %nrh = comm.extent <@h_all, full, shards to blocks, received>
+  %rh = memref.alloc(%nrh) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>
+  comm.all_gather %w sends(%sh : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) receives(%rh : memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>)
+  %pg = comm.shards parameter @g : !comm.shards<@g, f32>
+  %nsg = comm.extent <@g_all, full, shards to blocks, sent>
+  %sg = memref.alloc(%nsg) : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>
+  comm.stage @g_all over shards ins(%pg : !comm.shards<@g, f32>) outs(%sg : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  %nrg = comm.extent <@g_all, full, shards to blocks, received>
+  %rg = memref.alloc(%nrg) : memref<?xf32, #comm.place<@g_all, full, shards to blocks, received>>
+  comm.all_gather %w sends(%sg : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) receives(%rg : memref<?xf32, #comm.place<@g_all, full, shards to blocks, received>>)
+  return
+}

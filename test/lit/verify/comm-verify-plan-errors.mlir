@@ -40,44 +40,44 @@
 // ORDER: error: 'comm.start' op expected order 0, because all ranks start collectives in program order, found 1
 
 // Overlapping live buffers: what wave 1 receives stands where wave 0 arrives.
-// RUN: sed -e 's/r1 = comm.buffer offset 320/r1 = comm.buffer offset 192/' %{from} | %{check} OVERLAP
-// OVERLAP: error: 'comm.start' op expected a buffer of its own, found bytes 192 to 256 of the workspace shared with a value that lives
+// RUN: sed -e 's/r1 = comm.buffer offset 384/r1 = comm.buffer offset 192/' %{from} | %{check} OVERLAP
+// OVERLAP: error: 'comm.start' op expected a buffer of its own, found bytes 192 to 288 of the workspace shared with a value that lives
 // OVERLAP: note: the buffer is here
 // OVERLAP: note: the other buffer is here
 // OVERLAP: note: the other value is written here
 // OVERLAP: note: it is last used here
 
 // What is sent lives until the wait: what wave 1 packs may not stand there.
-// RUN: sed -e 's/s1 = comm.buffer offset 256/s1 = comm.buffer offset 128/' %{from} | %{check} LIVESEND
+// RUN: sed -e 's/s1 = comm.buffer offset 320/s1 = comm.buffer offset 128/' %{from} | %{check} LIVESEND
 // LIVESEND: error: 'comm.stage' op expected a buffer of its own, found bytes 128 to 160 of the workspace shared with a value that lives
 
 // Workspace beyond the limit.
 // RUN: sed -e 's/workspace_limit = 1024/workspace_limit = 512/' %{from} | %{check} LIMIT
-// LIMIT: error: 'func.func' op expected a workspace within the limit of 512 bytes per rank, found 640 bytes, and up to 32 of scratch
+// LIMIT: error: 'func.func' op expected a workspace within the limit of 512 bytes per rank, found 768 bytes, and up to 32 of scratch
 // LIMIT: note: the limit is set here
 
 // A buffer outside of the workspace.
-// RUN: sed -e 's/arena_bytes = 640/arena_bytes = 600/' %{from} | %{check} OUTSIDE
-// OUTSIDE: error: 'comm.buffer' op expected a buffer inside of the workspace of 600 bytes, found one that ends at byte 608
+// RUN: sed -e 's/arena_bytes = 768/arena_bytes = 700/' %{from} | %{check} OUTSIDE
+// OUTSIDE: error: 'comm.buffer' op expected a buffer inside of the workspace of 700 bytes, found one that ends at byte 704
 
 // A program that does not say what it needs.
-// RUN: sed -e 's/attributes {comm.arena_bytes = 640 : i64}//' %{from} | %{check} NOARENA
+// RUN: sed -e 's/attributes {comm.arena_bytes = 768 : i64}//' %{from} | %{check} NOARENA
 // NOARENA: error: 'func.func' op expected comm.arena_bytes, the workspace per rank, found none
 
 // Too small: for what is received, sent, computed, and for the scalars.
-// RUN: sed -e 's/r0 = comm.buffer offset 192 bytes 64/r0 = comm.buffer offset 192 bytes 32/' %{from} | %{check} SMALL
-// SMALL: error: 'comm.buffer' op expected at least 64 bytes, which rank 0 needs, found 32 bytes
+// RUN: sed -e 's/r0 = comm.buffer offset 192 bytes 96/r0 = comm.buffer offset 192 bytes 64/' %{from} | %{check} SMALL
+// SMALL: error: 'comm.buffer' op expected at least 96 bytes, which rank 0 needs, found 64 bytes
 // SMALL: note: used here
-// RUN: sed -e 's/k1 = comm.buffer offset 320 bytes 64/k1 = comm.buffer offset 320 bytes 48/' %{from} | %{check} SMALLSEND
-// SMALLSEND: error: 'comm.buffer' op expected at least 64 bytes, which rank 1 needs, found 48 bytes
-// RUN: sed -e 's/x1 = comm.buffer offset 512 bytes 64/x1 = comm.buffer offset 512 bytes 63/' %{from} | %{check} SMALLBATCH
+// RUN: sed -e 's/k1 = comm.buffer offset 384 bytes 96/k1 = comm.buffer offset 384 bytes 48/' %{from} | %{check} SMALLSEND
+// SMALLSEND: error: 'comm.buffer' op expected at least 96 bytes, which rank 1 needs, found 48 bytes
+// RUN: sed -e 's/x1 = comm.buffer offset 640 bytes 64/x1 = comm.buffer offset 640 bytes 63/' %{from} | %{check} SMALLBATCH
 // SMALLBATCH: error: 'comm.buffer' op expected at least 64 bytes, which rank 1 needs, found 63 bytes
 // RUN: sed -e 's/t0 = comm.buffer offset 0 bytes 8/t0 = comm.buffer offset 0 bytes 4/' %{from} | %{check} SMALLSCALARS
 // SMALLSCALARS: error: 'comm.buffer' op expected at least 8 bytes, which rank 0 needs, found 4 bytes
 
 // Beyond all numbers.
 // RUN: sed -e 's/t0 = comm.buffer offset 0 bytes 8/t0 = comm.buffer offset 9223372036854775744 bytes 128/' %{from} | %{check} WRAPPED
-// WRAPPED: error: 'comm.buffer' op expected a buffer inside of the workspace of 640 bytes, found one that ends at byte 9223372036854775872
+// WRAPPED: error: 'comm.buffer' op expected a buffer inside of the workspace of 768 bytes, found one that ends at byte 9223372036854775872
 
 // A size taken from another segment, direction, layout or kind; from none that exists; from nothing.
 // RUN: sed -e 's/sn0 = comm.extent <@g0_w0/sn0 = comm.extent <@g0_w1/' %{from} | %{check} EXTENT
@@ -124,8 +124,23 @@
 // UNWRITTEN: error: 'comm.stage' op expected a value in #comm.place<@g0_w0, one, blocks> before it is read, found none written
 // UNWRITTEN: note: the buffer is here
 
+// What is packed for nobody.
+// RUN: sed -e '/out1 = comm.start/d' -e '/comm.wait .out1/d' %{from} | %{check} UNSENT
+// UNSENT: error: 'comm.copy' op expected a comm.start that takes what is packed along, found none for #comm.place<@g0_w1, full, blocks to shards, sent>
+
+// Both waves travel with one start (Inputs/together.sed): each side stands in one buffer, with room for all of it.
+// RUN: sed -f %S/../Inputs/together.sed %{from} | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/s1 = comm.buffer offset 768 bytes 96/s1 = comm.buffer offset 320 bytes 96/' | %{check} TWOBUFFERS
+// TWOBUFFERS: error: 'comm.start' op expected all that travels together in one buffer, found 96 bytes at byte 320 beside 96 bytes at byte 768
+// TWOBUFFERS: note: the one is here
+// TWOBUFFERS: note: the other is here
+// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/\([rs]. = comm.buffer offset [0-9]* bytes\) 96/\1 64/' | %{check} SMALLSHARED
+// SMALLSHARED: error: 'comm.buffer' op expected at least 96 bytes, which rank 0 needs, found 64 bytes
+// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/\(x0 = comm.buffer offset\) 128/\1 896/' | %{check} SHAREDLIVES
+// SHAREDLIVES: error: 'comm.copy' op expected a buffer of its own, found bytes 896 to 960 of the workspace shared with a value that lives
+
 // An allocation, a copy, a tensor, an operation that level 4 does not have, and a collective in a region.
-// RUN: sed -e 's/.r0 = comm.buffer offset 192 bytes 64/%%r0 = memref.alloc/' %{from} | %{check} ALLOC
+// RUN: sed -e 's/.r0 = comm.buffer offset 192 bytes 96/%%r0 = memref.alloc/' %{from} | %{check} ALLOC
 // ALLOC: error: 'memref.alloc' op expected no allocation past level scheduled, because every buffer has its place in the workspace, found 'memref<?xbf16, #comm.place<@g0_w0, full, shards to blocks, received>>'
 // RUN: sed -e '/comm.wait .in0/a memref.copy %%t0, %%t0 : memref<2x1xf32, #t0> to memref<2x1xf32, #t0>' %{from} | %{check} COPY
 // COPY: error: 'memref.copy' op expected no copy past level scheduled, found one of 'memref<2x1xf32, #comm.place<@g0, scalars>>', 'memref<2x1xf32, #comm.place<@g0, scalars>>'

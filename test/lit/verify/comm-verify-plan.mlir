@@ -1,6 +1,6 @@
 // The hand-written program: accepted, unchanged, and with a remark that says what was proven.
 // RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/scheduled.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=128, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=640
+// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=128, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=768
 // RUN: stepc-opt %S/../Inputs/scheduled.mlir -o %t.before
 // RUN: stepc-opt --comm-verify-plan %S/../Inputs/scheduled.mlir -o %t.after
 // RUN: diff %t.before %t.after
@@ -9,14 +9,16 @@
 // bias, and one rank.
 // RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1shard<1>/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 // RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1replicate/' \
-// RUN:   -e 's/s1 = comm.buffer offset 256 bytes 32/s1 = comm.buffer offset 640 bytes 64/' \
-// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 32/s0 = comm.buffer offset 128 bytes 64/' \
-// RUN:   -e 's/k0 = comm.buffer offset 192 bytes 64/k0 = comm.buffer offset 768 bytes 128/' \
-// RUN:   -e 's/k1 = comm.buffer offset 320 bytes 64/k1 = comm.buffer offset 896 bytes 128/' \
-// RUN:   -e 's/o0 = comm.buffer offset 448 bytes 32/o0 = comm.buffer offset 448 bytes 64/' \
-// RUN:   -e 's/o1 = comm.buffer offset 576 bytes 32/o1 = comm.buffer offset 576 bytes 64/' \
-// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 1056/' -e 's/arena_bytes = 640/arena_bytes = 1024/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
-// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/shape \[7\]/shape [2]/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN:   -e 's/s1 = comm.buffer offset 320 bytes 32/s1 = comm.buffer offset 768 bytes 96/' \
+// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 32/s0 = comm.buffer offset 896 bytes 96/' \
+// RUN:   -e 's/k0 = comm.buffer offset 192 bytes 96/k0 = comm.buffer offset 1024 bytes 256/' \
+// RUN:   -e 's/k1 = comm.buffer offset 384 bytes 96/k1 = comm.buffer offset 1280 bytes 256/' \
+// RUN:   -e 's/o0 = comm.buffer offset 576 bytes 32/o0 = comm.buffer offset 576 bytes 64/' \
+// RUN:   -e 's/o1 = comm.buffer offset 704 bytes 32/o1 = comm.buffer offset 704 bytes 64/' \
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1536/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/shape \[7\]/shape [2]/' \
+// RUN:   -e 's/\([rk]0 = comm.buffer offset\) 192 bytes 96/\1 768 bytes 192/' -e 's/\([rk]1 = comm.buffer offset\) 384 bytes 96/\1 960 bytes 192/' \
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1152/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 // RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/owners \[0, 1\]/owners [0, 0]/' -e 's/bytes 32/bytes 64/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 
 // A memory-less operation may stand in the step; a value that the rule gives back unchanged need

@@ -33,10 +33,12 @@ class Case:
 
     def json(self, mesh=None):
         placements = self.layout.placements if mesh is None else ["R"]
+        lists = {"grad_placements": self.layout.gradient, "state_placements": self.layout.state}
         return {
             "name": self.name, "shape": list(self.layout.shape), "dtype": self.dtype,
             "grad_dtype": self.grad_dtype, "mesh": mesh or self.layout.mesh.name,
             "placements": placements, "batch_axes": self.layout.batch,
+            **{key: own for key, own in lists.items() if own and mesh is None},
         }  # fmt: skip
 
     def describe(self):
@@ -44,7 +46,8 @@ class Case:
         return (
             f"{self.name}: rule {self.rule.name}, shape {self.layout.shape}, batch {self.layout.batch}, "
             f"{self.dtype} (gradient {self.grad_dtype}), mesh {mesh.sizes} on {mesh.ranks}, "
-            f"{self.layout.placements}, {self.strategy}"
+            f"{self.layout.placements} (gradient {self.layout.gradient}, states {self.layout.state}), "
+            f"{self.strategy}"
         )
 
 
@@ -128,7 +131,8 @@ def random_batch(seed, count):
                                batched=source.random() < 0.3, whole=strategy == "local")  # fmt: skip
         dtype = source.choice(DTYPES)
         other = source.choice(DTYPES) if source.random() < 0.5 else dtype
-        key = (rule.name, layout.shape, layout.batch, layout.mesh.name, str(layout.placements), dtype, other)
+        key = (rule.name, layout.shape, layout.batch, layout.mesh.name,
+               str((layout.placements, layout.gradient, layout.state)), dtype, other)
         if chosen.setdefault(key, strategy) != strategy:
             continue
         forced = strategy == "gather" or (strategy != "elementwise" and source.random() < 0.6)

@@ -71,17 +71,18 @@ class CompilerFailed(AssertionError):
     """A command of the compiler failed: the command line and what it printed."""
 
 
-def stepc(*arguments, timeout=120):
-    """Runs the compiler; its standard output, or CompilerFailed."""
+def stepc(*arguments, timeout=120, **variables):
+    """Runs the compiler, with variables of its environment; its standard output, or CompilerFailed."""
     command = [str(STEPC), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+    environment = os.environ | {name: str(value) for name, value in variables.items()}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, env=environment)
     if done.returncode:
         text = f"exit {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}"
         raise CompilerFailed(text)
     return done.stdout
 
 
-def run(spec, manifest, tensors, output, *options, steps=1):
+def run(spec, manifest, tensors, output, *options, steps=1, **variables):
     """`stepc run`, with everything in files; the tensors that come out."""
-    stepc("run", spec, "-m", manifest, "--tensors", tensors, "--steps", steps, "-o", output, *options)
+    stepc("run", spec, "-m", manifest, "--tensors", tensors, "--steps", steps, "-o", output, *options, **variables)
     return load(output)

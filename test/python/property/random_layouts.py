@@ -26,6 +26,8 @@ class Layout:
     shape: tuple
     batch: int
     placements: list
+    gradient: list = None  # of its own, or the parameter's
+    state: list = None
 
     @property
     def kinds(self):
@@ -41,6 +43,8 @@ class Layout:
             result.add("empty")
         if self.batch:
             result.add("batched")
+        if self.gradient or self.state:
+            result.add("lists apart")
         return result
 
 
@@ -139,4 +143,7 @@ def random_layout(random, mesh, rule, batched, whole):
     """`whole`: matrices are not cut, as strategy local needs."""
     shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
-    return Layout(mesh, shape, batch, random_placements(random, mesh, dims))
+    layout = Layout(mesh, shape, batch, random_placements(random, mesh, dims))
+    if not whole and random.random() < 0.3:
+        layout.gradient, layout.state = (random_placements(random, mesh, dims) for _ in range(2))
+    return layout

@@ -1,7 +1,7 @@
 """What `check` accepts compiles, keeps its bits on other meshes, and is what the reference computes.
 
 Random rules over every function, reduction, kind of value, condition and shape of state, twenty to a
-specification. STEPC_RULES says how many (default 160), STEPC_SEED which.
+specification. STEPC_RULES says how many (default 140), STEPC_SEED which.
 
 The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
 and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs move by a
@@ -28,7 +28,7 @@ from test_bits import SEED, WORKERS, differences
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 PER_FILE = 20
-RULES = int(os.environ.get("STEPC_RULES", 160))
+RULES = int(os.environ.get("STEPC_RULES", 140))
 STEPS = 2
 FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
 # What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.
@@ -68,20 +68,22 @@ class File:
             })  # fmt: skip
         self.dtypes = [source.choice(("f32", "f32", "bf16", "f16")) for _ in self.rules]
         self.waves = source.randint(1, 3)
+        self.chosen = list(range(count))  # what is compiled and stepped; tensors do not depend on it
 
     def text(self, single=False):
-        rules = "".join(rule.text for rule in self.rules)
+        chosen = [self.rules[i] for i in self.chosen]
+        rules = "".join(rule.text for rule in chosen)
         if single:
             rules = re.sub(r"\bb?f16\b", "f32", rules)
             # Of one row or column the singular value is 1 whatever the inputs, and these two multiply what it is
             # off by in f32 by 10^4 and more (test_generality.py bounds them by their condition).
             rules = re.sub(r"\b(cans|polar_express)\b", "quintic", rules)
-        claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in self.rules)
+        claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in chosen)
         return f"// seed {self.seed}\n{rules}route {{\n{claims}}}\n"
 
     def manifest(self, places, single=False):
         parameters = []
-        for rule, dtype, layouts in zip(self.rules, self.dtypes, self.layouts, strict=True):
+        for rule, dtype, layouts in ((self.rules[i], self.dtypes[i], self.layouts[i]) for i in self.chosen):
             for place in places:
                 layout = layouts[place]
                 parameters.append({
@@ -100,7 +102,7 @@ class File:
             values = np.asarray(values, np.float32)
             if moved is not None:
                 values = values * (1 + noise.uniform(-4, 4, values.shape) * 2.0**-23)
-            for place in places:
+            for place in places if self.rules.index(rule) in self.chosen else ():
                 result[f"{role}:{rule.name}.{place}{rest}"] = tensor(values, "f32" if single else dtype)
 
         for rule, dtype, layouts in zip(self.rules, self.dtypes, self.layouts, strict=True):
@@ -199,6 +201,7 @@ def test_what_check_accepts_compiles_and_is_right(tmp_path, capsys):
 
 
 PLANTED = [(" < ", " >= "), (" and ", " or "), ("mean(", "rms("), (" * ", " + ")]
+MOST_PLANTED = 8
 
 
 def test_rules_that_compute_otherwise_are_found(tmp_path, capsys):
@@ -208,13 +211,20 @@ def test_rules_that_compute_otherwise_are_found(tmp_path, capsys):
     texts = [rule.text for rule in file.rules]
     reference = file.run(tmp_path, "reference", "--reference", single=True)
     moved = [file.run(tmp_path, f"moved{i}", "--reference", single=True, moved=i) for i in range(3)]
-    assert not disagreements(file.run(tmp_path, "sound", single=True), reference, moved)
+
+    def wrong(name):
+        found = file.run(tmp_path, name, single=True)
+        return disagreements(found, {key: reference[key] for key in found}, moved)
+
+    assert not wrong("sound")
     for old, new in PLANTED:
-        for rule, text in zip(file.rules, texts, strict=True):
-            rule.text = text.replace(old, new)
-        has = {rule.name for rule, text in zip(file.rules, texts, strict=True) if rule.text != text}
-        wrong = disagreements(file.run(tmp_path, "planted", single=True), reference, moved)
-        found = {re.match(r"\w+:(\w+)\.one", line)[1] for line in wrong}
+        file.chosen = [i for i, text in enumerate(texts) if old in text][:MOST_PLANTED]
+        for i in file.chosen:
+            file.rules[i].text = texts[i].replace(old, new)
+        has = {file.rules[i].name for i in file.chosen}
+        found = {re.match(r"\w+:(\w+)\.one", line)[1] for line in wrong("planted")}
         with capsys.disabled():
             print(f"\n  '{old}' → '{new}': {len(found)} of {len(has)} rules", end="")
-        assert found <= has and 3 * len(found) >= len(has) > 3
+        assert found <= has and len(found) >= 2 and len(has) > 3
+        for i in file.chosen:
+            file.rules[i].text = texts[i]

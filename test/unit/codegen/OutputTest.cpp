@@ -80,7 +80,9 @@ TEST(Output, ThePlanIsJson) {
   EXPECT_EQ(plan.getString("name"), "muon");
   const llvm::json::Object &group = *(*plan.getArray("groups"))[0].getAsObject();
   EXPECT_EQ(group.getString("strategy"), "owner");
-  EXPECT_EQ(group.getArray("owners")->size(), 3u);
+  const llvm::json::Object &hop = *(*group.getArray("hops"))[0].getAsObject();
+  EXPECT_EQ(hop.getArray("base")->size(), 3u);
+  EXPECT_EQ((*hop.getArray("owned"))[0].getAsObject()->getInteger("size"), 2);
   // Blocks 0 and 2 belong to rank 0: rank 1 sends half of two, rank 0 half of one.
   const llvm::json::Object &exchange = *(*plan.getArray("exchanges"))[0].getAsObject();
   EXPECT_EQ((*exchange.getArray("bytes_sent"))[0], 35 * 40 * 2);

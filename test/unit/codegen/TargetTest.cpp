@@ -1,12 +1,17 @@
 //===- TargetTest.cpp - What a target may answer ---------------------------===//
 
+#include "passes/cost/ScratchBound.h"
 #include "passes/kernels/ProgramBuilder.h"
 #include "test/unit/codegen/Compile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 
@@ -22,15 +27,27 @@ class GreedyTarget : public kernels::Target {
 public:
   explicit GreedyTarget(std::unique_ptr<Target> real, int64_t more)
       : Target(real->chip()), real(std::move(real)), more(more) {}
-  FailureOr<kernels::BatchKernels> product(SymbolTable &symbols,
-                                           optim::ProductOp op) const override {
-    auto kernels = real->product(symbols, op);
-    kernels->scratchBytesPerBlock = scratchBoundPerBlock(op) + more;
-    return kernels;
+  exec::Accumulation accumulation() const override { return real->accumulation(); }
+  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
+    auto [m, n, k] = op.getSizes();
+    return cost::productScratchBound(m, n, k) + more;
   }
-  FailureOr<kernels::BatchKernels> blockReduce(SymbolTable &symbols,
-                                               optim::BlockReduceOp op) const override {
-    return real->blockReduce(symbols, op);
+  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
+    return real->scratchBytesPerBlock(op);
+  }
+  FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
+                                     ArrayRef<exec::DispatchChunksOp> dispatches) const override {
+    return real->kernel(kernel, dispatches);
+  }
+  FailureOr<LLVM::LLVMFuncOp>
+  kernel(func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) const override {
+    return real->kernel(kernel, dispatches);
+  }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
+    return real->kernels(symbols, op);
+  }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
+    return real->kernels(symbols, op);
   }
   bool fuses() const override { return real->fuses(); }
   bool convertsHalf() const override { return real->convertsHalf(); }
@@ -43,9 +60,10 @@ private:
 /// What the builder says of muon_one_rank.mlir for such a target.
 std::string build(int64_t more) {
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, comm::CommDialect, exec::ExecDialect, func::FuncDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, optim::OptimDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<arith::ArithDialect, comm::CommDialect, exec::ExecDialect, func::FuncDialect,
+              linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+              optim::OptimDialect, scf::SCFDialect, vector::VectorDialect>();
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   std::string said;
@@ -69,7 +87,7 @@ std::string build(int64_t more) {
 
 TEST(Target, MoreScratchThanEarlierLevelsAllowForIsRefused) {
   EXPECT_EQ(build(0), "");
-  EXPECT_NE(build(1).find("expected kernels that need at most"), std::string::npos) << build(1);
+  EXPECT_NE(build(1).find("expected a target that needs at most"), std::string::npos) << build(1);
 }
 
 } // namespace

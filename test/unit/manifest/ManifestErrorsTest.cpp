@@ -332,10 +332,14 @@ TEST(ManifestErrors, GradientAndStatePlacements) {
                                   "state_placements": ["S(0)", "S(1)"])j")),
             "");
   EXPECT_EQ(errorsOf(withShape("[8, 4]", R"j(["S(0)", "R"])j",
-                               R"(, "grad_placements": ["R", "R"], "state_placements": ["R"])")),
-            "/parameters/0/grad_placements: expected the parameter's placements "
-            "(S(0), R), found "
-            "R, R: others are not supported yet (parameter 'w')\n"
+                               R"j(, "grad_placements": ["R", "R"],
+                                  "state_placements": ["R", "S(1)"])j")),
+            "");
+  EXPECT_EQ(errorsOf(withShape("[8, 4]", R"j(["S(0)", "R"])j",
+                               R"j(, "grad_placements": ["R", "_S(0, 3)"],
+                                  "state_placements": ["R"])j")),
+            "/parameters/0/grad_placements/1: expected a later axis of mesh 'm' that shards "
+            "dimension 0 into 3 pieces first, found none in '_S(0, 3)' (parameter 'w')\n"
             "/parameters/0/state_placements: expected one placement for each of the "
             "2 axes of mesh "
             "'m', found 1 (parameter 'w')\n");

@@ -77,6 +77,25 @@ TEST(Geometry, ShardsOfAShardAreShortOrEmpty) {
   EXPECT_EQ(geometry::localStateShape(d.group, d.mesh, 3, ValueKind::Full), (Sizes{0, 2}));
 }
 
+TEST(Geometry, GradientAndStatesStandByTheirOwnPlacements) {
+  Plan plan = simplePlan({2, 2}, {R, R}, {4, 6}, 0, Strategy::Elementwise).plan;
+  Group &group = plan.groups[0];
+  group.gradientPlacements = {S(1), R};
+  group.statePlacements = {R, S(0)};
+  const Mesh &mesh = plan.meshes[0];
+  auto at = [&](int64_t position, ValueKind kind, ShardsKind of) {
+    return geometry::rectangles(group, mesh, position, kind, of);
+  };
+  using enum ShardsKind;
+  EXPECT_EQ(at(2, ValueKind::Full, Parameter), (std::vector<Rect>{{0, 0, 0, 4, 6, 0, 6}}));
+  EXPECT_EQ(at(2, ValueKind::Full, Gradient), (std::vector<Rect>{{0, 0, 3, 4, 3, 0, 3}}));
+  EXPECT_EQ(at(3, ValueKind::Rows, State), (std::vector<Rect>{{0, 2, 0, 2, 1, 0, 1}}));
+  EXPECT_EQ(geometry::localStateShape(group, mesh, 1, ValueKind::Full), (Sizes{2, 6}));
+  using Flags = std::vector<bool>;
+  EXPECT_EQ(geometry::replicatedAxes(group, ValueKind::Full, Gradient), (Flags{false, true}));
+  EXPECT_EQ(geometry::replicatedAxes(group, ValueKind::Rows, State), (Flags{true, false}));
+}
+
 TEST(Geometry, AStridedShardHasOneRunPerPiece) {
   // FSDP (first axis) of what TP (second axis) has sharded.
   Case c({2, 2}, {SS(0, 2), S(0)}, {8, 3});

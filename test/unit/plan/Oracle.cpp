@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace stepc::test {
 
@@ -21,13 +22,19 @@ std::vector<Ids> split(const Ids &list, size_t count) {
   return result;
 }
 
+/// The coordinates of a position along the axes of a mesh.
+Ids coordinatesOf(const Mesh &mesh, int64_t position) {
+  Ids coords(mesh.sizes.size());
+  for (size_t axis = coords.size(); axis-- > 0; position /= mesh.sizes[axis])
+    coords[axis] = position % mesh.sizes[axis];
+  return coords;
+}
+
 /// The indices of tensor axis `dim` that a rank holds.
 Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t dim) {
   Ids list(static_cast<size_t>(group.shape[static_cast<size_t>(dim)]));
   std::iota(list.begin(), list.end(), 0);
-  Ids coords(mesh.sizes.size());
-  for (size_t axis = coords.size(); axis-- > 0; position /= mesh.sizes[axis])
-    coords[axis] = position % mesh.sizes[axis];
+  Ids coords = coordinatesOf(mesh, position);
   for (size_t axis = 0; axis < coords.size(); ++axis) {
     const Placement &p = group.placements[axis];
     if (p.kind == PlacementKind::Replicate || p.dim != dim)
@@ -74,18 +81,47 @@ std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64
   return ids;
 }
 
+namespace {
+
+int64_t along(const Mesh &mesh, const Factor &factor, int64_t position) {
+  return coordinatesOf(mesh, position)[static_cast<size_t>(factor.axis)] / factor.stride %
+         factor.size;
+}
+
+/// Whether two positions differ along resolved factors alone.
+bool agree(const Group &group, const Mesh &mesh, int64_t a, int64_t b) {
+  Ids left = coordinatesOf(mesh, a), other = coordinatesOf(mesh, b);
+  for (const Hop &hop : group.hops)
+    for (const auto *factors : {&hop.owned, &hop.replicated})
+      for (const Factor &factor : *factors) {
+        auto axis = static_cast<size_t>(factor.axis);
+        left[axis] -= along(mesh, factor, a) * factor.stride;
+        other[axis] -= along(mesh, factor, b) * factor.stride;
+      }
+  return left == other;
+}
+
+} // namespace
+
 std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh, int64_t position,
                                     const std::vector<int64_t> &blocks) {
-  if (group.strategy == Strategy::Gather)
-    return blocks;
-  Ids held, result;
-  if (group.strategy == Strategy::Local)
-    held = shardIdentities(group, mesh, position, ValueKind::One);
-  for (int64_t block : blocks)
-    if (group.strategy == Strategy::Owner
-            ? group.owners[static_cast<size_t>(block)] == position
-            : std::count(held.begin(), held.end(), block % group.blocksPerParameter()) > 0)
+  if (!group.computes)
+    return {};
+  std::set<int64_t> held;
+  for (int64_t holder = 0; holder < static_cast<int64_t>(mesh.ranks.size()); ++holder)
+    if (agree(group, mesh, position, holder))
+      for (int64_t block : shardIdentities(group, mesh, holder, ValueKind::One))
+        held.insert(block);
+  Ids result;
+  for (int64_t block : blocks) {
+    bool here = held.count(block % group.blocksPerParameter()) > 0;
+    for (const Hop &hop : group.hops)
+      for (const Factor &factor : hop.owned)
+        here &= along(mesh, factor, position) ==
+                along(mesh, factor, hop.base[static_cast<size_t>(block)]);
+    if (here)
       result.push_back(block);
+  }
   return result;
 }
 
@@ -98,15 +134,15 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
     return static_cast<int64_t>(plan.tables.size()) - 1;
   };
   using enum TableKind;
-  using enum Distribution;
+  using enum Distribution::Kind;
   Place shards = t.shards(), blocks = t.blocks();
   Place sent = t.packed(Shards, End::Sent), received = t.packed(Shards, End::Received);
   Place backSent = t.packed(Blocks, End::Sent), backReceived = t.packed(Blocks, End::Received);
-  Strategy strategy =
-      plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)].strategy;
+  const Group &group =
+      plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)];
   t.untouched = add(ShardChunks, shards, shards);
   t.compute = add(BlockChunks, blocks, blocks);
-  if (strategy == Strategy::Owner || strategy == Strategy::Gather) {
+  if (!group.hops.empty()) {
     t.pack = add(ShardChunks, shards, sent);
     t.packCopy = add(Copy, shards, sent);
     t.gather = add(TableKind::Message, sent, received);
@@ -116,7 +152,7 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
     t.unpack = add(ShardChunks, shards, backReceived);
     t.unpackCopy = add(Copy, backReceived, shards);
   }
-  if (strategy == Strategy::Local || strategy == Strategy::Gather) {
+  if (group.computes && (group.hops.empty() || group.hops[0].owned.empty())) {
     t.in = add(ShardChunks, shards, blocks);
     t.inCopy = add(Copy, shards, blocks);
     t.out = add(ShardChunks, shards, blocks);

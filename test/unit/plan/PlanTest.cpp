@@ -29,7 +29,7 @@ TEST(Plan, Names) {
   EXPECT_EQ(toString({PlacementKind::StridedShard, 1, 4}), "_S(1, 4)");
   EXPECT_EQ(name(DType::BF16), "bf16");
   EXPECT_EQ(name(ValueKind::Cols), "cols");
-  EXPECT_EQ(name(Strategy::Gather), "gather");
+  EXPECT_EQ(name(Distribution(Distribution::Pieces, 1)), "hop 1");
   EXPECT_EQ(byteSize(DType::F16), 2);
   EXPECT_EQ(byteSize(DType::F64), 8);
 }
@@ -70,8 +70,10 @@ Plan rich() {
   plan.routes[0].missingGrad = MissingGrad::Zero;
   plan.groups[0].parameterType = DType::BF16;
   plan.groups[0].gradientType = DType::F16;
+  plan.groups[0].gradientPlacements = {R, R};
+  plan.groups[0].statePlacements = {S0, R};
   plan.segments.push_back({"first", 0, {2, 0}, false});
-  using enum Distribution;
+  using enum Distribution::Kind;
   plan.tables.push_back({TableKind::Message,
                          {1, ValueKind::Rows, Blocks, Shards, End::Sent},
                          {0, ValueKind::Rows, Blocks, Shards, End::Received},
@@ -79,19 +81,24 @@ Plan rich() {
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
   plan.kernels = {"scalars", "double"};
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
-  plan.commands = {{CommandKind::Parameters, 0, 0, 1, {}, {scalars}, {0}},
+  Operand whole{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16};
+  Operand square{OperandKind::Batch, 192, 128, -1, 0, 4, 4, DType::F16};
+  plan.commands = {{CommandKind::Parameters, 0, 0, {}, {scalars}, {0}},
                    {CommandKind::Start,
                     -1,
                     0,
-                    1,
                     {last, last},
-                    {place, place, place, place},
+                    {place, place},
                     {},
                     CollectiveKind::AllGather,
                     {0, {{1, 1, 2}}}},
-                   {CommandKind::Blocks, 1, 0, 7, {1}, {place}},
-                   {CommandKind::Await, -1, 0, 1, {}, {}},
-                   {CommandKind::AdvanceSteps, -1, 0, 1, {}, {}}};
+                   {CommandKind::Product, -1, 0, {1}, {whole, whole, square, square}},
+                   {CommandKind::Await, -1, 0, {}, {}},
+                   {CommandKind::AdvanceSteps, -1, 0, {}, {}}};
+  Batch &product = plan.commands[2].batch;
+  product = {Accumulation::RoundedChain, 0.5, -2, true, false, true};
+  product.kernels = {{1, 7}};
+  product.scratchBytes = 64;
   return plan;
 }
 
@@ -111,7 +118,9 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_TRUE(copy->rules[0].states[1].master);
   EXPECT_EQ(copy->rules[0].definition, plan.rules[0].definition);
   EXPECT_EQ(copy->groups[0].placements, plan.groups[0].placements);
-  EXPECT_EQ(copy->groups[0].owners, plan.groups[0].owners);
+  EXPECT_EQ(copy->groups[0].gradientPlacements, plan.groups[0].gradientPlacements);
+  EXPECT_EQ(copy->groups[0].statePlacements, plan.groups[0].statePlacements);
+  EXPECT_EQ(copy->groups[0].hops[0].base, plan.groups[0].hops[0].base);
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(copy->tables.back(), plan.tables.back());
   EXPECT_EQ(copy->kernels, plan.kernels);
@@ -119,8 +128,14 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(copy->commands[1].tables, plan.commands[1].tables);
   EXPECT_EQ(copy->commands[1].collective, CollectiveKind::AllGather);
   EXPECT_EQ(copy->commands[1].communicator.factors[0].size, 2);
-  EXPECT_EQ(copy->commands[2].items, 7);
-  EXPECT_EQ(copy->commands[2].operands[0].bytes, 128);
+  const Command &product = copy->commands[2];
+  EXPECT_EQ(product.operands[0].bytes, 128);
+  EXPECT_EQ(product.operands[3].type, DType::F16);
+  EXPECT_EQ(product.batch.accumulation, Accumulation::RoundedChain);
+  EXPECT_EQ(product.batch.beta, -2);
+  EXPECT_TRUE(product.batch.transposeLhs && product.batch.symmetric);
+  EXPECT_EQ(product.batch.kernels[0].items, 7);
+  EXPECT_EQ(product.batch.scratchBytes, 64);
 }
 
 TEST(Plan, TheHashSeesEveryByte) {
@@ -145,8 +160,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(rich());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 3, found 1");
-  bytes[8] = 3;
+  EXPECT_EQ(error, "expected plan version 6, found 1");
+  bytes[8] = 6;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
@@ -242,17 +257,23 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group 0: placement _S(2, 3) shards an axis that does not exist");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].factor = 0; }),
             "group 0: placement _S(0, 0) has a factor out of range");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].gradientPlacements = {S0}; }),
+            "group 0: expected a placement per axis of mesh mesh, found 1");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[0].dim = 2; }),
+            "group 0: placement S(2) shards an axis that does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].placements; }),
+            "group 0: expected no placements of the gradient or the states that are the "
+            "parameter's");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].shape[0] = int64_t(1) << 60; }),
             "group 0: its parameters are too large");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].owners[1] = 4; }),
-            "group 0: owner 4 is outside of mesh mesh");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].owners.pop_back(); }),
-            "group 0: expected 3 owners, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].strategy = Strategy::Local; }),
-            "group 0: expected whole blocks on every rank for strategy local");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base[1] = 4; }),
+            "group 0: position 4 is outside of mesh mesh");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
+            "group 0: expected 3 positions for the blocks of a hop, found 2");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].hops.clear(); }),
+            "group 0: expected whole blocks on every rank after 0 hops");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {2, 3, 4}; }),
-            "group 0: expected strategy elementwise for axes that are neither "
-            "a matrix nor declared");
+            "group 0: expected no matrix space for axes that are neither a matrix nor declared");
   EXPECT_EQ(message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
             "group 0: parameter p2 says that it stands elsewhere");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
@@ -264,27 +285,56 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "table 0: its staged operands do not stand where this rank's shards lead");
   EXPECT_THAT(message([](Plan &p) { p.tables.back().to.to = Distribution::Blocks; }),
               HasSubstr("expected two distributions of a move, and one of what is at rest"));
+  EXPECT_THAT(message([](Plan &p) {
+                p.tables.back().to = {0, ValueKind::Rows, Distribution::Blocks,
+                                      Distribution::Blocks, End::Kept};
+              }),
+              HasSubstr("expected a copy of shards, found one in blocks"));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().to.value = ValueKind::Cols; }),
               HasSubstr("its places are not the ends of one move"));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
               HasSubstr("no value is copied between its places"));
+  EXPECT_EQ(message([](Plan &p) { p.tables.back().elementBytes = 3; }),
+            "table " + std::to_string(rich().tables.size() - 1) + ": elements have 3 bytes");
+  EXPECT_EQ(message([](Plan &p) { p.commands[1].tables[1] = 0; }),
+            "command 1: table 0 is not a message table");
+  // Of gathered columns other ranks share a copy than of rows: they stand whole on more of them.
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].hops = {{{}, wholeAxes(p.meshes[0]), {}}};
+              for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols}) {
+                Place sent{0, kind, Distribution(Distribution::Shards),
+                           Distribution(Distribution::Blocks), End::Sent};
+                Place received = sent;
+                received.end = End::Received;
+                p.tables.push_back({TableKind::Message, sent, received, 4});
+              }
+              auto last = static_cast<int64_t>(p.tables.size()) - 1;
+              p.commands[1].tables = {last - 1, last};
+            }),
+            "command 1: expected values of which the same ranks share copies");
 }
 
 /// A program with every kind of command, on the tables of rich().
 Plan program() {
   Plan plan = rich();
+  plan.groups[0].gradientPlacements.clear();
+  plan.groups[0].statePlacements.clear();
   plan.rules[0].states.push_back({"v", DType::F32, ValueKind::Full, 0, false});
-  using enum Distribution;
+  using enum Distribution::Kind;
   plan.tables.push_back({TableKind::Copy,
                          Place::resting(0, ValueKind::Full, Shards),
                          {0, ValueKind::Full, Shards, Blocks, End::Sent},
                          4});
   auto copy = static_cast<int64_t>(plan.tables.size()) - 1;
+  Place sent = plan.tables.back().to, received = sent;
+  received.end = End::Received;
+  plan.tables.push_back({TableKind::Message, sent, received, 4});
+  plan.commands[1].tables.push_back(copy + 1);
   auto state = static_cast<int64_t>(plan.rules[0].states.size()) - 1;
   Operand place{OperandKind::Workspace, 64, 128}, shards{OperandKind::State, state};
-  plan.commands.insert(plan.commands.begin(),
-                       {{CommandKind::Copy, -1, 0, 1, {copy}, {shards, place}},
-                        {CommandKind::Chunks, 1, 0, 1, {0}, {shards, place}}});
+  Operand packed{OperandKind::Workspace, 64, 128, 0, 2};
+  plan.commands.insert(plan.commands.begin(), {{CommandKind::Copy, -1, 0, {copy}, {shards, packed}},
+                                               {CommandKind::Chunks, 1, 0, {0}, {shards, place}}});
   return plan;
 }
 
@@ -296,7 +346,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
     change(plan);
     return validateProgram(plan);
   };
-  enum { Copy, Chunks, Parameters, Start, Blocks, Await, Advance };
+  enum { Copy, Chunks, Parameters, Start, Product, Await, Advance };
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].tables = {0}; }),
             "command 0 (copy): table 0 is of another kind");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
@@ -304,7 +354,9 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) {
               std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]);
             }),
-            "command 0 (copy): expected the shards of a state where its table has shards");
+            "command 0 (copy): expected shards where its table has shards");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = {S0, R}; }),
+            "command 0 (copy): expected shards that stand in shards, found those of the state");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
             "command 0 (copy): state w has another type or shape than its table");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
@@ -330,24 +382,52 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 2 (parameters): expected to write scalars");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
             "command 2 (parameters): expected as many operands for each of its groups");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].operands[0] = {OperandKind::Gradients}; }),
-            "command 4 (blocks): expected no shards, because it visits none of their elements");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.factors[0].size = 3; }),
-            "command 3 (start): expected factors that divide an axis of the mesh");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].kind = OperandKind::Workspace; }),
+            "command 4 (product): expected batches of blocks");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].rows = 5; }),
+            "command 4 (product): expected operands whose extents agree");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[1].rows = 5; }),
+            "command 4 (product): expected operands whose extents agree");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[3].cols = 5; }),
+            "command 4 (product): expected operands whose extents agree");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Product].batch.scratchBytes = 129; }),
+      "command 4 (product): expected scratch within the 128 bytes that the workspace has, found "
+      "129 for each block");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
+            "command 4 (product): kernel 2 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].kind = CommandKind::Reduce; }),
+            "command 4 (reduce): expected operands whose extents agree");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Start].communicator.factors[0].size = 3; }),
+      "command 3 (start): expected factors that divide axis 1 of mesh mesh, found 3 ranks that "
+      "are 1 apart");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.mesh = -1; }),
             "command 3 (start): expected no factors of the world");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Start].tables[1] = 0; }),
-            "command 3 (start): table 0 is not a message table");
-  EXPECT_EQ(
-      message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
-      "command 3 (start): expected a send and a receive for each of 2 tables, found 3 operands");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].tables = {0}; }),
-            "command 4 (blocks): table 0 is of another kind");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks].items = 0; }),
-            "command 4 (blocks): expected at least one item per block, found 0");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
+            "command 0 (copy): value 2 does not exist in start 0");
+  EXPECT_EQ(message([](Plan &p) {
+              p.commands[Start].operands.pop_back();
+              p.commands.erase(p.commands.begin());
+            }),
+            "command 2 (start): expected where it sends from and receives to, found 1 operands");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].start = -1; }),
+            "command 0 (copy): start -1 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 3; }),
+            "command 0 (copy): value 3 does not exist in start 0");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 1; }),
+            "command 0 (copy): expected value 1 of start 0 in that start's buffer, found another");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].bytes = 64; }),
+            "command 0 (copy): expected value 2 of start 0 in that start's buffer, found another");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].start = 0; }),
+            "command 1 (chunks): expected no start of what is not packed");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
+            "command 4 (product): table 0 is of another kind");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].items = 0; }),
+            "command 4 (product): expected at least one item per block, found 0");
   EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Start], p.commands[Await]); }),
             "command 3 (await): collective 0 is not under way");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Blocks] = p.commands[Await]; }),
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product] = p.commands[Await]; }),
             "command 5 (await): collective 0 is awaited twice");
   EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + Await); }),
             "collective 0 is never awaited");

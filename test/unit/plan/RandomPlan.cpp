@@ -103,13 +103,14 @@ private:
       plan.parameters.push_back({g.name + "." + std::to_string(i), 0, index, i});
     }
     bool mayBeLocal = geometry::blocksAreWhole(g, mesh);
-    g.strategy = collapsed || chance(8)                ? Strategy::Elementwise
-                 : mayBeLocal && (local || chance(30)) ? Strategy::Local
-                 : chance(65)                          ? Strategy::Owner
-                                                       : Strategy::Gather;
-    if (g.strategy == Strategy::Owner)
-      for (int64_t block = 0; block < g.blockCount(); ++block)
-        g.owners.push_back(range(0, static_cast<int64_t>(mesh.ranks.size()) - 1));
+    Strategy strategy = collapsed || chance(8)                ? Strategy::Elementwise
+                        : mayBeLocal && (local || chance(30)) ? Strategy::Local
+                        : chance(65)                          ? Strategy::Owner
+                                                              : Strategy::Gather;
+    setStrategy(g, mesh, strategy,
+                [&](int64_t) { return range(0, static_cast<int64_t>(mesh.ranks.size()) - 1); });
+    constexpr const char *kNames[] = {"elementwise", "local", "owner", "gather"};
+    count(std::string("strategy ") + kNames[static_cast<size_t>(strategy)]);
     traits(g, mesh);
     plan.groups.push_back(g);
   }
@@ -140,7 +141,6 @@ private:
   }
 
   void traits(const Group &g, const Mesh &mesh) {
-    count("strategy " + std::string(name(g.strategy)));
     count("mesh axes " + std::to_string(mesh.sizes.size()));
     count("tensor axes " + std::to_string(g.shape.size()));
     for (const Placement &p : g.placements)
@@ -191,14 +191,12 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
   group.shape = shape;
   group.batchAxes = batchAxes;
   group.placements = placements;
-  group.strategy = strategy;
   for (int64_t i = 0; i < parameters; ++i) {
     group.parameters.push_back(i);
     plan.parameters.push_back({"p" + std::to_string(i), 0, 0, i});
   }
-  if (strategy == Strategy::Owner)
-    for (int64_t block = 0; block < group.blockCount(); ++block)
-      group.owners.push_back(block % static_cast<int64_t>(mesh.ranks.size()));
+  setStrategy(group, mesh, strategy,
+              [&](int64_t block) { return block % static_cast<int64_t>(mesh.ranks.size()); });
   plan.meshes = {mesh};
   plan.groups = {group};
   plan.segments = {{"all", 0, {}, true}};

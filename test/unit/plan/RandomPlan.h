@@ -21,10 +21,24 @@ using Histogram = std::map<std::string, int>;
 /// value kinds.
 Drawn drawPlan(uint64_t seed, Histogram &histogram);
 
+/// The hops of a strategy over a whole mesh; blocks have the owners that `owner` gives.
+template <typename Owner>
+void setStrategy(plan::Group &group, const plan::Mesh &mesh, Strategy strategy, Owner owner) {
+  group.computes = strategy != Strategy::Elementwise;
+  group.hops.clear();
+  if (strategy == Strategy::Gather)
+    group.hops = {{{}, plan::wholeAxes(mesh), {}}};
+  if (strategy != Strategy::Owner)
+    return;
+  group.hops = {{plan::wholeAxes(mesh), {}, {}}};
+  for (int64_t block = 0; block < group.blockCount(); ++block)
+    group.hops[0].base.push_back(owner(block));
+}
+
 /// One group of `parameters` parameters on one mesh whose ranks are 0, 1, …:
 /// for tests that spell a case out. Owners go round robin.
 Drawn simplePlan(std::vector<int64_t> sizes, std::vector<plan::Placement> placements,
-                 std::vector<int64_t> shape, int64_t batchAxes, plan::Strategy strategy,
+                 std::vector<int64_t> shape, int64_t batchAxes, Strategy strategy,
                  int64_t parameters = 1);
 
 } // namespace stepc::test

@@ -71,7 +71,7 @@ void Scene::owners() {
         query.elements(t.blocks(), rank))
       fail("the blocks layout has another size", rank);
   }
-  if (group.strategy != Strategy::Elementwise && done.size() != blocks.size())
+  if (group.computes && done.size() != blocks.size())
     fail("a block is computed nowhere");
 }
 

@@ -27,7 +27,7 @@ public:
       auto matrices = direct(t.in, false);
       if (direct(t.inCopy, true) != matrices)
         fail("copying into blocks differs from the stage");
-      if (group.strategy == Strategy::Local)
+      if (group.hops.empty())
         checkBlocks(matrices);
     }
     if (t.out >= 0) {
@@ -113,7 +113,7 @@ private:
         fail("a receive buffer is not filled", rank);
     }
     // Replicas get equal elements, so that contents alone would not tell.
-    if (group.strategy == Strategy::Owner || from == Distribution::Blocks)
+    if (!group.hops[0].owned.empty() || from == Distribution::Blocks)
       for (const Buffer &source : sources)
         if (!source.readOnce())
           fail("an element is not sent once");

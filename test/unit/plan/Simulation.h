@@ -22,6 +22,9 @@ namespace stepc::test {
 std::vector<int64_t> shardIdentities(const plan::Group &group, const plan::Mesh &mesh,
                                      int64_t position, plan::ValueKind kind);
 
+/// How a group's blocks come together, in what tests ask for.
+enum class Strategy { Elementwise, Local, Owner, Gather };
+
 /// The rows and columns of a block's value of a kind.
 struct Extent {
   int64_t rows, cols;
@@ -53,8 +56,8 @@ struct ValueTables {
   }
   /// At an end of the move from one of the two to the other.
   plan::Place packed(plan::Distribution from, plan::End end) const {
-    auto to = from == plan::Distribution::Shards ? plan::Distribution::Blocks
-                                                 : plan::Distribution::Shards;
+    plan::Distribution to = from == plan::Distribution::Shards ? plan::Distribution::Blocks
+                                                               : plan::Distribution::Shards;
     return {segment, kind, from, to, end};
   }
 };

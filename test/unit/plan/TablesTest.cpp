@@ -61,8 +61,9 @@ TEST(Tables, OwnerOfTwoMatricesInRows) {
             (Rows{{0, 0, 0, 0, 1, 8, 0, 8, 0, 8}, {1, 1, 0, 0, 1, 8, 0, 8, 8, 8}}));
   EXPECT_EQ(rows(e.table(e.full().gather, 0).messages), (Rows{{0, 0, 8, 0, 8}, {1, 8, 8, 8, 4}}));
   EXPECT_EQ(rows(e.table(e.full().gather, 1).messages), (Rows{{0, 0, 4, 0, 8}, {1, 4, 4, 8, 4}}));
-  // Both parts follow each other in the block as well: one row.
-  EXPECT_EQ(rows(e.table(e.full().place, 1).copies), (Rows{{1, 1, 12, 0, 12, 0, 12}}));
+  // Both parts follow each other in the block as well, but each may stand anywhere: two rows.
+  EXPECT_EQ(rows(e.table(e.full().place, 1).copies),
+            (Rows{{1, 1, 8, 0, 8, 0, 8}, {1, 1, 4, 8, 4, 8, 4}}));
   EXPECT_EQ(rows(e.table(e.full().compute, 1).chunks), (Rows{{1, 1, 0, 0, 3, 4, 0, 0, 0, 4}}));
   EXPECT_EQ(e.table(e.full().compute, 1).blocks, 1);
   EXPECT_EQ(rows(e.table(e.full().scatter, 1).messages), (Rows{{0, 0, 8, 0, 4}, {1, 8, 4, 4, 4}}));
@@ -202,12 +203,12 @@ double secondsToExpand(std::vector<int64_t> sizes, std::vector<Placement> placem
     group.shape[0] += g;
     for (int64_t i = 0; i < each; ++i) {
       group.parameters[static_cast<size_t>(i)] = static_cast<int64_t>(plan.parameters.size());
-      group.owners[static_cast<size_t>(i)] = (i * groups + g) % 64;
+      group.hops[0].base[static_cast<size_t>(i)] = (i * groups + g) % 64;
       plan.parameters.push_back({"p", 0, g, i});
     }
     plan.groups.push_back(group);
     plan.segments.push_back({"s", g, {}, true});
-    using enum Distribution;
+    using enum Distribution::Kind;
     auto add = [&](TableKind kind, const Place &from, const Place &to) {
       plan.tables.push_back({kind, from, to, 2});
     };
@@ -235,10 +236,12 @@ TEST(Tables, AThousandParametersOnSixtyFourRanks) {
 #if __has_feature(address_sanitizer)
   GTEST_SKIP() << "sanitizers are slow";
 #endif
-  EXPECT_LT(secondsToExpand({64}, {S(0)}, 20), 1.5);
-  EXPECT_LT(secondsToExpand({8, 8}, {S(0), S(1)}, 20), 1.5);
-  EXPECT_LT(secondsToExpand({8, 8}, {R, S(0)}, 20), 1.5);
-  EXPECT_LT(secondsToExpand({64}, {S(0)}, 1000), 1.5); // no two shapes alike
+  // Seconds of processor; a core that shares its units with another takes twice as long.
+  constexpr double kMost = 4;
+  EXPECT_LT(secondsToExpand({64}, {S(0)}, 20), kMost);
+  EXPECT_LT(secondsToExpand({8, 8}, {S(0), S(1)}, 20), kMost);
+  EXPECT_LT(secondsToExpand({8, 8}, {R, S(0)}, 20), kMost);
+  EXPECT_LT(secondsToExpand({64}, {S(0)}, 1000), kMost); // no two shapes alike
 }
 
 } // namespace

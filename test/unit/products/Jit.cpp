@@ -102,9 +102,9 @@ std::string chipName(const TargetShape &target) {
 
 static void load(MLIRContext &context) {
   DialectRegistry registry;
-  registry.insert<optim::OptimDialect, arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
-                  scf::SCFDialect, vector::VectorDialect>();
+  registry.insert<optim::OptimDialect, exec::ExecDialect, arith::ArithDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
@@ -157,22 +157,40 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
   auto function = cast<func::FuncOp>(module->lookupSymbol("f"));
   Operation &op = function.front().front();
   SymbolTable symbols(*module);
-  auto kernels = isa<optim::ProductOp>(op)
-                     ? kernels::emitProduct(symbols, cast<optim::ProductOp>(op), target)
-                     : kernels::emitBlockReduce(symbols, cast<optim::BlockReduceOp>(op), target);
-  if (failed(kernels))
-    return fail("expected kernels");
-  code.scratchBytesPerBlock = kernels->scratchBytesPerBlock;
+  std::vector<int> buffers = {-1};
+  for (Value operand : op.getOperands())
+    buffers.push_back(int(cast<BlockArgument>(operand).getArgNumber()));
   std::vector<std::string> names;
-  for (kernels::KernelLaunch &launch : kernels->launches) {
-    // Internal functions could not be looked up.
-    launch.kernel.setLinkage(LLVM::Linkage::External);
-    names.push_back(launch.kernel.getSymName().str());
-    CompiledLaunch compiled{nullptr, {}, launch.itemsPerBlock};
-    for (Value buffer : launch.buffers)
-      compiled.buffers.push_back(buffer ? int(cast<BlockArgument>(buffer).getArgNumber()) : -1);
-    code.launches.push_back(compiled);
-  }
+  auto emit = [&](auto command) {
+    code.scratchBytesPerBlock = kernels::scratchBytesPerBlock(command, target);
+    for (kernels::Kernel kernel : kernels::emit(symbols, command, target)) {
+      // Internal functions could not be looked up.
+      kernel.function.setLinkage(LLVM::Linkage::External);
+      names.push_back(kernel.function.getSymName().str());
+      code.launches.push_back({nullptr, buffers, kernel.itemsPerBlock});
+    }
+    command.erase();
+  };
+  OpBuilder b(&op);
+  auto batch = [&](Value value) {
+    auto type = value ? cast<MemRefType>(value.getType()) : MemRefType();
+    return type ? exec::BatchAttr::get(
+                      &context, 0, 0,
+                      RankedTensorType::get(type.getShape().drop_front(), type.getElementType()))
+                : exec::BatchAttr();
+  };
+  auto accumulation = exec::AccumulationAttr::get(
+      &context, target.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain);
+  if (auto product = dyn_cast<optim::ProductOp>(op))
+    emit(exec::ProductOp::create(
+        b, op.getLoc(), accumulation, batch(product.getLhs()), batch(product.getRhs()),
+        batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
+        product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
+        product.getSymmetricAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()));
+  else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op))
+    emit(exec::ReduceOp::create(b, op.getLoc(), reduce.getKindAttr(), batch(reduce.getSource()),
+                                batch(reduce.getInit()), reduce.getExponentAttr(),
+                                exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()));
   function.erase();
   return lower(std::move(code), *module, names, target, assembly);
 }

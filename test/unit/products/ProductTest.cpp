@@ -173,7 +173,7 @@ TEST(Product, ScratchIsWithinTheBoundForEveryChip) {
       for (int64_t m : {1, 2, 5, 6, 7, 13, 14, 15, 16, 17, 64, 333, 4096})
         for (int64_t n : {1, 3, 8, 15, 16, 17, 31, 33, 768, 4096})
           for (int64_t k : {0, 1, 2, 3, 16, 100, 4096})
-            EXPECT_LE(4 * kernels::Tiling(m, n, k, {bits, fma}).scratchElements(),
+            EXPECT_LE(4 * kernels::Tiling(m, n, k, fma, {bits, fma}).scratchElements(),
                       cost::productScratchBound(m, n, k))
                 << m << " x " << n << " x " << k << " with " << bits << (fma ? " fma" : "");
 }

@@ -162,6 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
     Devices, Strays,
     testing::Values(
         Stray{"launch-missing", "the step made 7 launches, planned are 8"},
+        Stray{"product-missing", "the step made 7 launches, planned are 8"},
         Stray{"launch-extra", "the step made 9 launches, planned are 8"},
         Stray{"twice", "('w0', 'w1' and 1 more) was started twice in one step"},
         Stray{"nostart",

@@ -38,7 +38,7 @@ int32_t boxStart(void *context, const stepc_operations *group, void **handle, ch
   Box &box = *static_cast<Box *>(context);
   std::lock_guard<std::mutex> lock(box.shared->mutex);
   int64_t start = box.shared->starts[box.rank]++, from = box.shared->failFrom;
-  if (box.shared->failStart == box.rank && (from < 0 ? operations[0].tag >= 4096 : start >= from)) {
+  if (box.shared->failStart == box.rank && (from < 0 ? operations[0].tag >= 2 : start >= from)) {
     for (const stepc_operation &operation : operations)
       if (operation.kind == STEPC_RECEIVE)
         box.shared->leftBehind.push_back(operation);

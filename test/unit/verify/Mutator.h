@@ -2,10 +2,8 @@
 #ifndef STEPC_TEST_UNIT_VERIFY_MUTATOR_H
 #define STEPC_TEST_UNIT_VERIFY_MUTATOR_H
 
+#include "Accesses.h"
 #include "RandomProgram.h"
-
-#include "dialects/comm/Comm.h"
-#include "dialects/optim/Optim.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,16 +11,6 @@
 namespace stepc::test {
 
 using namespace mlir;
-
-/// What an operation does to a memory: a buffer, or the shards of a segment.
-struct Access {
-  const void *buffer;
-  std::string shards;
-  bool writes;
-  bool conflicts(const Access &other) const {
-    return buffer == other.buffer && shards == other.shards && (writes || other.writes);
-  }
-};
 
 class Mutator {
 public:
@@ -87,13 +75,6 @@ private:
     return list[size_t(draw(random, 0, int64_t(list.size()) - 1))];
   }
 
-  FlatSymbolRefAttr segmentOf(Operation *op) {
-    if (auto stage = dyn_cast<comm::StageOp>(op))
-      return stage.getSegmentAttr();
-    if (auto copy = dyn_cast<comm::CopyOp>(op))
-      return copy.getSegmentAttr();
-    return comm::segmentOfBatch(op);
-  }
   /// Nothing happens on an empty segment, so nothing is wrong there.
   bool isEmpty(Operation *op) {
     FlatSymbolRefAttr segment = segmentOf(op);
@@ -122,31 +103,6 @@ private:
     OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
     builder.clone(*op);
     return "doubled";
-  }
-
-  SmallVector<Access> accesses(Operation *op) {
-    SmallVector<Access> result;
-    auto add = [&](Value value, bool writes) {
-      std::string shards;
-      if (auto handle = value.getDefiningOp<comm::ShardsOp>())
-        shards = std::to_string(int64_t(handle.getKind())) + handle.getState().value_or("").str() +
-                 segmentOf(op).getValue().str();
-      result.push_back({shards.empty() ? value.getAsOpaquePointer() : nullptr, shards, writes});
-    };
-    if (auto wait = dyn_cast<comm::WaitOp>(op)) {
-      auto start = wait.getToken().getDefiningOp<comm::StartOp>();
-      for (Value value : start.getSends())
-        add(value, false);
-      for (Value value : start.getReceives())
-        add(value, true);
-      return result;
-    }
-    SmallVector<MemoryEffects::EffectInstance> instances;
-    cast<MemoryEffectOpInterface>(op).getEffects(instances);
-    for (auto &instance : instances)
-      if (Value value = instance.getValue())
-        add(value, isa<MemoryEffects::Write>(instance.getEffect()));
-    return result;
   }
 
   /// Moves an operation past the next one that conflicts with it.
@@ -178,6 +134,14 @@ private:
     return memref ? MemRefType::get(memref.getShape(), memref.getElementType()) : type;
   }
 
+  /// Whether what stands in one buffer is copied to the other: either may be read.
+  static bool isCopied(Value from, Value to) {
+    return llvm::any_of(from.getUsers(), [&](Operation *user) {
+      auto copy = dyn_cast<comm::CopyOp>(user);
+      return copy && copy.getSource() == from && copy.getDestination() == to;
+    });
+  }
+
   std::string otherValue(Operation *op) {
     if (isEmpty(op) || isa<comm::WaitOp>(op))
       return {};
@@ -185,7 +149,8 @@ private:
     SmallVector<Value> others;
     for (Operation &each : step().getBody().front())
       if (isa<comm::BufferOp, comm::ShardsOp>(each) && each.getResult(0) != operand.get() &&
-          unplaced(each.getResult(0).getType()) == unplaced(operand.get().getType()))
+          unplaced(each.getResult(0).getType()) == unplaced(operand.get().getType()) &&
+          !isCopied(each.getResult(0), operand.get()))
         others.push_back(each.getResult(0));
     if (others.empty())
       return {};
@@ -376,8 +341,9 @@ private:
     comm::BufferOp one = pick(buffers), two = pick(buffers);
     auto [begin, end] = lifeOf(one);
     auto [otherBegin, otherEnd] = lifeOf(two);
-    if (one == two || !one.getBytes() || !two.getBytes() || !begin || !otherBegin ||
-        end->isBeforeInBlock(otherBegin) || otherEnd->isBeforeInBlock(begin))
+    if (one == two || one.getOffset() == two.getOffset() || !one.getBytes() || !two.getBytes() ||
+        !begin || !otherBegin || end->isBeforeInBlock(otherBegin) ||
+        otherEnd->isBeforeInBlock(begin))
       return {};
     one.setOffset(two.getOffset());
     return "another place";

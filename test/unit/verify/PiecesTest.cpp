@@ -99,7 +99,8 @@ TEST(Pieces, DifferenceAgreesWithElements) {
     for (int64_t i = 0; i < count && first < 0; ++i)
       if (a[from + i] != b[from + i])
         first = i;
-    auto found = findDifference(sent, from, received, from, count);
+    Near near{size_t(draw(0, 5)), size_t(draw(0, 5))}; // wherever it points
+    auto found = findDifference(sent, from, received, from, count, near);
     ASSERT_EQ(found.has_value(), first >= 0);
     if (found) {
       ++different;
@@ -118,7 +119,8 @@ TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
                       {plan::PlacementKind::Replicate, 0, 1}};
   group.parameters = {0};
   for (int64_t position = 0; position < 4; ++position) {
-    MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full);
+    MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full,
+                                       plan::ShardsKind::Parameter);
     std::vector<std::pair<int64_t, int64_t>> places(map.elements(), {-1, -1});
     for (const geometry::Rect &rect :
          geometry::rectangles(group, mesh, position, plan::ValueKind::Full))

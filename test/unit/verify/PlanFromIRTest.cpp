@@ -37,12 +37,12 @@ TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
   EXPECT_EQ(plan::validate(plan), "");
   EXPECT_EQ(plan.name, "tiny");
   EXPECT_EQ(plan.numerics, "exact");
-  EXPECT_EQ(plan.arenaBytes, 640);
+  EXPECT_EQ(plan.arenaBytes, 768);
   ASSERT_EQ(plan.parameters.size(), 3u);
   EXPECT_EQ(plan.parameters[1].name, "b");
   EXPECT_EQ(plan.parameters[1].indexInGroup, 1);
-  EXPECT_EQ(plan.groups[0].owners, (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(plan.groups[0].strategy, plan::Strategy::Owner);
+  EXPECT_EQ(plan.groups[0].hops[0].base, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(plan.groups[0].strategy, "owner");
   EXPECT_EQ(plan.segments[2].all, true);
   EXPECT_EQ(plan.commands.size(), 4u);
   EXPECT_EQ(plan.starts().size(), 4u);

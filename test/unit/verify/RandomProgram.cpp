@@ -27,6 +27,7 @@ template <typename T> std::string join(const std::vector<T> &list) {
 struct DrawnGroup {
   plan::Group group;
   std::string strategy, stateKind; // stateKind: of the second state, or empty
+  std::vector<int64_t> owners;     // positions in the mesh, for strategy owner
   int64_t meshIndex = 0, parameterCount = 1, waves = 1;
   std::vector<int64_t> waveOf; // per block
 };
@@ -97,6 +98,19 @@ private:
       group.placements.push_back(placement);
     }
     drawStrided(group, mesh);
+    if (!matrix && chance(60)) {
+      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+        Placement placement;
+        if (!group.shape.empty() && chance(65))
+          placement = {PlacementKind::Shard, test::draw(random, 0, int64_t(group.shape.size()) - 1),
+                       1};
+        group.gradientPlacements.push_back(placement);
+      }
+      if (group.gradientPlacements == group.placements)
+        group.gradientPlacements.clear();
+      else
+        ++histogram["gradient apart"];
+    }
     if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
       drawn.strategy = "gather";
     drawn.parameterCount = test::draw(random, 1, 4);
@@ -106,7 +120,7 @@ private:
     int64_t blocks = group.blockCount();
     if (drawn.strategy == "owner")
       for (int64_t block = 0; block < blocks; ++block)
-        group.owners.push_back(test::draw(random, 0, int64_t(mesh.ranks.size()) - 1));
+        drawn.owners.push_back(test::draw(random, 0, int64_t(mesh.ranks.size()) - 1));
     drawn.waves = test::draw(random, 1, 3);
     for (int64_t block = 0; block < blocks; ++block)
       drawn.waveOf.push_back(test::draw(random, 0, drawn.waves - 1));
@@ -175,24 +189,31 @@ private:
             << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
-    std::vector<std::string> names, placements;
-    for (const Placement &placement : g.group.placements)
-      placements.push_back(placement.kind == PlacementKind::Replicate ? "#optim.replicate"
-                           : placement.kind == PlacementKind::Shard
-                               ? "#optim.shard<" + std::to_string(placement.dim) + ">"
-                               : "#optim.strided_shard<" + std::to_string(placement.dim) + ", " +
-                                     std::to_string(placement.factor) + ">");
+    std::vector<std::string> names;
+    auto list = [](const std::vector<Placement> &placements) {
+      std::vector<std::string> texts;
+      for (const Placement &placement : placements)
+        texts.push_back(placement.kind == PlacementKind::Replicate ? "#optim.replicate"
+                        : placement.kind == PlacementKind::Shard
+                            ? "#optim.shard<" + std::to_string(placement.dim) + ">"
+                            : "#optim.strided_shard<" + std::to_string(placement.dim) + ", " +
+                                  std::to_string(placement.factor) + ">");
+      return "[" + join(texts) + "]";
+    };
+    std::string placements = list(g.group.placements);
+    if (!g.group.gradientPlacements.empty())
+      placements += " gradient_placements " + list(g.group.gradientPlacements);
     for (int64_t p = 0; p < g.parameterCount; ++p) {
       names.push_back("@w" + std::to_string(i) + "_" + std::to_string(p));
       symbols << "  optim.parameter " << names.back() << " shape [" << join(g.group.shape)
               << "] batch " << g.group.batchAxes << " type f32 gradient f32 mesh @mesh"
-              << g.meshIndex << " placements [" << join(placements) << "] aliases [] route @route"
-              << i << "\n";
+              << g.meshIndex << " placements " << placements << " aliases [] route @route" << i
+              << "\n";
     }
     symbols << "  optim.group @g" << i << " rule @rule" << i << " parameters [" << join(names)
             << "] strategy " << g.strategy;
-    if (!g.group.owners.empty())
-      symbols << " owners [" << join(g.group.owners) << "]";
+    if (!g.owners.empty())
+      symbols << " owners [" << join(g.owners) << "]";
     symbols << "\n";
     for (int64_t wave = 0; wave < g.waves; ++wave) {
       symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i;
@@ -227,14 +248,46 @@ private:
     std::string at = place(i, wave, kind + ", " + stands);
     std::string shape = stands == "blocks" ? batch(i, kind) : "?xf32";
     types[value] = "memref<" + shape + ", #comm.place" + at + ">";
+    int64_t offset = arena;
+    if (stands == "blocks") {
+      arena += (bytes + 63) / 64 * 64;
+    } else {
+      // What travels together shares a buffer with room for all groups.
+      std::string together = collective(i, kind) + std::to_string(wave) + stands;
+      auto [found, isNew] = shared.try_emplace(together, arena);
+      offset = found->second;
+      bytes = roomForAll();
+      arena += isNew ? bytes : 0;
+    }
     body << "    " << extent << " = comm.extent " << at << "\n    " << value
-         << " = comm.buffer offset " << arena << " bytes " << bytes << " (" << extent
+         << " = comm.buffer offset " << offset << " bytes " << bytes << " (" << extent
          << ") : " << typeOf(value) << "\n";
-    arena += (bytes + 63) / 64 * 64;
     return value;
   }
 
-  /// Values that travel together, by the kind of their collective.
+  int64_t roomForAll() {
+    int64_t bytes = 0;
+    for (const DrawnGroup &g : groups) {
+      auto ranks = int64_t(meshes[g.meshIndex].ranks.size());
+      bytes += 2 * ranks *
+               (4 * g.group.blockCount() * std::max<int64_t>(1, g.group.rows()) *
+                    std::max<int64_t>(1, g.group.cols()) +
+                64);
+    }
+    return (bytes + 63) / 64 * 64;
+  }
+
+  /// The kind of a group's collectives and, where ranks share copies, which do.
+  std::string collective(size_t i, const std::string &kind) {
+    if (groups[i].strategy != "gather")
+      return "exchange";
+    std::string key = "all_gather " + std::to_string(groups[i].meshIndex);
+    for (bool axis : geometry::replicatedAxes(groups[i].group, plan::ValueKind(kindOf(kind))))
+      key += axis ? " R" : " S";
+    return key;
+  }
+
+  /// Values that travel together, by their collective.
   struct Pairs {
     std::vector<std::string> sends, receives;
   };
@@ -249,9 +302,9 @@ private:
           all.push_back(typeOf(value));
         return "(" + join(values) + " : " + join(all) + ")";
       };
-      body << "    " << token << " = comm.start " << kind << " %world order " << order++ << " sends"
-           << list(pairs.sends) << " receives" << list(pairs.receives) << "\n    comm.wait "
-           << token << "\n";
+      body << "    " << token << " = comm.start " << kind.substr(0, kind.find(' '))
+           << " %world order " << order++ << " sends" << list(pairs.sends) << " receives"
+           << list(pairs.receives) << "\n    comm.wait " << token << "\n";
     }
   }
 
@@ -268,7 +321,7 @@ private:
     for (size_t i = 0; i < groups.size(); ++i) {
       std::string type = shards(i);
       body << "    %p" << i << " = comm.shards parameter @g" << i << " : " << type << "\n    %d"
-           << i << " = comm.shards gradient @g" << i << " : " << type << "\n";
+           << i << " = comm.shards gradient @g" << i << " : " << gradients(i) << "\n";
       if (groups[i].strategy != "elementwise")
         body << "    %m" << i << " = comm.shards state @g" << i << " \"m\" : " << type << "\n";
       if (!groups[i].stateKind.empty())
@@ -295,9 +348,9 @@ private:
       finish(i, wave, arrived[i], batches[i]);
   }
 
-  void pair(Collectives &collectives, size_t i, const std::string &send,
+  void pair(Collectives &collectives, size_t i, const std::string &kind, const std::string &send,
             const std::string &receive) {
-    Pairs &pairs = collectives[groups[i].strategy == "gather" ? "all_gather" : "exchange"];
+    Pairs &pairs = collectives[collective(i, kind)];
     pairs.sends.push_back(send);
     pairs.receives.push_back(receive);
   }
@@ -306,13 +359,33 @@ private:
   }
   std::string shards(size_t i) { return "!comm.shards<@g" + std::to_string(i) + ", f32>"; }
 
+  std::string gradients(size_t i) {
+    bool apart = !groups[i].group.gradientPlacements.empty();
+    return "!comm.shards<@g" + std::to_string(i) + (apart ? ", f32, gradient_shards>" : ", f32>");
+  }
+  /// The gradient where the parameter stands, and its type.
+  std::pair<std::string, std::string> gradient(size_t i, int64_t wave) {
+    std::string shards = "%d" + std::to_string(i);
+    if (groups[i].group.gradientPlacements.empty())
+      return {shards, gradients(i)};
+    std::string sent = buffer(i, wave, "full", "gradient_shards to shards, sent");
+    std::string received = buffer(i, wave, "full", "gradient_shards to shards, received");
+    std::string kept = buffer(i, wave, "full", "shards, kept");
+    body << "    comm.copy ins(" << shards << " : " << gradients(i) << ") outs(" << sent << " : "
+         << typeOf(sent) << ")\n";
+    exchange({{"exchange", {{sent}, {received}}}});
+    copy(received, kept);
+    return {kept, typeOf(kept)};
+  }
+
   /// Stages in: %m is written and sent.
   void leave(size_t i, int64_t wave, Collectives &there, Values &arrived, Values &batches) {
     const DrawnGroup &g = groups[i];
     std::string s = segment(i, wave), type = shards(i), id = std::to_string(i);
     if (g.strategy == "elementwise") {
-      body << "    comm.stage " << s << " over shards ins(%p" << id << ", %d" << id << " : " << type
-           << ", " << type << ") writes(%p" << id << " : " << type
+      auto [value, where] = gradient(i, wave);
+      body << "    comm.stage " << s << " over shards ins(%p" << id << ", " << value << " : "
+           << type << ", " << where << ") writes(%p" << id << " : " << type
            << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
            << "      comm.yield %c : f32\n    }\n";
       return;
@@ -323,7 +396,8 @@ private:
       if (local)
         batches[kind] = value;
       else
-        pair(there, i, value, arrived[kind] = buffer(i, wave, kind, "shards to blocks, received"));
+        pair(there, i, kind, value,
+             arrived[kind] = buffer(i, wave, kind, "shards to blocks, received"));
     };
     std::string out = buffer(i, wave, "full", stands);
     body << "    comm.stage " << s << " over shards ins(%d" << id << ", %m" << id << " : " << type
@@ -359,7 +433,8 @@ private:
     for (auto &[kind, value] : batches) {
       std::string send = buffer(i, wave, kind, "blocks to shards, sent");
       copy(value, send);
-      pair(back, i, send, arrived[kind] = buffer(i, wave, kind, "blocks to shards, received"));
+      pair(back, i, kind, send,
+           arrived[kind] = buffer(i, wave, kind, "blocks to shards, received"));
     }
   }
 
@@ -381,6 +456,7 @@ private:
   }
 
   std::map<std::string, std::string> types; // of buffers
+  std::map<std::string, int64_t> shared;    // where buffers of what travels together stand
   test::Random &random;
   std::map<std::string, int> &histogram;
   std::vector<plan::Mesh> meshes;

@@ -25,11 +25,13 @@ using test::Random;
 
 namespace {
 
-/// A change of one row.
+/// A change of one row of a table, or of what a start sends and receives.
 struct Mutation {
   int64_t table, rank;
   std::string what;
   plan::RankTable rows;
+  int64_t start = -1;
+  plan::RankStart moved = {};
 };
 
 class RandomPrograms : public ::testing::Test {
@@ -48,14 +50,72 @@ protected:
   /// Draws a change of a row that says something; nothing for an empty table.
   std::optional<Mutation> mutate(const plan::Plan &plan) {
     Mutation m;
-    m.table = draw(random, 0, int64_t(plan.tables.size()) - 1);
     m.rank = draw(random, 0, int64_t(plan.world().size()) - 1);
+    std::vector<const plan::Command *> starts = plan.starts();
+    if (!starts.empty() && draw(random, 0, 2) == 0) {
+      m.table = -1;
+      m.start = draw(random, 0, int64_t(starts.size()) - 1);
+      m.moved = plan::expandStart(plan, *starts[m.start], m.rank);
+      return mutate(m, plan, *starts[m.start]) ? std::optional(m) : std::nullopt;
+    }
+    m.table = draw(random, 0, int64_t(plan.tables.size()) - 1);
     const plan::Table &table = plan.tables[m.table];
     m.rows = plan::expandTable(plan, table, m.rank);
     bool changed = table.kind == plan::TableKind::Message ? mutate(m, m.rows.messages)
                    : table.kind == plan::TableKind::Copy  ? mutate(m, m.rows.copies)
                                                           : mutate(m, m.rows.chunks, table);
     return changed ? std::optional(m) : std::nullopt;
+  }
+
+  /// Changes what a start sends or receives.
+  bool mutate(Mutation &m, const plan::Plan &plan, const plan::Command &start) {
+    bool sent = draw(random, 0, 1);
+    plan::Parcel &parcel = sent ? m.moved.sent : m.moved.received;
+    auto offset = sent ? &plan::Message::sendOffset : &plan::Message::receiveOffset;
+    auto count = sent ? &plan::Message::sendCount : &plan::Message::receiveCount;
+    auto &values = parcel.values;
+    int64_t value = draw(random, 0, int64_t(values.size()) - 1);
+    switch (draw(random, 0, 5)) {
+    case 0: {
+      // A message's parts change places with all that stands in them.
+      int64_t other = draw(random, 0, int64_t(values.size()) - 1);
+      m.what = "values swapped";
+      if (values[value] == values[other] || values[value].empty() || values[other].empty())
+        return false;
+      for (size_t i = 0; i < std::min(values[value].size(), values[other].size()); ++i)
+        std::swap(values[value][i].byte, values[other][i].byte);
+      return true;
+    }
+    case 1: {
+      m.what = "a message of wrong alignment";
+      for (plan::Message &message : m.moved.messages)
+        message.*offset += 1;
+      for (auto &parts : values)
+        for (plan::Part &part : parts)
+          part.byte += 1;
+      parcel.bytes += 1;
+      return parcel.bytes > 1;
+    }
+    case 2: {
+      m.what = "a part shifted by an element";
+      if (values[value].empty())
+        return false;
+      plan::Part &part = values[value][draw(random, 0, int64_t(values[value].size()) - 1)];
+      part.byte += plan.tables[start.tables[value]].elementBytes;
+      return true;
+    }
+    case 3:
+      m.what = "a buffer too short";
+      return parcel.bytes-- > 0;
+    case 4: {
+      if (m.moved.messages.empty())
+        return false;
+      auto &message = m.moved.messages[draw(random, 0, int64_t(m.moved.messages.size()) - 1)];
+      return shift(m, {{"message's peer", &message.peer}, {"message's bytes", &(message.*count)}});
+    }
+    default:
+      return mutate(m, values[value]);
+    }
   }
 
   template <typename Row, typename... Extra>
@@ -114,6 +174,10 @@ protected:
     }
     return shift(m, fields);
   }
+  bool shift(Mutation &m, plan::Part &c) {
+    return shift(
+        m, {{"part's first", &c.first}, {"part's count", &c.count}, {"part's byte", &c.byte}});
+  }
   bool shift(Mutation &m, plan::Message &c) {
     std::vector<std::pair<const char *, int64_t *>> fields = {
         {"peer", &c.peer}, {"send count", &c.sendCount}, {"receive count", &c.receiveCount}};
@@ -144,11 +208,16 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
       if (!mutation)
         continue;
       auto lie = [&](const plan::Plan &plan) -> verify::Expand {
-        return [&](int64_t table, int64_t rank) {
-          return table == mutation->table && rank == mutation->rank
-                     ? mutation->rows
-                     : plan::expandTable(plan, plan.tables[table], rank);
-        };
+        return {[&](int64_t table, int64_t rank) {
+                  return table == mutation->table && rank == mutation->rank
+                             ? mutation->rows
+                             : plan::expandTable(plan, plan.tables[table], rank);
+                },
+                [&, starts = plan.starts()](int64_t start, int64_t rank) {
+                  return start == mutation->start && rank == mutation->rank
+                             ? mutation->moved
+                             : plan::expandStart(plan, *starts[start], rank);
+                }};
       };
       std::string said;
       ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -156,9 +225,8 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
         return success();
       });
       LogicalResult result = verify::verifyPlan(*module, lie);
-      const plan::Table &table = program->plan.tables[mutation->table];
       ASSERT_TRUE(failed(result)) << mutation->what << " in table " << mutation->table
-                                  << " of kind " << int64_t(table.kind) << " on rank "
+                                  << " or start " << mutation->start << " on rank "
                                   << mutation->rank << "\n"
                                   << text;
       ASSERT_FALSE(said.empty());

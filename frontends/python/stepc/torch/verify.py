@@ -36,7 +36,12 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             ),
             "gradient placements": (
                 parse_placements(one.gradient_placements),
-                parse_placements(", ".join(item["placements"])),
+                parse_placements(", ".join(item.get("grad_placements", item["placements"]))),
+            ),
+            "state placements": (
+                [parse_placements(s.placements) for s in one.states if s.kind == "full"],
+                [parse_placements(", ".join(item.get("state_placements", item["placements"])))
+                 for s in one.states if s.kind == "full"],
             ),
             # Placements mean nothing without them. Names of axes are the trainer's own.
             "mesh sizes": (

@@ -38,7 +38,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %1 = comm.shards state @group.0 "m" : <@group.0, f32>
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
     %3 = comm.extent <@group.0.w0, full, shards to blocks, sent>
-    %4 = comm.buffer offset 11200 bytes 8400(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
+    %4 = comm.buffer offset 11264 bytes 8432(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
     comm.stage @group.0.w0 over shards ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg2, %arg0 : f32
@@ -50,11 +50,11 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     }
     %5 = comm.world
     %6 = comm.extent <@group.0.w0, full, shards to blocks, received>
-    %7 = comm.buffer offset 0 bytes 11200(%6) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>
+    %7 = comm.buffer offset 0 bytes 11232(%6) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>
     %8 = comm.start exchange %5 order 0 sends(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) receives(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>)
     comm.wait %8
     %9 = comm.extent <@group.0.w0, full, blocks>
-    %10 = comm.buffer offset 11200 bytes 11200(%9) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %10 = comm.buffer offset 11264 bytes 11200(%9) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.copy ins(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>) outs(%10 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>)
     %11 = comm.extent <@group.0.w0, full, blocks>
     %12 = comm.buffer offset 576 bytes 8(%11) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
@@ -84,10 +84,10 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %25 = comm.buffer offset 46080 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     optim.product %19, %23 plus %19 outs(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %27 = comm.extent <@group.0.w0, full, blocks to shards, sent>
-    %28 = comm.buffer offset 0 bytes 11200(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
+    %28 = comm.buffer offset 0 bytes 11232(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
     comm.copy ins(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) outs(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>)
     %29 = comm.extent <@group.0.w0, full, blocks to shards, received>
-    %30 = comm.buffer offset 11200 bytes 8400(%29) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>
+    %30 = comm.buffer offset 11264 bytes 8432(%29) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>
     %31 = comm.start exchange %5 order 1 sends(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>) receives(%30 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>)
     comm.wait %31
     %32 = comm.shards parameter @group.0 : <@group.0, f32>

@@ -1,0 +1,90 @@
+//===- LowerToTarget.cpp - The target's code for what level 5 says ---------===//
+
+#include "passes/kernels/Passes.h"
+#include "passes/kernels/Target.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_LOWERTOTARGET
+#include "passes/kernels/Passes.h.inc"
+
+namespace {
+using namespace mlir;
+
+struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
+  /// Gives a product or a reduction its kernels.
+  template <typename Command>
+  static LogicalResult lower(Command op, const Target &target, SymbolTable &symbols) {
+    int64_t needed = target.scratchBytesPerBlock(op);
+    if (needed > int64_t(op.getScratch()))
+      return op.emitOpError("expected at least ")
+             << needed << " bytes of scratch per block, which the target needs, found "
+             << op.getScratch();
+    SmallVector<Attribute> kernels;
+    for (const Kernel &kernel : target.kernels(symbols, op))
+      kernels.push_back(exec::KernelAttr::get(
+          op.getContext(), FlatSymbolRefAttr::get(kernel.function), kernel.itemsPerBlock));
+    op.setKernelsAttr(ArrayAttr::get(op.getContext(), kernels));
+    return success();
+  }
+
+  /// Replaces the kernels of dispatches of one kind.
+  template <typename Dispatch>
+  static LogicalResult lower(ArrayRef<Dispatch> all, const Target &target, SymbolTable &symbols) {
+    llvm::MapVector<StringAttr, SmallVector<Dispatch>> byKernel;
+    for (Dispatch op : all)
+      byKernel[op.getKernelAttr().getAttr()].push_back(op);
+    for (auto &[name, dispatches] : byKernel) {
+      // Code of the target, written into the text, stays.
+      if (symbols.lookup<LLVM::LLVMFuncOp>(name))
+        continue;
+      auto kernel = symbols.lookup<func::FuncOp>(name);
+      if (!kernel || kernel.isExternal() || !kernel.getBody().hasOneBlock())
+        return dispatches.front().emitOpError("expected a kernel of level exec, a func.func of one "
+                                              "block, found none named ")
+               << name;
+      FailureOr<LLVM::LLVMFuncOp> made = target.kernel(kernel, dispatches);
+      if (failed(made))
+        return failure();
+      symbols.erase(kernel);
+      symbols.insert(*made);
+    }
+    return success();
+  }
+
+  LogicalResult run(ModuleOp module) {
+    FailureOr<std::unique_ptr<Target>> target = targetOfModule(module);
+    if (failed(target))
+      return failure();
+    SymbolTable symbols(module);
+    SmallVector<exec::DispatchChunksOp> chunks;
+    SmallVector<exec::DispatchParametersOp> parameters;
+    for (auto program : module.getOps<exec::ProgramOp>())
+      for (Operation &op : program.getBody().front()) {
+        auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+                          .Case<exec::ProductOp, exec::ReduceOp>(
+                              [&](auto op) { return lower(op, **target, symbols); })
+                          .Default(success());
+        if (failed(result))
+          return failure();
+        if (auto dispatch = dyn_cast<exec::DispatchChunksOp>(op))
+          chunks.push_back(dispatch);
+        if (auto dispatch = dyn_cast<exec::DispatchParametersOp>(op))
+          parameters.push_back(dispatch);
+      }
+    return success(succeeded(lower(ArrayRef(parameters), **target, symbols)) &&
+                   succeeded(lower(ArrayRef(chunks), **target, symbols)));
+  }
+
+  void runOnOperation() override {
+    if (failed(run(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace stepc::kernels

@@ -1,0 +1,128 @@
+//===- ParcelCheck.cpp - What one start sends on one rank ------------------===//
+
+#include "passes/verify/ParcelCheck.h"
+
+#include <algorithm>
+
+namespace stepc::verify {
+
+using plan::Message;
+using plan::Part;
+
+static std::string text(int64_t number) { return std::to_string(number); }
+
+ParcelCheck::ParcelCheck(std::vector<Value> of, int64_t rank, int64_t ranks)
+    : values(std::move(of)), rank(rank), next(ranks, -1) {
+  for (int64_t bytes : {8, 4, 2, 1})
+    for (size_t i = 0; i < values.size(); ++i)
+      if (values[i].elementBytes == bytes)
+        order.push_back(i);
+}
+
+bool ParcelCheck::fail(size_t value, std::string message) {
+  fault = {value, std::move(message)};
+  return false;
+}
+
+std::optional<std::pair<size_t, std::string>> ParcelCheck::run(const plan::RankStart &start) {
+  int64_t previous = -1;
+  for (const Message &m : start.messages) {
+    if (m.peer <= previous || m.peer >= int64_t(next.size()) || m.sendOffset < 0 ||
+        m.sendCount < 0 || m.receiveOffset < 0 || m.receiveCount < 0) {
+      fail(0, "expected messages of rank " + text(rank) + " to ascending peers below " +
+                  text(next.size()) + ", none with an offset or size below 0, found rank " +
+                  text(m.peer) + " after " + text(previous));
+      return fault;
+    }
+    previous = m.peer;
+  }
+  if (check(start, start.sent, &Message::sendOffset, &Message::sendCount, "sends"))
+    check(start, start.received, &Message::receiveOffset, &Message::receiveCount, "receives");
+  return fault;
+}
+
+bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel, Field offset,
+                        Field count, const char *does) {
+  if (parcel.values.size() != values.size())
+    return fail(0, "expected parts of " + text(values.size()) + " values, found " +
+                       text(parcel.values.size()));
+  std::fill(next.begin(), next.end(), -1);
+  for (const Message &m : start.messages)
+    next[m.peer] = m.*offset;
+  for (size_t value : order)
+    if (!checkParts(value, parcel.values[value], offset, count, does))
+      return false;
+  for (const Message &m : start.messages)
+    if (next[m.peer] != m.*offset + m.*count)
+      return fail(0, "expected " + text(next[m.peer] - m.*offset) +
+                         " bytes in the message that rank " + text(rank) + " " + does +
+                         ", with rank " + text(m.peer) + ", found " + text(m.*count));
+  return checkRanges(start, parcel, offset, count, does);
+}
+
+bool ParcelCheck::checkParts(size_t value, const std::vector<Part> &parts, Field offset,
+                             Field count, const char *does) {
+  int64_t bytes = values[value].elementBytes;
+  for (size_t i = 1; i < parts.size(); ++i)
+    if (parts[i].first < parts[i - 1].first + parts[i - 1].count)
+      return fail(value, "expected parts by ascending elements of what rank " + text(rank) + " " +
+                             does + ", found element " + text(parts[i].first) + " after " +
+                             text(parts[i - 1].first));
+  size_t used = 0; // several peers may share a part; the first of them come in the parts' order
+  for (const Message &row : values[value].messages) {
+    if (row.*count == 0)
+      continue;
+    auto known =
+        std::lower_bound(parts.begin(), parts.begin() + used, row.*offset,
+                         [](const Part &part, int64_t first) { return part.first < first; });
+    const Part *part = known != parts.begin() + used ? &*known
+                       : used < parts.size()         ? &parts[used++]
+                                                     : nullptr;
+    if (!part || part->first != row.*offset || part->count != row.*count)
+      return fail(value, "expected elements " + text(row.*offset) + " to " +
+                             text(row.*offset + row.*count) + " in one part of what rank " +
+                             text(rank) + " " + does + ", found " +
+                             (part ? text(part->first) + " to " + text(part->first + part->count)
+                                   : std::string("none")));
+    int64_t &byte = next[row.peer];
+    if (byte < 0 || part->byte != byte || byte % bytes != 0)
+      return fail(value, "expected the part of rank " + text(row.peer) + " at byte " + text(byte) +
+                             " of what rank " + text(rank) + " " + does +
+                             ", a multiple of its element's " + text(bytes) +
+                             " bytes, found byte " + text(part->byte));
+    byte += row.*count * bytes;
+  }
+  if (used == parts.size())
+    return true;
+  return fail(value, "expected " + text(used) + " parts of what rank " + text(rank) + " " + does +
+                         ", found " + text(parts.size()));
+}
+
+/// Messages are apart, or one copy for several peers; then no parts overlap, because together they
+/// have as many bytes as the messages that they fill.
+bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &parcel,
+                              Field offset, Field count, const char *does) {
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (const Message &m : start.messages)
+    if (m.*count > 0)
+      ranges.push_back({m.*offset, m.*offset + m.*count});
+  std::sort(ranges.begin(), ranges.end());
+  ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+  int64_t inMessages = 0, inParts = 0, end = 0;
+  bool apart = true;
+  for (auto [from, to] : ranges) {
+    apart &= from >= end;
+    inMessages += to - from;
+    end = to;
+  }
+  for (size_t value = 0; value < values.size(); ++value)
+    for (const Part &part : parcel.values[value])
+      inParts += part.count * values[value].elementBytes;
+  if (apart && inParts == inMessages && end <= parcel.bytes)
+    return true;
+  return fail(0, "expected parts that share no byte of what rank " + text(rank) + " " + does +
+                     ", found " + text(inParts) + " bytes in messages of " + text(inMessages) +
+                     ", which end at byte " + text(end) + " of " + text(parcel.bytes));
+}
+
+} // namespace stepc::verify

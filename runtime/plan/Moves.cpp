@@ -1,0 +1,230 @@
+//===- Moves.cpp - Who sends which rectangle to whom, and where it is packed -===//
+
+#include "runtime/plan/Routes.h"
+
+#include <tuple>
+#include <utility>
+
+namespace stepc::plan {
+
+using geometry::Rect;
+
+const Move &Routes::moveOf(const Place &place) {
+  const Group &group = groupOf(place.segment);
+  KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
+  int64_t from = place.from.level(group), to = place.to.level(group);
+  auto [found, isNew] = view.moves.try_emplace({from, to});
+  Move &move = found->second;
+  if (!isNew)
+    return move;
+  move.lower = std::min(from, to);
+  move.upper = std::max(from, to);
+  auto of = [&](const std::vector<Factor> &factors) { return &classes(group.mesh, factors); };
+  std::vector<Factor> owned = factors(group, move.lower, move.upper, true, false);
+  if (from > to) { // a result goes to all that hold a part
+    move.peers = move.kept = of(owned);
+    move.targets = move.serving = of({});
+    return move;
+  }
+  std::vector<Factor> spread =
+      along(view, factors(group, move.lower, move.upper, false, true), false);
+  move.peers = of(along(view, factors(group, move.lower, move.upper, true, true), false));
+  move.targets = of(spread);
+  move.serving = of(along(view, owned, true));
+  spread.insert(spread.end(), owned.begin(), owned.end());
+  move.kept = of(spread);
+  return move;
+}
+
+//===----------------------------------------------------------------------===//
+// Packed places
+//===----------------------------------------------------------------------===//
+
+LowerParts Routes::lower(const Place &place, int64_t position) {
+  LowerParts result;
+  if (!travels(place))
+    return result;
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
+  int64_t perParameter = at(blocksPerParameter, group);
+  const Move &move = moveOf(place);
+  const MeshView &mesh = at(meshes, groupOf(segment).mesh);
+  const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, position);
+  const Bases &bases = this->bases(segment, move.lower, move.upper);
+  // One part per set of receivers, where its least world rank stands among theirs.
+  result.next.assign(ranks.size(), 0);
+  auto add = [&](int64_t base, int64_t size) {
+    if (move.serving->part(base) == move.serving->part(position))
+      result.next[static_cast<size_t>(firstOf(move, mesh, base, position))] += size;
+  };
+  if (based(segment, move.lower, position)) {
+    for (int64_t index : standing(segment, formOf(place), move.lower, position))
+      add(at(bases.of, index), at(pieces.elements, block(segment, index) % perParameter));
+  } else {
+    for (int64_t within : pieces.held)
+      for (auto [base, count] : at(bases.counts, within))
+        add(base, count * at(pieces.elements, within));
+  }
+  int64_t total = 0;
+  bool shared = false;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    int64_t size = std::exchange(result.next[rank], total);
+    if (size == 0)
+      continue;
+    std::span<const int64_t> receivers =
+        move.targets->members.of(at(move.targets->of, mesh.positionOf[rank]));
+    for (int64_t receiver : receivers)
+      result.peers.push_back({at(mesh.worldOf, receiver), total, size});
+    shared |= receivers.size() > 1;
+    total += size;
+  }
+  if (shared)
+    std::sort(result.peers.begin(), result.peers.end(),
+              [](const PeerPart &a, const PeerPart &b) { return a.peer < b.peer; });
+  return result;
+}
+
+LowerParts Routes::lowerOffsets(const Place &place, int64_t position) {
+  LowerParts result = lower(place, position);
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
+  const Move &move = moveOf(place);
+  std::vector<int64_t> indices = standing(segment, formOf(place), move.lower, position);
+  result.offsets.assign(indices.size(), -1);
+  if (result.next.empty())
+    return result;
+  const MeshView &mesh = at(meshes, groupOf(segment).mesh);
+  const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, position);
+  const Bases &bases = this->bases(segment, move.lower, move.upper);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    int64_t base = at(bases.of, indices[k]);
+    if (move.serving->part(base) != move.serving->part(position))
+      continue;
+    int64_t &next = result.next[static_cast<size_t>(firstOf(move, mesh, base, position))];
+    result.offsets[k] = next;
+    next += at(pieces.elements, block(segment, indices[k]) % at(blocksPerParameter, group));
+  }
+  return result;
+}
+
+std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position) {
+  std::vector<PeerPart> peers;
+  if (!travels(place))
+    return peers;
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group, offset = 0;
+  const Move &move = moveOf(place);
+  // How many blocks of each place in their parameters stand here.
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  if (auto allowed = based(segment, move.upper, position)) {
+    for (int64_t index : *allowed)
+      counts.push_back({block(segment, index) % at(blocksPerParameter, group), 1});
+  } else {
+    for (const std::vector<int64_t> &within : blocksOf(segment).within)
+      counts.push_back({static_cast<int64_t>(counts.size()), static_cast<int64_t>(within.size())});
+  }
+  const MeshView &mesh = at(meshes, groupOf(segment).mesh);
+  for (int64_t peer : move.peers->members.of(at(move.peers->of, position))) {
+    const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, peer);
+    int64_t size = 0;
+    for (auto [within, count] : counts)
+      size += count * at(pieces.elements, within);
+    if (size > 0)
+      peers.push_back({at(mesh.worldOf, peer), offset, size});
+    offset += size;
+  }
+  return peers;
+}
+
+//===----------------------------------------------------------------------===//
+// Shards by different placements
+//===----------------------------------------------------------------------===//
+
+const Classes &Routes::holders(int64_t group, Form form) {
+  const Group &g = at(thePlan.groups, group);
+  return classes(g.mesh, along(kind(group, form), wholeAxes(at(thePlan.meshes, g.mesh)), true));
+}
+
+const SharedRects &Routes::shared(int64_t group, Form form, ShardsKind other, int64_t position) {
+  SharedRects &result = kind(group, form).shared[{other, position}];
+  if (result.filled)
+    return result;
+  const ShardRects &own = shard(group, form, position);
+  const Classes &theirs = holders(group, {form.value, other});
+  std::vector<std::pair<Rect, int64_t>> cut;
+  for (int64_t which = 0; which < static_cast<int64_t>(theirs.of.size()); ++which) {
+    if (at(theirs.of, which) != which)
+      continue;
+    const ShardRects &their = shard(group, {form.value, other}, which);
+    for (int64_t block : own.held)
+      for (const Rect &a : own.of(block))
+        for (const Rect &b : their.of(block)) {
+          int64_t row = std::max(a.row, b.row), end = std::min(a.row + a.rows, b.row + b.rows);
+          int64_t col = std::max(a.col, b.col), right = std::min(a.col + a.cols, b.col + b.cols);
+          if (row < end && col < right)
+            cut.push_back({{block, row, col, end - row, right - col,
+                            a.offset + (row - a.row) * a.stride + col - a.col, a.stride},
+                           which});
+        }
+  }
+  // In the same order, whichever of the two shards is cut.
+  std::sort(cut.begin(), cut.end(), [](const auto &a, const auto &b) {
+    return std::tie(a.first.block, a.first.row, a.first.col) <
+           std::tie(b.first.block, b.first.row, b.first.col);
+  });
+  for (const auto &[rect, which] : cut) {
+    result.rects.push_back(rect);
+    result.with.push_back(which);
+  }
+  result.index(static_cast<size_t>(at(blocksPerParameter, group)));
+  return result;
+}
+
+Routes::Meeting Routes::meet(const Place &place, int64_t position) {
+  int64_t group = at(thePlan.segments, place.segment).group, total = 0;
+  const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
+  const SharedRects &shared = sharedOf(place, position);
+  const SegmentBlocks &blocks = blocksOf(place.segment);
+  std::vector<int64_t> sizes(mesh.worldOf.size(), 0);
+  for (size_t i = 0; i < shared.rects.size(); ++i) {
+    const Rect &rect = shared.rects[i];
+    auto count = static_cast<int64_t>(at(blocks.within, rect.block).size());
+    sizes[static_cast<size_t>(shared.with[i])] += count * rect.rows * rect.cols;
+  }
+  // Who holds a part sends it to those that are where it is along the axes that replicate it: to
+  // each one of them that lacks nothing else. Who hold equal shards share a part.
+  Form source{place.value, place.from.whose()};
+  Form other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
+  const Classes &served =
+      classes(groupOf(place.segment).mesh,
+              along(kind(group, source), wholeAxes(at(thePlan.meshes, groupOf(place.segment).mesh)),
+                    false));
+  const Classes &theirs = holders(group, other);
+  Meeting result;
+  result.starts.assign(sizes.size(), -1);
+  for (int64_t peer : served.members.of(at(served.of, position))) {
+    auto which = static_cast<size_t>(at(theirs.of, peer));
+    if (sizes[which] == 0)
+      continue;
+    if (result.starts[which] < 0)
+      result.starts[which] = std::exchange(total, total + sizes[which]);
+    result.peers.push_back({at(mesh.worldOf, peer), result.starts[which], sizes[which]});
+  }
+  return result;
+}
+
+std::vector<int64_t> Routes::shifts(const Place &place, int64_t position, int64_t *total) {
+  int64_t group = at(thePlan.segments, place.segment).group, next = 0;
+  const ShardRects &shard = this->shard(group, {place.value, place.from.whose()}, position);
+  std::vector<int64_t> result;
+  for (int64_t index : held(place.segment, shard)) {
+    auto rects = shard.of(block(place.segment, index) % at(blocksPerParameter, group));
+    result.push_back(place.isBound() ? 0 : next - rects.front().offset);
+    int64_t end = 0;
+    for (const Rect &rect : rects)
+      end = std::max(end, rect.offset + (rect.rows - 1) * rect.stride + rect.cols);
+    next += end - rects.front().offset;
+  }
+  if (total)
+    *total = next;
+  return result;
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,184 @@
+// Every error of parameters, placements and groups.
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics
+
+// A parameter lives on a mesh that exists.
+// expected-error @below {{expected a mesh, found no optim.mesh named @world}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [] aliases []
+
+// -----
+
+// Sizes are not negative.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected sizes that are not negative, found -4}}
+optim.parameter @w shape [4, -4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// More elements than any device holds, though each size is fine.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected at most 2^40 elements, found shape [1073741824, 268435456]}}
+optim.parameter @w shape [1073741824, 268435456] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A size of 0 does not hide the others.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected at most 2^40 elements, found shape [576460752303423488, 0, 2]}}
+optim.parameter @w shape [576460752303423488, 0, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Parameters are not stored in f64.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected a type of f32, bf16 or f16, found 'f64'}}
+optim.parameter @w shape [4, 4] batch 0 type f64 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Gradients are not integers.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected a type of f32, bf16 or f16, found 'i8'}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient i8 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Batch axes leave the two axes of a matrix.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected batch axes that leave a matrix, found 1 of 2 axes}}
+optim.parameter @w shape [4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A parameter has one placement per mesh axis.
+// expected-note @below {{the mesh is here}}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected 1 placements, one per mesh axis, found 2}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] aliases []
+
+// -----
+
+// A placement divides an axis that the parameter has.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{placement 0: expected a tensor axis between 0 and 1, found 2}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<2>] aliases []
+
+// -----
+
+// So does a strided one.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{placement 0: expected a tensor axis between 0 and 1, found -1}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<-1, 1>] aliases []
+
+// -----
+
+// The split factor of a strided placement counts the shards of later mesh axes.
+optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
+// expected-error @below {{placement 0: expected a split factor of 2, the number of shards of later mesh axes, found 3}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<0, 3>, #optim.shard<0>] aliases []
+
+// -----
+
+// Placements of the states are checked as the parameter's are.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{states' placement 0: expected a tensor axis between 0 and 1, found 2}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] state_placements [#optim.shard<2>] aliases []
+
+// -----
+
+// So are the gradient's.
+// expected-note @below {{the mesh is here}}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected 1 placements, one per mesh axis, found 0}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [] aliases []
+
+// -----
+
+// A list that is the parameter's is not written twice.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected gradient_placements and state_placements only where they differ from the parameter's, found [S(0)]}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.shard<0>] aliases []
+
+// -----
+
+// A placement is a placement.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{attribute 'placements' failed to satisfy constraint: placements, one per mesh axis}}
+"optim.parameter"() <{label = "w", shape = array<i64: 4>, batch = 0 : i64, type = f32, gradient = f32, mesh = @world, placements = ["S(0)"], aliases = []}> : () -> ()
+
+// -----
+
+// A group's rule exists.
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected a rule, found no optim.rule named @R}}
+optim.group @g rule @R parameters [@a]
+
+// -----
+
+// A group has parameters.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+// expected-error @below {{expected at least one parameter}}
+optim.group @g rule @R parameters []
+
+// -----
+
+// A group's parameters exist.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+// expected-error @below {{expected a parameter, found no optim.parameter named @w}}
+optim.group @g rule @R parameters [@w]
+
+// -----
+
+// A group's parameters are alike.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-note @below {{the parameter is here}}
+optim.parameter @b shape [4, 4] batch 0 type f32 gradient bf16 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected parameters of equal shape, types, mesh and placements, found @b that differs}}
+optim.group @g rule @R parameters [@a, @b]
+
+// -----
+
+// Owners belong to strategy owner.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected no owners without strategy owner, found 1}}
+optim.group @g rule @R parameters [@a] strategy gather owners [0]
+
+// -----
+
+// Every block has one owner: two experts, two owners.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [2, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected one owner per block, 2, found 1}}
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+
+// -----
+
+// Owners are positions in the mesh, not ranks of the job.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [7]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected owners that are mesh positions below 1, found 7}}
+optim.group @g rule @R parameters [@a] strategy owner owners [7]

@@ -1,0 +1,273 @@
+// Every error of the operations in a rule and on batches.
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics
+
+// Broadcast does not convert.
+func.func @f(%x: tensor<?x1xbf16>) {
+  // expected-error @below {{expected equal element types and ranks, found 'tensor<?x1xbf16>' and 'tensor<?x?xf32>'}}
+  %0 = optim.broadcast %x : tensor<?x1xbf16> to tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Broadcast does not add axes.
+func.func @f(%x: tensor<1xf32>) {
+  // expected-error @below {{expected equal element types and ranks, found 'tensor<1xf32>' and 'tensor<?x?xf32>'}}
+  %0 = optim.broadcast %x : tensor<1xf32> to tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Broadcast makes axes longer, never shorter.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected axes that are equal or 1 in the source, found 'tensor<?x?xf32>' and 'tensor<?x1xf32>'}}
+  %0 = optim.broadcast %x : tensor<?x?xf32> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+// A splat comes from f64.
+func.func @f(%x: f32) {
+  // expected-note @above {{prior use here}}
+  // expected-error @below {{use of value '%x' expects different type than prior uses: 'f64' vs 'f32'}}
+  %0 = optim.splat %x : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// What lerp mixes has one type.
+func.func @f(%x: tensor<?x?xf32>, %y: tensor<?x1xf32>) {
+  // expected-error @below {{failed to verify that all of {from, to, weight, result} have same type}}
+  %0 = "optim.lerp"(%x, %y, %x) : (tensor<?x?xf32>, tensor<?x1xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Momentum has one type.
+func.func @f(%x: tensor<?x?xf32>, %y: tensor<?x?xbf16>) {
+  // expected-error @below {{failed to verify that all of {state, gradient, decay, result} have same type}}
+  %0 = "optim.momentum"(%x, %y, %x) : (tensor<?x?xf32>, tensor<?x?xbf16>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// What decays keeps its type.
+func.func @f(%x: tensor<?x?xf32>, %s: f64) {
+  // expected-error @below {{failed to verify that all of {parameter, result} have same type}}
+  %0 = "optim.decay"(%x, %s, %s) : (tensor<?x?xf32>, f64, f64) -> tensor<?x?xbf16>
+  return
+}
+
+// -----
+
+// A reduction keeps the number of axes.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected equal ranks, found 'tensor<?x?xf32>' and 'tensor<?xf32>'}}
+  %0 = optim.reduce sum %x : tensor<?x?xf32> to tensor<?xf32>
+  return
+}
+
+// -----
+
+// A reduced axis has one element.
+func.func @f(%x: tensor<?x1xf32>) {
+  // expected-error @below {{expected axes that are equal or 1 in the result, found 'tensor<?x1xf32>' and 'tensor<?x?xf32>'}}
+  %0 = optim.reduce sum %x : tensor<?x1xf32> to tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Reductions in a rule are f32.
+func.func @f(%x: tensor<?x?xbf16>) {
+  // expected-error @below {{'optim.reduce' op operand #0 must be ranked tensor of 32-bit float values, but got 'tensor<?x?xbf16>'}}
+  %0 = optim.reduce sum %x : tensor<?x?xbf16> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+// Newton–Schulz keeps the shape.
+func.func @f(%x: tensor<?x1xf32>) {
+  // expected-error @below {{expected a source and a result of one shape, found 'tensor<?x1xf32>' and 'tensor<?x?xf32>'}}
+  %0 = "optim.orthogonalize"(%x) <{coefficients = [[1.5, -0.5, 0.0]], eps = 1.0e-07 : f64}> : (tensor<?x1xf32>) -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Newton–Schulz has at least one step.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected at least one step of coefficients}}
+  %0 = optim.orthogonalize %x coefficients [] eps 1.0e-07 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// A step has three coefficients.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected three numbers per step, found [1.500000e+00, -5.000000e-01]}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5]] eps 1.0e-07 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Coefficients are floating-point numbers.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected three numbers per step, found [1, 2, 3]}}
+  %0 = optim.orthogonalize %x coefficients [[1, 2, 3]] eps 1.0e-07 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// What is not of the operand type is f32.
+func.func @f(%x: tensor<?x?xbf16>) {
+  // expected-error @below {{expected a source of 'f16' or f32, found 'bf16'}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xbf16> to tensor<?x?xf16>
+  return
+}
+
+// -----
+
+// A zero matrix must not be divided by zero.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected an eps of at least 2^-100, finite in f32, found 0.000000e+00}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 0.0 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Nor by what overflows.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected an eps of at least 2^-100, finite in f32, found 1.000000e+60}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e+60 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Coefficients are multiplied in f32.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected coefficients that are finite in f32, found [1.000000e+300, -5.000000e-01, 0.000000e+00]}}
+  %0 = optim.orthogonalize %x coefficients [[1.0e+300, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Products are of batches of matrices.
+func.func @f(%x: tensor<8x8xf32>) {
+  // expected-error @below {{expected operands of rank 3, found 'tensor<8x8xf32>'}}
+  %0 = optim.product %x, %x outs(%x : tensor<8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
+// A product has one out: scratch is the target's.
+func.func @f(%x: tensor<?x8x8xf32>) {
+  // expected-error @below {{expected ':'}}
+  %0:2 = optim.product %x, %x outs(%x, %x : tensor<?x8x8xf32>, tensor<?x8x8xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64}
+    : tensor<?x8x8xf32>, tensor<?x8x8xf32> -> tensor<?x8x8xf32>, tensor<?x8x8xf32>
+  return
+}
+
+// -----
+
+// The inner extents of a product agree.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x6xf32>) {
+  // expected-error @below {{expected equal inner extents, found 6 and 8}}
+  %0 = optim.product %x, %x outs(%o : tensor<?x8x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x8x6xf32>
+  return
+}
+
+// -----
+
+// The out of a product has its extents.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
+  // expected-error @below {{expected addend and out of 8 x 8}}
+  %0 = optim.product %x, %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x6x6xf32>
+  return
+}
+
+// -----
+
+// So has its addend.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x6x6xf32>) {
+  // expected-error @below {{expected addend and out of 6 x 6}}
+  %0 = optim.product %x, %x plus %x outs(%o : tensor<?x6x6xf32>) {alpha = 1.0 : f64, beta = 1.0 : f64, transpose_lhs}
+    : tensor<?x8x6xf32>, tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x6x6xf32>
+  return
+}
+
+// -----
+
+// Only a square result is symmetric.
+func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>) {
+  // expected-error @below {{expected a square result for symmetric, found 8 x 4}}
+  %0 = optim.product %x, %y outs(%o : tensor<?x8x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric} : tensor<?x8x6xf32>, tensor<?x6x4xf32> -> tensor<?x8x4xf32>
+  return
+}
+
+// -----
+
+// A block reduction has an out.
+func.func @f(%x: tensor<?x8x6xf32>) {
+  // expected-error @below {{expected 2 operands, but found 1}}
+  "optim.block_reduce"(%x) <{kind = 0 : i64}> : (tensor<?x8x6xf32>) -> ()
+  return
+}
+
+// -----
+
+// A block reduction is of a batch.
+func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
+  // expected-error @below {{expected a source of rank 3, found 'tensor<8x6xf32>'}}
+  %0 = optim.block_reduce sum %x outs(%o : tensor<8x1xf32>) : tensor<8x6xf32> -> tensor<8x1xf32>
+  return
+}
+
+// -----
+
+// The out of a block reduction keeps the axes or has 1.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
+  // expected-error @below {{expected axes that are equal or 1 in the result, found 'tensor<?x8x6xf32>' and 'tensor<?x8x3xf32>'}}
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
+  return
+}
+
+// -----
+
+// Reductions are in f32.
+func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
+  // expected-error @below {{expected an out of f32, found 'tensor<?x8x1xbf16>'}}
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
+  return
+}
+
+// -----
+
+// Only what has a root is scaled.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -24}}
+  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xf32>) {exponent = -24 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  return
+}
+
+// -----
+
+// And not so far that small norms are lost.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -31}}
+  %0 = optim.block_reduce norm %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  return
+}

@@ -1,0 +1,62 @@
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics --comm-verify-plan
+
+// A copy on the rank brings what the rank has, and no more: a gradient in shards is not all of it.
+module attributes {stepc.level = "scheduled"} {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %n = arith.subf %param, %grad : tensor<?x?xf32>
+  optim.yield %n : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] gradient_placements [#optim.shard<0>] aliases [] route @Plain
+optim.group @g rule @Plain parameters [@a] strategy elementwise
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %p = comm.shards parameter @g : !comm.shards<@g, f32>
+  %d = comm.shards gradient @g : !comm.shards<@g, f32, gradient_shards>
+  %n = comm.extent <@s, full, shards, kept>
+  %k = comm.buffer offset 0 bytes 96 (%n) : memref<?xf32, #comm.place<@s, full, shards, kept>>
+  // expected-error @below {{expected every element of the rank's shards once, found 12 of 24 elements of parameter 'a' on rank 0}}
+  comm.copy ins(%d : !comm.shards<@g, f32, gradient_shards>) outs(%k : memref<?xf32, #comm.place<@s, full, shards, kept>>)
+  comm.stage @s over shards ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.subf %a, %b : f32
+    comm.yield %c : f32
+  }
+  return
+}
+}
+
+// -----
+
+// Each element is sent to where it is wanted: without the exchange nothing arrived.
+module attributes {stepc.level = "scheduled"} {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %n = arith.subf %param, %grad : tensor<?x?xf32>
+  optim.yield %n : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] gradient_placements [#optim.shard<0>] aliases [] route @Plain
+optim.group @g rule @Plain parameters [@a] strategy elementwise
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 256 : i64} {
+  %p = comm.shards parameter @g : !comm.shards<@g, f32>
+  %d = comm.shards gradient @g : !comm.shards<@g, f32, gradient_shards>
+  %n = comm.extent <@s, full, shards, kept>
+  %k = comm.buffer offset 0 bytes 96 (%n) : memref<?xf32, #comm.place<@s, full, shards, kept>>
+  %m = comm.extent <@s, full, gradient_shards to shards, received>
+  // expected-note @below {{the buffer is here}}
+  %r = comm.buffer offset 128 bytes 96 (%m) : memref<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>
+  // expected-error @below {{expected a value in #comm.place<@s, full, gradient_shards to shards, received> before it is read, found none written}}
+  comm.copy ins(%r : memref<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : memref<?xf32, #comm.place<@s, full, shards, kept>>)
+  comm.stage @s over shards ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.subf %a, %b : f32
+    comm.yield %c : f32
+  }
+  return
+}
+}
