@@ -8,6 +8,7 @@
 #define STEPC_DIALECTS_OPTIM_OPTIM_H
 
 #include "dialects/optim/NamePattern.h"
+#include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -15,6 +16,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
+#include "mlir/IR/DialectInterface.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -25,6 +27,17 @@
 #include <array>
 #include <optional>
 #include <string>
+
+namespace stepc::plan {
+// What the parameters of an attribute need.
+inline llvm::hash_code hash_value(const Factor &factor) {
+  return llvm::hash_combine(factor.axis, factor.stride, factor.size);
+}
+mlir::AsmPrinter &operator<<(mlir::AsmPrinter &printer, const Factor &factor);
+} // namespace stepc::plan
+template <> struct mlir::FieldParser<stepc::plan::Factor> {
+  static FailureOr<stepc::plan::Factor> parse(AsmParser &parser);
+};
 
 #include "dialects/optim/OptimAttrInterfaces.h.inc"
 #include "dialects/optim/OptimDialect.h.inc"
@@ -45,7 +58,20 @@ mlir::Attribute toAttribute(mlir::MLIRContext *context, const plan::Placement &p
 /// The geometry's form of a list of placement attributes.
 std::vector<plan::Placement> toPlan(mlir::ArrayAttr placements);
 /// "[S(0), R]", as in PyTorch.
-std::string describe(mlir::ArrayAttr placements);
+std::string describe(const std::vector<plan::Placement> &placements);
+inline std::string describe(mlir::ArrayAttr placements) { return describe(toPlan(placements)); }
+/// The plan's form of a mesh, and of a group of such parameters: shape, types and placements.
+plan::Mesh toPlan(MeshOp mesh);
+plan::Group toPlan(ParameterOp parameter);
+
+/// By which a dialect lists strategies, so that they are judged and can be forced.
+class StrategyListInterface : public mlir::DialectInterface::Base<StrategyListInterface> {
+public:
+  explicit StrategyListInterface(mlir::Dialect *dialect) : Base(dialect) {}
+  virtual llvm::SmallVector<StrategyAttrInterface> strategies() const = 0;
+};
+/// Those of all loaded dialects, by the dialects' names and in their order.
+llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
 
 /// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols,
 /// tensor<1x1> one. With a batch axis in front the same of the last two; static sizes other than 1

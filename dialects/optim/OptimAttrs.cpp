@@ -1,4 +1,4 @@
-//===- OptimAttrs.cpp - Placements and states ------------------------------===//
+//===- OptimAttrs.cpp - Placements, hops and strategies --------------------===//
 
 #include "dialects/optim/Optim.h"
 
@@ -96,12 +96,54 @@ std::vector<plan::Placement> optim::toPlan(ArrayAttr placements) {
   return result;
 }
 
-std::string optim::describe(ArrayAttr placements) {
+std::string optim::describe(const std::vector<plan::Placement> &placements) {
   std::string result = "[";
-  for (const plan::Placement &placement : toPlan(placements)) {
+  for (const plan::Placement &placement : placements) {
     if (result.size() > 1)
       result += ", ";
     result += plan::toString(placement);
   }
   return result + "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Hops and strategies
+//===----------------------------------------------------------------------===//
+
+AsmPrinter &plan::operator<<(AsmPrinter &printer, const Factor &factor) {
+  printer << '<' << factor.axis << ", " << factor.stride << ", " << factor.size << '>';
+  return printer;
+}
+
+FailureOr<plan::Factor> FieldParser<plan::Factor>::parse(AsmParser &parser) {
+  plan::Factor factor;
+  if (parser.parseLess() || parser.parseInteger(factor.axis) || parser.parseComma() ||
+      parser.parseInteger(factor.stride) || parser.parseComma() ||
+      parser.parseInteger(factor.size) || parser.parseGreater())
+    return failure();
+  return factor;
+}
+
+HopAttr HopAttr::get(MLIRContext *context, const plan::Hop &hop) {
+  return get(context, hop.owned, hop.replicated, hop.base);
+}
+
+plan::Hop HopAttr::toPlan() const {
+  return {getOwned().vec(), getReplicated().vec(), getBase().vec()};
+}
+
+LogicalResult HopAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              ArrayRef<plan::Factor> owned, ArrayRef<plan::Factor>,
+                              ArrayRef<int64_t> base) {
+  if (!owned.empty() || base.empty())
+    return success();
+  return emitError() << "expected no base without owned factors, found " << base.size();
+}
+
+SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {
+  SmallVector<StrategyAttrInterface> all;
+  for (const StrategyListInterface &dialect :
+       DialectInterfaceCollection<StrategyListInterface>(context))
+    llvm::append_range(all, dialect.strategies());
+  return all;
 }

@@ -1,4 +1,4 @@
-//===- OptimAttrs.td - Placements, states, meshes --------------*- tablegen -*-===//
+//===- OptimAttrs.td - Placements, states, hops, strategies ----*- tablegen -*-===//
 #ifndef STEPC_DIALECTS_OPTIM_OPTIMATTRS_TD
 #define STEPC_DIALECTS_OPTIM_OPTIMATTRS_TD
 
@@ -41,5 +41,39 @@ def Optim_State : Optim_Attr<"State", "state"> {
                         "bool":$master);
   let assemblyFormat = "`<` $name `,` $type `,` $kind `,` $init `,` $master `>`";
 }
+
+def Optim_Hop : Optim_Attr<"Hop", "hop"> {
+  let summary = "one step on the way from shards to whole blocks";
+  let description = [{
+    Brings together what ranks that differ along its factors hold. A factor `<axis, stride, size>` is part of an axis of the
+    mesh: `size` ranks that are `stride` apart along it. Along an owned factor a block goes to the coordinate of its base, a
+    position in the mesh; along a replicated one to all coordinates.
+
+    ```mlir
+    #optim.hop<replicated [<0, 1, 2>, <1, 1, 4>]>         // of a mesh of 2 x 4: all that differ along both axes
+    #optim.hop<owned [<1, 2, 2>]>                         // halves of the second axis; bases are not decided
+    #optim.hop<owned [<0, 1, 2>, <1, 1, 4>] base [0, 5]>  // block 0 to position 0, block 1 to position 5
+    ```
+    Constraints: no base without owned factors. (That factors divide a mesh's axes is checked by what uses the hop.)
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"::stepc::plan::Factor">:$owned,
+                        OptionalArrayRefParameter<"::stepc::plan::Factor">:$replicated,
+                        OptionalArrayRefParameter<"int64_t">:$base);
+  let assemblyFormat = [{
+    `<` (`owned` `[` $owned^ `]`)? (`replicated` `[` $replicated^ `]`)? (`base` `[` $base^ `]`)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static HopAttr get(::mlir::MLIRContext *context, const plan::Hop &hop);
+    plan::Hop toPlan() const;
+  }];
+}
+
+class Optim_Strategy<string name, string mnemonicName>
+    : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]>;
+
+include "dialects/optim/strategies/Local.td"
+include "dialects/optim/strategies/Owner.td"
+include "dialects/optim/strategies/Gather.td"
 
 #endif

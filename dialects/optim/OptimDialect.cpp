@@ -23,8 +23,20 @@ static_assert(int64_t(ValueKind::Full) == int64_t(plan::ValueKind::Full) &&
 static_assert(int64_t(MissingGrad::Skip) == int64_t(plan::MissingGrad::Skip) &&
               int64_t(MissingGrad::Zero) == int64_t(plan::MissingGrad::Zero));
 
+namespace {
+/// In the order in which equal ones are preferred.
+struct Strategies : StrategyListInterface {
+  using StrategyListInterface::StrategyListInterface;
+  SmallVector<StrategyAttrInterface> strategies() const override {
+    MLIRContext *context = getContext();
+    return {LocalAttr::get(context), OwnerAttr::get(context), GatherAttr::get(context)};
+  }
+};
+} // namespace
+
 void OptimDialect::initialize() {
   registerAttributes();
+  addInterfaces<Strategies>();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/optim/OptimOps.cpp.inc"

@@ -19,10 +19,6 @@ def Optim_MissingGrad : Optim_Enum<"MissingGrad", "what an absent gradient means
   I64EnumAttrCase<"Error", 0, "error">, I64EnumAttrCase<"Skip", 1, "skip">,
   I64EnumAttrCase<"Zero", 2, "zero">]>;
 
-def Optim_Strategy : Optim_Enum<"Strategy", "how a group's blocks come together", [
-  I64EnumAttrCase<"Elementwise", 0, "elementwise">, I64EnumAttrCase<"Local", 1, "local">,
-  I64EnumAttrCase<"Owner", 2, "owner">, I64EnumAttrCase<"Gather", 3, "gather">]>;
-
 // Where an operation of a rule runs (level 2).
 def Optim_Space : Optim_Enum<"Space", "where an operation of a rule runs", [
   I64EnumAttrCase<"In", 0, "in">,         // on shards, before the exchange

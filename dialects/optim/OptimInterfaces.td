@@ -1,4 +1,4 @@
-//===- OptimInterfaces.td - What every placement answers --------*- tablegen -*-===//
+//===- OptimInterfaces.td - What placements and strategies answer -*- tablegen -*-===//
 #ifndef STEPC_DIALECTS_OPTIM_OPTIMINTERFACES_TD
 #define STEPC_DIALECTS_OPTIM_OPTIMINTERFACES_TD
 
@@ -20,6 +20,26 @@ def Optim_PlacementInterface : AttrInterface<"PlacementAttrInterface"> {
       "::std::string", "whyIllegal", (ins "int64_t":$position,
         "::llvm::ArrayRef<::mlir::Attribute>":$placements, "int64_t":$rank,
         "::llvm::ArrayRef<int64_t>":$meshSizes)>,
+  ];
+}
+
+def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
+  let cppNamespace = "::stepc::optim";
+  let description = [{
+    How the blocks of a group come together to be computed. Passes ask these questions when they decide; what they decide are
+    the hops, and nothing below looks at the strategy. What hops cost is one model for all (passes/decide/StrategyModel.h).
+    A dialect lists its strategies through StrategyListInterface.
+  }];
+  let methods = [
+    InterfaceMethod<"What users call it.", "::llvm::StringRef", "name", (ins),
+                    "return ConcreteAttr::getMnemonic();">,
+    InterfaceMethod<"Empty, or why it cannot bring the blocks of such a group together.", "::std::string", "whyIllegal",
+                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh)>,
+    InterfaceMethod<"The hops from the group's shards to whole blocks, without bases: owners are balanced over all groups.",
+                    "::std::vector<::stepc::plan::Hop>", "hops",
+                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh)>,
+    InterfaceMethod<"For people: why it is a good choice there.", "::std::string", "reason",
+                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh)>,
   ];
 }
 

@@ -10,6 +10,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
 def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
+def Optim_HopArray : TypedArrayAttrBase<Optim_Hop, "hops">;
 def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 
 def AnyTensorOf : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, I1]>]>;
@@ -221,22 +222,25 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided of them";
   let description = [{
-    Level 2. `strategy` and `owners` (one position in the mesh per block, parameters in order, for strategy owner) are set
-    by `optim-assign-strategies` and `optim-balance-owners`, `waves` (one per block: when it is computed) by
-    `optim-assign-waves`; `reason` says why the strategy.
+    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them alone. They are those
+    of `strategy`, set by `optim-assign-strategies`; their bases (one per block, parameters in order) by
+    `optim-balance-owners`, `waves` (one per block: when it is computed) by `optim-assign-waves`; `reason` says why the
+    strategy. A group without hops computes no blocks: its rule is elementwise.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] waves [0, 0] reason "sharded rows"
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+      waves [0, 0] reason "sharded rows"
     ```
-    Constraints: the rule and the parameters exist and agree; as many owners as blocks for strategy owner, none otherwise;
-    as many waves as blocks, each between 0 and 2^20 − 1, and none for strategy elementwise.
+    Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
+    mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
+    as blocks, each between 0 and 2^20 − 1, and none without hops.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
-                       OptionalAttr<Optim_Strategy>:$strategy,
-                       OptionalAttr<DenseI64ArrayAttr>:$owners,
+                       OptionalAttr<Optim_StrategyInterface>:$strategy,
+                       OptionalAttr<Optim_HopArray>:$hops,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name `rule` $rule `parameters` $parameters (`strategy` $strategy^)? (`owners` $owners^)?
+    $sym_name `rule` $rule `parameters` $parameters (`strategy` $strategy^)? (`hops` $hops^)?
     (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
@@ -245,6 +249,12 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     int64_t getBlocksPerParameter();
     int64_t getRows();
     int64_t getCols();
+    /// The hops in the plan's form; empty where there are none.
+    std::vector<plan::Hop> getPlanHops();
+    void setPlanHops(::llvm::ArrayRef<plan::Hop> hops);
+    /// Some hop owns factors and has no bases, though there are blocks.
+    bool lacksBases();
+    ::llvm::LogicalResult verifyHops(int64_t blocks);
   }];
   let hasVerifier = 1;
 }

@@ -229,6 +229,30 @@ LogicalResult ParameterOp::verify() {
   return success();
 }
 
+plan::Mesh optim::toPlan(MeshOp mesh) {
+  plan::Mesh result;
+  result.name = mesh.getSymName().str();
+  for (auto axis : mesh.getAxes().getAsValueRange<StringAttr>())
+    result.axes.push_back(axis.str());
+  result.sizes = mesh.getSizes().vec();
+  result.ranks = mesh.getRanks().vec();
+  return result;
+}
+
+plan::Group optim::toPlan(ParameterOp parameter) {
+  plan::Group group;
+  group.shape = parameter.getShape().vec();
+  group.batchAxes = parameter.getBatch();
+  group.parameterType = *toPlan(parameter.getType());
+  group.gradientType = *toPlan(parameter.getGradient());
+  group.placements = toPlan(parameter.getPlacements());
+  if (ArrayAttr own = parameter.getGradientPlacementsAttr())
+    group.gradientPlacements = toPlan(own);
+  if (ArrayAttr own = parameter.getStatePlacementsAttr())
+    group.statePlacements = toPlan(own);
+  return group;
+}
+
 ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {
   ArrayAttr own = kind == plan::ShardsKind::Gradient ? getGradientPlacementsAttr()
                   : kind == plan::ShardsKind::State  ? getStatePlacementsAttr()
@@ -250,6 +274,24 @@ int64_t GroupOp::getRows() {
 int64_t GroupOp::getCols() {
   ParameterOp p = getExemplar();
   return geometry::view(p.getShape().vec(), p.getBatch()).cols;
+}
+bool GroupOp::lacksBases() {
+  return getHops() && llvm::any_of(getHops()->getAsRange<HopAttr>(), [&](HopAttr hop) {
+    return !hop.getOwned().empty() && hop.getBase().empty() && getBlocksPerParameter() > 0;
+  });
+}
+void GroupOp::setPlanHops(ArrayRef<plan::Hop> hops) {
+  SmallVector<Attribute> attributes;
+  for (const plan::Hop &hop : hops)
+    attributes.push_back(HopAttr::get(getContext(), hop));
+  setHopsAttr(ArrayAttr::get(getContext(), attributes));
+}
+std::vector<plan::Hop> GroupOp::getPlanHops() {
+  std::vector<plan::Hop> hops;
+  if (getHops())
+    for (auto hop : getHops()->getAsRange<HopAttr>())
+      hops.push_back(hop.toPlan());
+  return hops;
 }
 
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -292,25 +334,35 @@ LogicalResult GroupOp::verify() {
   }
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
-  bool owned = getStrategy() == Strategy::Owner;
-  int64_t owners = getOwners() ? getOwners()->size() : 0;
-  if (!owned && owners)
-    return emitOpError("expected no owners without strategy owner, found ") << owners;
-  if (owned && getOwners()) {
-    if (owners != blocks)
-      return emitOpError("expected one owner per block, ") << blocks << ", found " << owners;
-    auto mesh = lookupMesh(*this, first.getMeshAttr());
-    ArrayRef<int64_t> positions = *getOwners();
-    for (int64_t owner : positions)
-      if (owner < 0 || owner >= int64_t(mesh.getRanks().size()))
-        return emitOpError("expected owners that are mesh positions below ")
-               << mesh.getRanks().size() << ", found " << owner;
+  if (getWaves() && !getHops())
+    return emitOpError("expected no waves without hops, found ") << getWaves()->size();
+  if (bool(getStrategy()) != bool(getHops()))
+    return emitOpError("expected hops with a strategy, found ")
+           << (getHops() ? "no strategy" : "no hops");
+  return getHops() ? verifyHops(blocks) : success();
+}
+
+LogicalResult GroupOp::verifyHops(int64_t blocks) {
+  MeshOp mesh = lookupMesh(*this, getExemplar().getMeshAttr());
+  if (!mesh)
+    return success(); // the parameter's own error
+  std::vector<plan::Factor> factors;
+  for (auto hop : getHops()->getAsRange<HopAttr>()) {
+    for (ArrayRef<plan::Factor> some : {hop.getOwned(), hop.getReplicated()})
+      factors.insert(factors.end(), some.begin(), some.end());
+    ArrayRef<int64_t> base = hop.getBase();
+    if (!base.empty() && int64_t(base.size()) != blocks)
+      return emitOpError("expected one base per block, ") << blocks << ", found " << base.size();
+    for (int64_t position : base)
+      if (position < 0 || position >= int64_t(mesh.getRanks().size()))
+        return emitOpError("expected bases that are mesh positions below ")
+               << mesh.getRanks().size() << ", found " << position;
   }
+  if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), factors); !wrong.empty())
+    return emitOpError(wrong);
   if (!getWaves())
     return success();
   ArrayRef<int64_t> waves = *getWaves();
-  if (getStrategy() == Strategy::Elementwise)
-    return emitOpError("expected no waves with strategy elementwise, found ") << waves.size();
   if (int64_t(waves.size()) != blocks)
     return emitOpError("expected one wave per block, ") << blocks << ", found " << waves.size();
   for (int64_t wave : waves)

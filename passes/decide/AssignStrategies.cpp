@@ -44,7 +44,7 @@ private:
         first = name;
       } else if (bool(last) != bool(chosen) || (last && last->strategy != chosen->strategy)) {
         auto text = [](Force *force) {
-          return force ? stringifyStrategy(force->strategy) : "nothing";
+          return force ? force->strategy.name() : StringRef("nothing");
         };
         return blameOptions(group.emitError("expected one strategy for the parameters of group ")
                             << group.getSymName() << ", found '" << first << "' forced to "
@@ -54,40 +54,25 @@ private:
     return chosen;
   }
 
-  static remark::RemarkOpts remarkOf(StringRef name) {
-    return remark::RemarkOpts::name(name).category("optim-assign-strategies");
-  }
-
-  void set(GroupOp group, Strategy strategy, const Twine &reason, const Judgement *judgement) {
-    group.setStrategyAttr(StrategyAttr::get(&getContext(), strategy));
-    group.setReasonAttr(StringAttr::get(&getContext(), reason));
-    auto remark = remark::passed(group.getLoc(), remarkOf("strategy-chosen"));
-    remark << remark::metric("group", group.getSymName())
-           << remark::metric("first-parameter",
-                             cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue())
-           << remark::metric("strategy", stringifyStrategy(strategy));
+  /// Says that a strategy was chosen, or that it was not; why, and what it would take.
+  static void report(GroupOp group, bool chosen, StringRef strategy, const Judgement *judgement,
+                     const Twine &reason) {
+    auto options = remark::RemarkOpts::name(chosen ? "strategy-chosen" : "strategy-refused")
+                       .category("optim-assign-strategies");
+    auto remark = chosen ? remark::passed(group.getLoc(), options)
+                         : remark::missed(group.getLoc(), options);
+    remark << remark::metric("group", group.getSymName());
+    if (chosen)
+      remark << remark::metric("first-parameter", firstParameter(group));
+    remark << remark::metric("strategy", strategy);
     if (judgement)
-      remark << remark::metric("modelled-ns", nanoseconds(*judgement));
+      remark << remark::metric("modelled-ns", cost::picoseconds(judgement->seconds) / 1000);
     remark << remark::reason("{0}", reason.str());
   }
 
-  static int64_t nanoseconds(const Judgement &judgement) {
-    return cost::picoseconds(judgement.seconds) / 1000;
+  static StringRef firstParameter(GroupOp group) {
+    return cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue();
   }
-
-  /// Says of each of the others why it was not chosen, and what it would take.
-  static void refuse(GroupOp group, Strategy strategy, const Twine &why,
-                     const Judgement *judgement) {
-    auto remark = remark::missed(group.getLoc(), remarkOf("strategy-refused"));
-    remark << remark::metric("group", group.getSymName())
-           << remark::metric("strategy", stringifyStrategy(strategy));
-    if (judgement)
-      remark << remark::metric("modelled-ns", nanoseconds(*judgement));
-    remark << remark::reason("{0}", why.str());
-  }
-
-  static constexpr Strategy kAll[] = {Strategy::Elementwise, Strategy::Local, Strategy::Owner,
-                                      Strategy::Gather};
 
   LogicalResult assign(GroupOp group, std::vector<Force> &forces, const StrategyModel &model) {
     auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
@@ -96,55 +81,37 @@ private:
     if (failed(forced))
       return failure();
     if (!matrix) {
-      set(group, Strategy::Elementwise, "no operation needs a whole matrix", nullptr);
-      for (Strategy strategy : ArrayRef(kAll).drop_front())
-        refuse(group, strategy, "no operation needs a whole matrix: nothing has to travel",
-               nullptr);
+      StringRef reason = "no operation needs a whole matrix";
+      group.setReason(reason);
+      report(group, true, "elementwise", nullptr, reason);
+      for (StrategyAttrInterface strategy : strategies(&getContext()))
+        report(group, false, strategy.name(), nullptr, reason + ": nothing has to travel");
       return success();
     }
     GroupGeometry geometry(group);
-    Judgements judgements = model.judge(group, geometry);
-    Strategy chosen = *forced ? (*forced)->strategy : StrategyModel::choose(judgements);
-    const Judgement &judgement = judgements[chosen];
-    if (!judgement.isLegal())
-      return blameOptions(group.emitError("expected whole blocks on every rank to force local on '")
-                          << cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue()
-                          << "', found placements " << describe(group.getExemplar().getPlacements())
-                          << " that cut them");
-    bool whole = judgements[Strategy::Local].isLegal();
-    set(group, chosen,
-        *forced ? "forced by '" + (*forced)->pattern.text() + "=" + stringifyStrategy(chosen) + "'"
-                : Twine(reasonOf(chosen, whole)),
-        &judgement);
-    for (Strategy strategy : kAll) {
-      if (strategy == chosen)
-        continue;
-      const Judgement &other = judgements[strategy];
-      if (!other.isLegal())
-        refuse(group, strategy, other.refusal, nullptr);
-      else
-        refuse(group, strategy,
-               *forced                             ? "another one is forced"
-               : other.seconds < judgement.seconds ? "it repeats work and saves less than a tenth"
-                                                   : "it is modelled to take no less time",
-               &other);
-    }
+    std::vector<Judgement> judgements = model.judge(group, geometry);
+    const Judgement &chosen = *forced ? *StrategyModel::find(judgements, (*forced)->strategy)
+                                      : StrategyModel::choose(judgements);
+    StringRef name = chosen.strategy.name();
+    if (!chosen.isLegal())
+      return blameOptions(group.emitError("expected a strategy that is legal to force on '")
+                          << firstParameter(group) << "', found " << name << ": "
+                          << chosen.refusal);
+    std::string reason = chosen.strategy.reason(geometry.group, geometry.mesh);
+    if (*forced)
+      reason = ("forced by '" + Twine((*forced)->pattern.text()) + "=" + name + "'").str();
+    group.setStrategyAttr(chosen.strategy);
+    group.setPlanHops(chosen.hops);
+    group.setReason(reason);
+    report(group, true, name, &chosen, reason);
+    for (const Judgement &other : judgements)
+      if (&other != &chosen)
+        report(group, false, other.strategy.name(), other.isLegal() ? &other : nullptr,
+               !other.isLegal()                 ? other.refusal
+               : *forced                        ? "another one is forced"
+               : other.seconds < chosen.seconds ? "it repeats work and saves less than a tenth"
+                                                : "it is modelled to take no less time");
     return success();
-  }
-
-  static StringRef reasonOf(Strategy chosen, bool whole) {
-    switch (chosen) {
-    case Strategy::Local:
-      return "each block is whole on its rank";
-    case Strategy::Owner:
-      return whole ? "ranks divide the blocks and share the results: modelled to take less time"
-                   : "blocks span ranks: exact routes to a balanced owner";
-    case Strategy::Gather:
-      return "every rank computes every block: modelled to take less time";
-    case Strategy::Elementwise:
-      break;
-    }
-    return "";
   }
 
   void runOnOperation() override {

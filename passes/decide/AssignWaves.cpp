@@ -58,11 +58,9 @@ private:
 
   WaveModel collect() {
     WaveModel model(clusterOf(getOperation()));
-    for (auto group : getOperation().getOps<GroupOp>()) {
-      std::optional<Strategy> strategy = group.getStrategy();
-      if (strategy && *strategy != Strategy::Elementwise && !group.getWaves())
+    for (auto group : getOperation().getOps<GroupOp>())
+      if (group.getHops() && !group.getWaves())
         model.add(group);
-    }
     return model;
   }
 

@@ -33,25 +33,51 @@ int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
                            cluster.between.seconds(0, bytes));
 }
 
-/// What ranks compute whoever owns the rest: local, gathered and owned blocks.
+/// What ranks compute whoever owns the rest: blocks without bases, or with some already.
 void addFixedLoad(GroupOp group, const cost::Cluster &cluster, cost::Loads &load) {
-  std::optional<Strategy> strategy = group.getStrategy();
-  if (!strategy || *strategy == Strategy::Elementwise)
+  if (!group.getHops())
     return;
   GroupGeometry geometry(group);
+  Bases bases(geometry);
   int64_t cost = blockCost(group, cluster);
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     int64_t blocks = 0;
-    if (*strategy == Strategy::Gather)
+    if (!bases.owned.empty())
+      blocks = llvm::count(bases.of, bases.at(position));
+    else if (!geometry.group.hops.empty())
       blocks = geometry.blockCount();
-    else if (*strategy == Strategy::Owner)
-      blocks = llvm::count(*group.getOwners(), position);
     else
       for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
         blocks += geometry.held(position, block) > 0 ? geometry.parameters : 0;
     int64_t &sum = load[geometry.mesh.ranks[position]];
     sum = saturatingAdd(sum, saturatingMul(blocks, cost));
   }
+}
+
+/// Gives each block of a group a base: of the positions that differ along owned factors, which stand
+/// for all that they leave open, the least loaded one.
+std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::Loads &load) {
+  Bases bases(geometry);
+  std::vector<int64_t> choices, ranks;
+  std::vector<std::vector<int64_t>> held;
+  std::map<int64_t, std::vector<int64_t>> others; // ranks that compute what a choice does
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    if (int64_t base = bases.at(position); base != position) {
+      others[base].push_back(geometry.mesh.ranks[position]);
+      continue;
+    }
+    choices.push_back(position);
+    ranks.push_back(geometry.mesh.ranks[position]);
+    held.push_back(geometry.held()[position]);
+  }
+  cost::OwnerQueues queues(ranks, held, load);
+  std::vector<int64_t> result;
+  for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
+    result.push_back(choices[queues.give(block % geometry.blocksPerParameter(), cost)]);
+    for (int64_t rank : others[result.back()])
+      load[rank] = saturatingAdd(load[rank], cost);
+  }
+  return result;
 }
 
 /// Says how even the loads are: the mean in per cent of the most.
@@ -81,10 +107,10 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     cost::Cluster cluster = clusterOf(getOperation());
     cost::Loads load;
     for (auto group : getOperation().getOps<GroupOp>())
-      if (group.getStrategy() != Strategy::Owner || group.getOwners())
-        addFixedLoad(group, cluster, load);
-      else
+      if (group.lacksBases())
         groups.push_back({-blockCost(group, cluster), groups.size(), group});
+      else
+        addFixedLoad(group, cluster, load);
     if (groups.empty())
       return;
     llvm::sort(groups, [](auto &a, auto &b) {
@@ -94,13 +120,13 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     int64_t blocks = 0;
     for (auto [negativeCost, number, group] : groups) {
       GroupGeometry geometry(group);
-      cost::OwnerQueues queues(geometry.mesh.ranks, geometry.held(), load);
-      SmallVector<int64_t> owners;
-      for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
-        owners.push_back(queues.give(block % geometry.blocksPerParameter(), -negativeCost));
-      group.setOwnersAttr(DenseI64ArrayAttr::get(&getContext(), owners));
+      std::vector<int64_t> base = balance(geometry, -negativeCost, load);
+      for (plan::Hop &hop : geometry.group.hops)
+        if (!hop.owned.empty())
+          hop.base = base;
+      group.setPlanHops(geometry.group.hops);
       ranks.insert(geometry.mesh.ranks.begin(), geometry.mesh.ranks.end());
-      blocks += int64_t(owners.size());
+      blocks += int64_t(base.size());
     }
     reportBalance(getOperation().getLoc(), blocks, ranks, load);
   }

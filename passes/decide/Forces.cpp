@@ -5,7 +5,6 @@
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
-using optim::Strategy;
 
 InFlightDiagnostic decide::blameOptions(InFlightDiagnostic diagnostic) {
   diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kUsageErrorMark));
@@ -14,14 +13,17 @@ InFlightDiagnostic decide::blameOptions(InFlightDiagnostic diagnostic) {
 
 FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std::string> texts) {
   std::vector<Force> forces;
+  SmallVector<optim::StrategyAttrInterface> known = optim::strategies(module.getContext());
   for (const std::string &text : texts) {
     auto [pattern, name] = StringRef(text).rsplit('=');
-    std::optional<Strategy> strategy = optim::symbolizeStrategy(name);
-    if (name.empty() || !strategy || *strategy == Strategy::Elementwise)
-      return blameOptions(
-          module.emitError("expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, "
-                           "found \"")
-          << text << "\"");
+    auto *strategy = llvm::find_if(known, [&](auto each) { return each.name() == name; });
+    if (strategy == known.end()) {
+      InFlightDiagnostic diag = blameOptions(module.emitError("expected a strategy as "));
+      for (size_t i = 0; i < known.size(); ++i)
+        diag << (i == 0 ? "" : i + 1 < known.size() ? ", " : " or ") << "PATTERN="
+             << known[i].name();
+      return diag << ", found \"" << text << "\"";
+    }
     NamePatternError error;
     std::optional<NamePattern> parsed = NamePattern::parse(pattern, error);
     if (!parsed) {

@@ -14,7 +14,7 @@ mlir::InFlightDiagnostic blameOptions(mlir::InFlightDiagnostic diagnostic);
 /// PATTERN=STRATEGY.
 struct Force {
   NamePattern pattern;
-  optim::Strategy strategy;
+  optim::StrategyAttrInterface strategy;
   bool matched = false; ///< some parameter's name or alias matched
   bool applied = false; ///< … of a parameter whose rule has matrix operations
 };

@@ -11,18 +11,9 @@ using namespace stepc::optim;
 
 GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size()) {
   ParameterOp p = op.getExemplar();
-  auto meshOp = lookupMesh(op, p.getMeshAttr());
-  for (Attribute axis : meshOp.getAxes())
-    mesh.axes.push_back(cast<StringAttr>(axis).str());
-  mesh.sizes = meshOp.getSizes().vec();
-  mesh.ranks = meshOp.getRanks().vec();
-  group.shape = p.getShape().vec();
-  group.batchAxes = p.getBatch();
-  group.placements = toPlan(p.getPlacements());
-  if (ArrayAttr own = p.getGradientPlacementsAttr())
-    group.gradientPlacements = toPlan(own);
-  if (ArrayAttr own = p.getStatePlacementsAttr())
-    group.statePlacements = toPlan(own);
+  mesh = optim::toPlan(lookupMesh(op, p.getMeshAttr()));
+  group = optim::toPlan(p);
+  group.hops = op.getPlanHops();
   group.parameters = {0};
   int64_t blocks = group.blocksPerParameter();
   for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {
@@ -38,6 +29,15 @@ int64_t GroupGeometry::firstHolder(int64_t block) const {
     if (area[block] > 0)
       return position;
   return 0;
+}
+
+Bases::Bases(const GroupGeometry &geometry) : mesh(geometry.mesh) {
+  for (const plan::Hop &hop : geometry.group.hops) {
+    owned.insert(owned.end(), hop.owned.begin(), hop.owned.end());
+    of.resize(std::max(of.size(), hop.base.size()));
+    for (auto [sum, base] : llvm::zip(of, hop.base))
+      sum += plan::along(mesh, hop.owned, base);
+  }
 }
 
 bool decide::hasMatrixSpace(RuleOp rule) {

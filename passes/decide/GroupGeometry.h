@@ -7,7 +7,7 @@
 
 namespace stepc::decide {
 
-/// A group as the geometry sees it: shape, placements, mesh; one parameter, no owners.
+/// A group as the geometry sees it: shape, placements, mesh, hops; one parameter.
 struct GroupGeometry {
   plan::Group group;
   plan::Mesh mesh;
@@ -26,6 +26,20 @@ struct GroupGeometry {
 
 private:
   std::vector<std::vector<int64_t>> areas; // [position][block]
+};
+
+/// Where the blocks of a group are computed: their bases along all owned factors, as the positions
+/// that have these coordinates alone.
+struct Bases {
+  explicit Bases(const GroupGeometry &geometry);
+
+  std::vector<plan::Factor> owned; // none: bases do not matter
+  std::vector<int64_t> of;         // per block, where they are decided
+  /// That of the blocks that a position computes.
+  int64_t at(int64_t position) const { return plan::along(mesh, owned, position); }
+
+private:
+  const plan::Mesh &mesh;
 };
 
 /// True when the rule has operations in matrix space.

@@ -71,73 +71,106 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
   }
 }
 
-Judgements StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
-  Judgements result;
-  RuleOp rule = ruleOf(group);
-  const std::vector<int64_t> &ranks = geometry.mesh.ranks;
-  auto count = double(ranks.size()), blocks = double(geometry.blockCount());
+std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
+  std::vector<Judgement> result;
+  const plan::Mesh &mesh = geometry.mesh;
+  auto count = double(mesh.ranks.size()), blocks = double(geometry.blockCount());
   auto parameters = double(geometry.parameters);
+  RuleOp rule = ruleOf(group);
   double block = blockSeconds(rule, group.getRows(), group.getCols(), cluster.device);
   double element = double(modelledBytes(rule, group.getRows(), group.getCols()).element);
   // Elements of all blocks, and those that all ranks together hold; the ranks that hold any.
   double whole = blocks * double(group.getRows()) * double(group.getCols()), held = 0, holders = 0;
-  double mostComputed = 0, computed = 0;
-  for (int64_t position = 0; position < int64_t(ranks.size()); ++position) {
-    double area = 0, parts = 0;
-    for (int64_t each : geometry.heldByBlock(position)) {
+  for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
+    double area = 0;
+    for (int64_t each : geometry.heldByBlock(position))
       area += double(each);
-      parts += each > 0;
-    }
     held += area * parameters;
     holders += area > 0;
-    computed += parts * parameters;
-    mostComputed = std::max(mostComputed, parts * parameters);
   }
-  double copies = whole > 0 ? std::max(1.0, held / whole) : 1;
-  // Of the blocks that a rank computes it holds a part already; the rest comes from as many ranks
-  // as one copy stands on.
-  double missing = whole - held / count, senders = std::max(0.0, holders / copies - 1);
-  double nearby = cluster.nearby(ranks);
-  result[Strategy::Elementwise].refusal = "the rule has operations that need whole matrices";
+  double copies = whole > 0 ? std::max(1.0, held / whole) : 1, nearby = cluster.nearby(mesh.ranks);
+  std::vector<bool> replicated =
+      geometry::replicatedAxes(geometry.group, plan::ValueKind::Full);
+  double pieces = 1; // of which each copy consists
+  for (auto [size, copied] : llvm::zip(mesh.sizes, replicated))
+    pieces *= copied ? 1 : double(size);
+  auto found = unevenness.find(mesh.ranks);
+  double uneven = found == unevenness.end() ? 1 : found->second;
 
-  Judgement &local = result[Strategy::Local];
-  if (!geometry::blocksAreWhole(geometry.group, geometry.mesh))
-    local.refusal =
-        "placements " + describe(group.getExemplar().getPlacements()) + " cut the blocks";
-  else if (!group.getExemplar().standsInOneWay())
-    local.refusal = "gradient or states stand apart from the parameter";
-  local.seconds = mostComputed * block;
-  local.repeats = computed > blocks;
-
-  auto found = unevenness.find(ranks);
-  double busiest = (found == unevenness.end() ? 1 : found->second) / count;
-  // The way back of one wave travels with the way there of the next: bytes add up, messages of
-  // the longer way are waited for.
-  double back = held - held / count, readers = std::max(0.0, holders - 1);
-  result[Strategy::Owner].seconds =
-      blocks * block * busiest +
-      cluster.exchange(nearby, missing > 0 ? std::max(senders, readers) : readers,
-                       element * (missing + back) * busiest);
-
-  Judgement &gather = result[Strategy::Gather];
-  gather.seconds = blocks * block + cluster.exchange(nearby, senders, element * missing);
-  gather.repeats = count > 1;
+  for (StrategyAttrInterface strategy : strategies(group.getContext())) {
+    Judgement &judgement = result.emplace_back();
+    judgement.strategy = strategy;
+    judgement.refusal = strategy.whyIllegal(geometry.group, mesh);
+    if (!judgement.isLegal())
+      continue;
+    judgement.hops = strategy.hops(geometry.group, mesh);
+    // Elements that stand after a hop, times ranks; among how many ranks owners were chosen, and
+    // the busiest one's part of what comes together.
+    double standing = held, owners = 1, share = 1, travelling = 0;
+    std::vector<plan::Factor> resolved;
+    for (const plan::Hop &hop : judgement.hops) {
+      double ranks = 1, apart = 1, before = standing;
+      for (const auto *factors : {&hop.owned, &hop.replicated})
+        for (const plan::Factor &factor : *factors) {
+          ranks *= double(factor.size);
+          apart *= replicated[factor.axis] ? 1 : double(factor.size);
+          owners *= factors == &hop.owned ? double(factor.size) : 1;
+          resolved.push_back(factor);
+        }
+      standing *= apart;
+      share = owners > 1 ? uneven / owners : 1;
+      // Of the blocks that come to a rank it holds a part already; the rest comes from as many
+      // ranks as one copy stands on.
+      double missing = standing / count - before / count;
+      double peers = missing > 0 ? std::max(0.0, holders / copies * (apart / pieces) - 1) : 0;
+      // The way back of one wave travels with the way there of the next: bytes add up, messages
+      // of the longer way are waited for.
+      double back = 0;
+      if (!hop.owned.empty()) {
+        back = before * ranks / count - before / count;
+        peers = std::max(peers, holders * (ranks / count) - 1);
+      }
+      travelling += cluster.exchange(nearby, peers, element * (missing + back) * share);
+    }
+    // Blocks of which something stands with the ranks that come together in one.
+    std::map<int64_t, std::pair<double, std::vector<bool>>> met;
+    for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
+      auto &[members, any] = met[position - plan::along(mesh, resolved, position)];
+      ++members;
+      any.resize(geometry.blocksPerParameter());
+      for (auto [block, area] : llvm::enumerate(geometry.heldByBlock(position)))
+        any[block] = any[block] || area > 0;
+    }
+    double most = 0, computed = 0;
+    for (const auto &[first, part] : met) {
+      double parts = double(llvm::count(part.second, true)) * parameters;
+      most = std::max(most, parts);
+      computed += parts * part.first / owners;
+    }
+    judgement.seconds = most * block * share + travelling;
+    judgement.repeats = computed > blocks;
+  }
   return result;
 }
 
-Strategy StrategyModel::choose(const Judgements &judgements) {
+const Judgement *StrategyModel::find(ArrayRef<Judgement> judgements,
+                                     StrategyAttrInterface strategy) {
+  const Judgement *found =
+      llvm::find_if(judgements, [&](const Judgement &each) { return each.strategy == strategy; });
+  return found == judgements.end() ? nullptr : found;
+}
+
+const Judgement &StrategyModel::choose(ArrayRef<Judgement> judgements) {
   constexpr double kSaving = 0.9;
-  Strategy best = Strategy::Owner; // always legal
-  double least = judgements[best].seconds;
-  const Judgement &local = judgements[Strategy::Local];
-  if (local.isLegal() && local.seconds <= least * (local.repeats ? kSaving : 1)) {
-    best = Strategy::Local;
-    least = local.seconds;
-  }
-  const Judgement &gather = judgements[Strategy::Gather];
-  // Where both repeat work, neither has to save.
-  bool both = local.repeats && best == Strategy::Local;
-  if (gather.seconds < least * (gather.repeats && !both ? kSaving : 1))
-    best = Strategy::Gather;
-  return best;
+  const Judgement *best[2] = {nullptr, nullptr}; // of those that repeat no work, and that do
+  for (const Judgement &each : judgements)
+    if (const Judgement *&least = best[each.repeats];
+        each.isLegal() && (!least || each.seconds < least->seconds))
+      least = &each;
+  auto [single, repeating] = best;
+  if (!single || !repeating)
+    return single ? *single : *repeating;
+  double enough = single->seconds * kSaving;
+  bool saves = repeating < single ? repeating->seconds <= enough : repeating->seconds < enough;
+  return saves ? *repeating : *single;
 }

@@ -5,8 +5,6 @@
 #include "passes/cost/Cluster.h"
 #include "passes/decide/GroupGeometry.h"
 
-#include <array>
-
 namespace stepc::decide {
 
 /// The module's `optim.cluster`; what it leaves out, or all, is the built-in profile's.
@@ -17,28 +15,27 @@ double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 
 /// Whether a strategy is legal for a group, and what a step of the group takes with it.
 struct Judgement {
-  std::string refusal;  ///< why it is not legal, or empty
+  optim::StrategyAttrInterface strategy;
+  std::string refusal; ///< why it is not legal, or empty: then the rest holds
+  std::vector<plan::Hop> hops = {};
   double seconds = 0;   ///< computing, and travelling there and back
   bool repeats = false; ///< some block is computed by several ranks
   bool isLegal() const { return refusal.empty(); }
 };
 
-/// Those of all strategies, by their numbers.
-struct Judgements : std::array<Judgement, 4> {
-  using std::array<Judgement, 4>::operator[];
-  Judgement &operator[](optim::Strategy strategy) { return (*this)[size_t(strategy)]; }
-  const Judgement &operator[](optim::Strategy strategy) const { return (*this)[size_t(strategy)]; }
-};
-
-/// Judges strategies for the groups of a module that have a matrix space.
+/// Judges strategies, by their hops alone, for the groups of a module that have a matrix space.
 class StrategyModel {
 public:
   explicit StrategyModel(mlir::ModuleOp module);
 
-  Judgements judge(optim::GroupOp group, const GroupGeometry &geometry) const;
+  /// All known ones, in their order.
+  std::vector<Judgement> judge(optim::GroupOp group, const GroupGeometry &geometry) const;
+  /// That of a strategy, or null.
+  static const Judgement *find(llvm::ArrayRef<Judgement> judgements,
+                               optim::StrategyAttrInterface strategy);
   /// The legal strategy that takes the fewest seconds. One that repeats work must save a tenth
-  /// of what the best of the others takes; of equal ones the simplest is taken.
-  static optim::Strategy choose(const Judgements &judgements);
+  /// of what the best of the others takes; of equal ones the first is taken.
+  static const Judgement &choose(llvm::ArrayRef<Judgement> judgements);
 
 private:
   cost::Cluster cluster;

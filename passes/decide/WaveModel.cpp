@@ -28,12 +28,13 @@ WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
 void WaveModel::add(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   GroupGeometry geometry(group);
+  Bases base(geometry);
   BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols());
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
     int64_t rank = -1;
-    if (group.getStrategy() == Strategy::Owner)
-      rank = geometry.mesh.ranks[(*group.getOwners())[block]];
-    else if (group.getStrategy() == Strategy::Local)
+    if (!base.of.empty())
+      rank = geometry.mesh.ranks[base.of[block]];
+    else if (geometry.group.hops.empty())
       rank = geometry.mesh.ranks[geometry.firstHolder(block % geometry.blocksPerParameter())];
     int64_t bytes = saturatingAdd(model.work, model.scratch);
     items.push_back({ops.size(), block, rank, bytes});
@@ -41,6 +42,10 @@ void WaveModel::add(GroupOp group) {
   }
   ops.push_back(group);
   nearby.push_back(cluster.nearby(geometry.mesh.ranks));
+  bases.push_back(std::move(base.of));
+  computing.emplace_back();
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
+    computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
   seconds.push_back(secondsOf(group));
@@ -72,65 +77,64 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
                                 std::map<int64_t, Load> &loads) const {
   const GroupGeometry &geometry = geometries[group];
   GroupOp op = ops[group];
-  Strategy strategy = *op.getStrategy();
+  bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
   int64_t element = bytesOf[group].element, size = op.getRows() * op.getCols();
-  // Blocks at one place of their parameters are held alike: they are counted by place and owner.
+  // Blocks at one place of their parameters are held alike: they are counted by place and base.
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)
-    ++counts[block % geometry.blocksPerParameter()]
-            [strategy == Strategy::Owner ? (*op.getOwners())[block] : -1];
+    ++counts[block % geometry.blocksPerParameter()][owned ? bases[group][block] : 0];
   // By position: elements held, blocks computed, elements sent there and received there, and peers.
   std::vector<int64_t> held(ranks), computed(ranks), peers(ranks);
   std::vector<double> sent(ranks), received(ranks);
-  for (auto &[place, byOwner] : counts) {
+  for (auto &[place, byBase] : counts) {
     int64_t count = 0, holders = 0;
-    for (auto [owner, part] : byOwner)
+    double copies = 0; // of a block or another, where they are computed
+    for (auto [base, part] : byBase) {
       count += part;
+      copies += local ? 0 : double(part) * double(computing[group].at(base).size());
+    }
     double whole = 0;
     for (int64_t position = 0; position < ranks; ++position) {
       int64_t area = geometry.held(position, place);
       held[position] = saturatingAdd(held[position], saturatingMul(area, count));
       whole += double(area);
       holders += area > 0;
-      if (strategy == Strategy::Gather || (strategy == Strategy::Local && area > 0))
+      sent[position] += double(area) * copies;
+      if (local && area > 0)
         computed[position] += count;
-      if (strategy == Strategy::Local)
-        continue;
-      bool gather = strategy == Strategy::Gather;
-      sent[position] += double(area) * double(count) * (gather ? double(ranks - 1) : 1);
-      received[position] += gather ? double(size - area) * double(count) : 0;
-      peers[position] = gather ? ranks - 1 : peers[position];
     }
-    for (auto [owner, part] : byOwner) {
-      if (owner < 0)
-        continue;
-      int64_t area = geometry.held(owner, place);
-      computed[owner] += part;
-      sent[owner] -= double(area) * double(part);
-      received[owner] += (whole - double(area)) * double(part);
-      peers[owner] = std::max(peers[owner], holders - (area > 0));
-    }
+    if (local)
+      continue;
+    double comes = owned ? whole : double(size);
+    for (auto [base, part] : byBase)
+      for (int64_t position : computing[group].at(base)) {
+        int64_t area = geometry.held(position, place);
+        computed[position] += part;
+        sent[position] -= double(area) * double(part);
+        received[position] += (comes - double(area)) * double(part);
+        peers[position] = std::max(peers[position], holders - (area > 0));
+      }
   }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   for (int64_t position = 0; position < ranks; ++position) {
     Load &load = loads[geometry.mesh.ranks[position]];
     if (computed[position] > 0)
       load.compute += double(computed[position]) * seconds[group].block + seconds[group].chain;
-    if (strategy == Strategy::Owner && sent[position] > 0)
+    if (sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     // All groups' parts for one peer travel in one message: taken for the first group's alone.
     double bytes = double(element) * std::max(sent[position], received[position]);
     double there =
         cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
     load.there += there;
-    load.back += strategy == Strategy::Owner ? there : 0;
+    load.back += owned ? there : 0;
   }
   int64_t most = *llvm::max_element(computed);
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
   result.scratch = saturatingMul(most, bytesOf[group].scratch);
-  if (strategy != Strategy::Local) {
+  if (!local) {
     result.held = saturatingMul(*llvm::max_element(held), element);
     result.whole = saturatingMul(most, element * size);
   }

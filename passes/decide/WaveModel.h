@@ -28,7 +28,7 @@ public:
   WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
 
 private:
-  /// A block and what computing it takes, on the rank that stands for it (its owner, its first
+  /// A block and what computing it takes, on the rank that stands for it (its base, its first
   /// holder, or -1: all ranks).
   struct Item {
     size_t group;
@@ -64,6 +64,8 @@ private:
   llvm::SmallVector<optim::GroupOp> ops;
   std::vector<Item> items;
   std::vector<GroupGeometry> geometries;
+  std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
+  std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
   std::vector<double> nearby;        // per group, cost::Cluster's
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Seconds> seconds;      // per group

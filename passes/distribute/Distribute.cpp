@@ -11,7 +11,6 @@
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
-using optim::Strategy;
 
 namespace stepc::distribute {
 #define GEN_PASS_DEF_DISTRIBUTE
@@ -74,9 +73,10 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     SmallVector<optim::GroupOp> groups(module.getOps<optim::GroupOp>());
     int64_t waves = 1;
     for (optim::GroupOp group : groups) {
-      if (!group.getStrategy() || (*group.getStrategy() == Strategy::Owner && !group.getOwners())) {
-        group.emitError("expected a decided group, found no ")
-            << (group.getStrategy() ? "owners" : "strategy");
+      auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+      bool undecided = !group.getHops() && findCrossings(rule).hasMatrix;
+      if (undecided || group.lacksBases()) {
+        group.emitError("expected a decided group, found no ") << (undecided ? "hops" : "bases");
         return signalPassFailure();
       }
       for (int64_t wave : group.getWaves().value_or(ArrayRef<int64_t>()))

@@ -1,4 +1,4 @@
-//===- GroupChain.cpp - in → exchange → matrix → exchange → out ------------===//
+//===- GroupChain.cpp - in → collectives → matrix → collectives → out ------===//
 
 #include "passes/distribute/GroupChain.h"
 
@@ -12,7 +12,6 @@ using namespace stepc::comm;
 using namespace stepc::distribute;
 using optim::kindOf;
 using optim::Space;
-using optim::Strategy;
 
 static std::optional<Space> spaceOf(Operation *op) {
   auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
@@ -71,23 +70,42 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   return result;
 }
 
+static Distribution standsAfter(const plan::Group &group, size_t hops, Distribution home) {
+  return hops == 0 ? home : Distribution::after(group, int64_t(hops));
+}
+
+Moves distribute::movesThere(const plan::Group &group, Distribution home) {
+  Moves moves;
+  for (size_t hop = 0; hop < group.hops.size(); ++hop)
+    moves.push_back({standsAfter(group, hop, home), standsAfter(group, hop + 1, home)});
+  return moves;
+}
+
+Moves distribute::movesBack(const plan::Group &group, Distribution home) {
+  Moves moves;
+  size_t from = group.hops.size(), to = from;
+  auto skip = [&] {
+    while (to > 0 && group.hops[to - 1].owned.empty())
+      --to;
+  };
+  for (skip(); to > 0; from = to) {
+    --to;
+    skip();
+    moves.push_back({standsAfter(group, from, home), standsAfter(group, to, home)});
+  }
+  return moves;
+}
+
 GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
                        const Crossings &crossings, const ScalarColumns &columns, Value world)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
-      world(world), loc(group.getLoc()), strategy(*group.getStrategy()),
-      exemplar(group.getExemplar()), rows(group.getRows()), cols(group.getCols()) {
+      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), rows(group.getRows()), cols(group.getCols()) {
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
-  lists.shape = exemplar.getShape().vec();
-  lists.placements = optim::toPlan(exemplar.getPlacements());
-  if (ArrayAttr own = exemplar.getGradientPlacementsAttr())
-    lists.gradientPlacements = optim::toPlan(own);
-  if (ArrayAttr own = exemplar.getStatePlacementsAttr())
-    lists.statePlacements = optim::toPlan(own);
-  auto meshOp = optim::lookupMesh(group, exemplar.getMeshAttr());
-  mesh.sizes = meshOp.getSizes().vec();
-  mesh.ranks = meshOp.getRanks().vec();
+  layout = optim::toPlan(exemplar);
+  layout.hops = group.getPlanHops();
+  mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
   home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);
   apart =
       home != standing(plan::ShardsKind::Parameter) || home != standing(plan::ShardsKind::Gradient);
@@ -151,7 +169,7 @@ Value GroupChain::emptyCopy(Type element) {
 }
 
 Value GroupChain::move(Value value, Distribution from, Distribution to, Value target) {
-  if (geometry::holdsAll(lists, mesh, from.whose(), to.whose()))
+  if (geometry::holdsAll(layout, mesh, from.whose(), to.whose()))
     return copy(value, target);
   Type element = isa<ShardsType>(value.getType())
                      ? cast<ShardsType>(value.getType()).getElementType()
@@ -212,7 +230,7 @@ Value GroupChain::copy(Value source, Value target) {
   return toShards ? Value() : op.getResult();
 }
 
-SmallVector<Value> GroupChain::exchange(ValueRange sends) {
+SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
   SmallVector<Value> receives;
   for (Value send : sends) {
     PlaceAttr from = placeOf(send);
@@ -222,7 +240,7 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends) {
   }
   TypeRange types = ValueRange(receives).getTypes();
   Operation *op;
-  if (strategy == Strategy::Gather && placeOf(sends.front()).getTo() == Distribution::Blocks)
+  if (gathers)
     op = AllGatherOp::create(builder, loc, types, world, sends, receives);
   else
     op = ExchangeOp::create(builder, loc, types, world, sends, receives);
@@ -250,10 +268,13 @@ void GroupChain::buildIn() {
   llvm::DenseMap<Value, Value> leaves;
   addShardLeaves(leaves);
   StageBuilder stage(leaves, columns);
-  bool wire = strategy == Strategy::Owner || strategy == Strategy::Gather;
-  auto staged = [&](ValueKind kind, Type element) {
-    return wire ? send(kind, home, Distribution::Blocks, element) : batch(kind, element);
+  Moves moves = movesThere(layout, home);
+  /// Where what a number of hops has brought goes next.
+  auto next = [&](size_t hops, ValueKind kind, Type element) {
+    return hops < moves.size() ? send(kind, moves[hops].first, moves[hops].second, element)
+                               : batch(kind, element);
   };
+  auto staged = [&](ValueKind kind, Type element) { return next(0, kind, element); };
   // What matrix space reads, as rule values, and where it stands.
   SmallVector<Value> values, places;
   for (Value value : crossings.fullIn) {
@@ -278,11 +299,11 @@ void GroupChain::buildIn() {
     values.push_back(rule.getStateArgument(state));
     places.push_back(copy(stateShards(state), staged(attr.getKind(), attr.getType())));
   }
-  if (wire && !places.empty()) {
-    places = exchange(places);
+  for (size_t hop = 0; hop < moves.size() && !places.empty(); ++hop) {
+    places = exchange(places, layout.hops[hop].owned.empty());
     for (Value &place : places)
-      place = copy(place, batch(placeOf(place).getValue(),
-                                cast<ShapedType>(place.getType()).getElementType()));
+      place = copy(place, next(hop + 1, placeOf(place).getValue(),
+                               cast<ShapedType>(place.getType()).getElementType()));
   }
   for (auto [value, place] : llvm::zip(values, places))
     matrix[value] = place;
@@ -297,26 +318,21 @@ void GroupChain::buildOut() {
   for (Value value : crossings.fullOut)
     back[value] = materialize(value, cast<ShapedType>(value.getType()).getElementType());
 
-  if (strategy == Strategy::Owner) { // with gather every rank has every block
-    SmallVector<Value> sends;
-    auto pack = [&](Value value) {
-      Type element = cast<ShapedType>(value.getType()).getElementType();
-      sends.push_back(
-          copy(value, send(placeOf(value).getValue(), Distribution::Blocks, home, element)));
-    };
-    for (Value value : crossings.fullOut)
-      pack(back[value]);
-    for (Value value : states)
-      pack(value);
-    if (!sends.empty()) {
-      SmallVector<Value> received = exchange(sends);
-      size_t next = 0;
-      for (Value value : crossings.fullOut)
-        back[value] = received[next++];
-      for (Value &value : states)
-        value = received[next++];
-    }
+  SmallVector<Value> results;
+  for (Value value : crossings.fullOut)
+    results.push_back(back[value]);
+  llvm::append_range(results, states);
+  for (auto [from, to] : movesBack(layout, home)) {
+    if (results.empty())
+      break;
+    for (Value &value : results)
+      value = copy(value, send(placeOf(value).getValue(), from, to,
+                               cast<ShapedType>(value.getType()).getElementType()));
+    results = exchange(results);
   }
+  for (auto [value, result] : llvm::zip(crossings.fullOut, results))
+    back[value] = result;
+  states.assign(results.begin() + crossings.fullOut.size(), results.end());
   for (auto [state, value] : llvm::zip(crossings.statesOut, states))
     copy(value, stateShards(state));
 

@@ -21,7 +21,14 @@ Crossings findCrossings(optim::RuleOp rule);
 /// Where a yielded value of a rule is stored (optim.writes).
 int64_t writeOf(optim::RuleOp rule, unsigned index);
 
-/// Builds in → exchange → matrix → exchange → out of one segment.
+/// Between which distributions values travel: by each of a group's hops there; and back by those that
+/// own something, from the last on. Where a hop replicates, the results are there already, so that
+/// one way back leads through it to what stands before it.
+using Moves = std::vector<std::pair<comm::Distribution, comm::Distribution>>;
+Moves movesThere(const plan::Group &group, comm::Distribution home = plan::Distribution::Shards);
+Moves movesBack(const plan::Group &group, comm::Distribution home = plan::Distribution::Shards);
+
+/// Builds in → collectives → matrix → collectives → out of one segment.
 class GroupChain {
 public:
   GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
@@ -57,7 +64,7 @@ private:
   mlir::Value send(optim::ValueKind kind, comm::Distribution from, comm::Distribution to,
                    mlir::Type element);
   mlir::Value copy(mlir::Value source, mlir::Value target);
-  llvm::SmallVector<mlir::Value> exchange(mlir::ValueRange sends);
+  llvm::SmallVector<mlir::Value> exchange(mlir::ValueRange sends, bool gathers = false);
 
   void buildIn();
   void buildOut();
@@ -73,10 +80,9 @@ private:
   const ScalarColumns &columns;
   mlir::Value world;
   mlir::Location loc;
-  optim::Strategy strategy;
   optim::ParameterOp exemplar;
   int64_t rows, cols;
-  plan::Group lists; // shape and placements
+  plan::Group layout; // shape, placements and hops
   plan::Mesh mesh;
   comm::Distribution home; // what stages over shards visit: the states' shards, if it has states
   bool apart;              // not all shards stand there

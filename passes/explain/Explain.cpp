@@ -55,11 +55,10 @@ int64_t bytesOf(Type type) {
   return type.getIntOrFloatBitWidth() / 8;
 }
 
-/// The tables of the values that travel, of a program's first segment.
-std::vector<plan::Table> travellers(optim::RuleOp rule) {
+/// The tables of the values of a group that travel, of a program's first segment.
+std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group) {
   std::vector<plan::Table> result;
   distribute::Crossings crossings = distribute::findCrossings(rule);
-  using enum plan::Distribution::Kind;
   auto add = [&](plan::Distribution from, plan::Distribution to, plan::ValueKind kind, Type type) {
     plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
     received.end = plan::End::Received;
@@ -69,14 +68,18 @@ std::vector<plan::Table> travellers(optim::RuleOp rule) {
     optim::StateAttr state = rule.getState(index);
     add(from, to, plan::ValueKind(state.getKind()), state.getType());
   };
-  for (Value value : crossings.fullIn)
-    add(Shards, Blocks, plan::ValueKind::Full, value.getType());
-  for (unsigned state : crossings.statesIn)
-    addState(Shards, Blocks, state);
-  for (Value value : crossings.fullOut)
-    add(Blocks, Shards, plan::ValueKind::Full, value.getType());
-  for (unsigned state : crossings.statesOut)
-    addState(Blocks, Shards, state);
+  for (auto [from, to] : distribute::movesThere(group)) {
+    for (Value value : crossings.fullIn)
+      add(from, to, plan::ValueKind::Full, value.getType());
+    for (unsigned state : crossings.statesIn)
+      addState(from, to, state);
+  }
+  for (auto [from, to] : distribute::movesBack(group)) {
+    for (Value value : crossings.fullOut)
+      add(from, to, plan::ValueKind::Full, value.getType());
+    for (unsigned state : crossings.statesOut)
+      addState(from, to, state);
+  }
   return result;
 }
 
@@ -195,20 +198,20 @@ private:
   // What it could have done
   //===--------------------------------------------------------------------===//
 
-  /// The costs of the mesh's ranks if the group alone were stepped with another strategy.
+  /// The costs of the mesh's ranks if the group alone were stepped by other hops.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
-                              ArrayRef<plan::Table> values, optim::Strategy strategy,
+                              optim::RuleOp rule, const std::vector<plan::Hop> &hops,
                               int64_t flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
     alone.groups = {group};
     plan::Group &copy = alone.groups[0];
     copy.mesh = 0;
+    copy.hops = hops;
     // Equal blocks in turn: what balancing them alone comes to.
-    std::vector<int64_t> owners;
-    for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block)
-      owners.push_back(block % int64_t(geometry.mesh.ranks.size()));
-    copy.hops = hopsOf(strategy, geometry.mesh, owners);
+    for (plan::Hop &hop : copy.hops)
+      for (int64_t block = 0, e = geometry.blockCount(); block < e && !hop.owned.empty(); ++block)
+        hop.base.push_back(block % int64_t(geometry.mesh.ranks.size()));
     copy.parameters.clear();
     for (int64_t i = 0; i < geometry.parameters; ++i) {
       copy.parameters.push_back(i);
@@ -219,15 +222,13 @@ private:
     std::vector<int64_t> world = alone.world();
     std::vector<RankCost> ranks(world.size());
     plan::Expander expander(alone);
+    std::vector<plan::Table> values = travellers(rule, copy);
     for (size_t rank = 0; rank < world.size(); ++rank) {
       ranks[rank].flops = saturatingMul(expander.computedBlocks(0, rank), flops);
       std::vector<std::pair<plan::Place, Tally>> starts;
       for (const plan::Table &table : values) {
-        // Of what is gathered every rank has the results.
-        if (strategy != optim::Strategy::Owner && table.from.to != plan::Distribution::Blocks)
-          continue;
         auto joined = llvm::find_if(starts, [&](const auto &start) {
-          return start.first.to == table.from.to &&
+          return start.first.from == table.from.from && start.first.to == table.from.to &&
                  plan::travelTogether(alone, start.first, table.from);
         });
         if (joined == starts.end())
@@ -330,22 +331,17 @@ private:
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (!group.computes)
       return;
-    decide::Judgements judgements = strategies.judge(op, geometry);
-    out.strategies.back().seconds = judgements[*op.getStrategy()].seconds;
-    std::vector<plan::Table> values = travellers(rule);
-    for (optim::Strategy other :
-         {optim::Strategy::Local, optim::Strategy::Owner, optim::Strategy::Gather}) {
-      std::string name = stringifyStrategy(other).str();
-      if (other == op.getStrategy())
-        continue;
-      const decide::Judgement &judgement = judgements[other];
-      if (!judgement.isLegal()) {
-        out.strategies.push_back({name, false, "not legal: " + judgement.refusal, std::nullopt});
-        continue;
-      }
-      out.strategies.push_back(
-          {name, false, "", summarize(model(group, geometry, values, other, flopsPerBlock[index])),
-           judgement.seconds});
+    for (const decide::Judgement &other : strategies.judge(op, geometry)) {
+      std::string name = other.strategy.name().str();
+      if (other.strategy == op.getStrategy())
+        out.strategies.front().seconds = other.seconds;
+      else if (!other.isLegal())
+        out.strategies.push_back({name, false, "not legal: " + other.refusal, std::nullopt});
+      else
+        out.strategies.push_back(
+            {name, false, "",
+             summarize(model(group, geometry, rule, other.hops, flopsPerBlock[index])),
+             other.seconds});
     }
   }
 

@@ -80,14 +80,8 @@ private:
   }
 
   void addMesh(optim::MeshOp op) {
-    plan::Mesh mesh;
-    mesh.name = op.getSymName().str();
-    for (Attribute axis : op.getAxes())
-      mesh.axes.push_back(cast<StringAttr>(axis).str());
-    mesh.sizes = op.getSizes().vec();
-    mesh.ranks = op.getRanks().vec();
     result.meshes[op.getSymNameAttr()] = plan().meshes.size();
-    plan().meshes.push_back(std::move(mesh));
+    plan().meshes.push_back(optim::toPlan(op));
   }
 
   void addRule(optim::RuleOp op) {
@@ -120,20 +114,18 @@ private:
     FailureOr<int64_t> rule = find(op, result.rules, op.getRuleAttr(), "a rule");
     if (failed(rule))
       return failure();
-    plan::Group group;
+    auto first = cast<FlatSymbolRefAttr>(op.getParameters()[0]);
+    optim::ParameterOp exemplar = parameterOps.lookup(first.getAttr());
+    plan::Group group = exemplar ? optim::toPlan(exemplar) : plan::Group();
     group.name = op.getSymName().str();
     group.rule = *rule;
     auto index = int64_t(plan().groups.size());
     for (Attribute attr : op.getParameters())
       if (failed(addParameter(op, cast<FlatSymbolRefAttr>(attr), index, group)))
         return failure();
-    if (auto strategy = op.getStrategy()) {
-      group.strategy = stringifyStrategy(*strategy);
-      group.computes = *strategy != optim::Strategy::Elementwise;
-      auto owners = op.getOwners();
-      group.hops = hopsOf(*strategy, plan().meshes[group.mesh],
-                          owners ? owners->vec() : std::vector<int64_t>());
-    }
+    group.computes = bool(op.getHops());
+    group.strategy = group.computes ? op.getStrategy()->name().str() : "elementwise";
+    group.hops = op.getPlanHops();
     result.groups[op.getSymNameAttr()] = index;
     plan().groups.push_back(std::move(group));
     return success();
@@ -156,18 +148,7 @@ private:
     if (failed(route) || failed(mesh))
       return failure();
     auto indexInGroup = int64_t(group.parameters.size());
-    if (indexInGroup == 0) {
-      group.mesh = *mesh;
-      group.shape = parameter.getShape().vec();
-      group.batchAxes = parameter.getBatch();
-      group.parameterType = *optim::toPlan(parameter.getType());
-      group.gradientType = *optim::toPlan(parameter.getGradient());
-      group.placements = optim::toPlan(parameter.getPlacements());
-      if (ArrayAttr own = parameter.getGradientPlacementsAttr())
-        group.gradientPlacements = optim::toPlan(own);
-      if (ArrayAttr own = parameter.getStatePlacementsAttr())
-        group.statePlacements = optim::toPlan(own);
-    }
+    group.mesh = *mesh; // equal in all
     group.parameters.push_back(plan().parameters.size());
     plan().parameters.push_back({name.getValue().str(), *route, index, indexInGroup});
     return success();
@@ -337,15 +318,6 @@ private:
 };
 
 } // namespace
-
-std::vector<plan::Hop> stepc::hopsOf(optim::Strategy strategy, const plan::Mesh &mesh,
-                                     std::vector<int64_t> owners) {
-  if (strategy == optim::Strategy::Owner)
-    return {{plan::wholeAxes(mesh), {}, mesh.sizes.empty() ? std::vector<int64_t>() : owners}};
-  if (strategy == optim::Strategy::Gather)
-    return {{{}, plan::wholeAxes(mesh), {}}};
-  return {};
-}
 
 plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols) {
   // A block with one row (column) has no narrower kind along that axis.

@@ -56,10 +56,6 @@ struct ProgramPlan {
 /// 2, …
 mlir::FailureOr<ProgramPlan> planFromModule(mlir::ModuleOp module);
 
-/// The hops of a strategy over a mesh, with the owners of blocks.
-std::vector<plan::Hop> hopsOf(optim::Strategy strategy, const plan::Mesh &mesh,
-                              std::vector<int64_t> owners);
-
 /// Which value kind a stage over blocks iterates: the smallest that all of its
 /// batches
 /// [?, R | 1, C | 1] broadcast to. Its BlockChunks table has this kind.

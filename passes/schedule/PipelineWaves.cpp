@@ -83,7 +83,7 @@ private:
     for (auto segment : module.getOps<SegmentOp>()) {
       auto group =
           SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(segment, segment.getGroupAttr());
-      if (group.getStrategy() == optim::Strategy::Elementwise)
+      if (!group.getHops())
         elementwiseSegments.insert(segment.getSymName());
     }
     for (Operation &op : step.getBody().front()) {
@@ -250,15 +250,16 @@ private:
       auto waited = dyn_cast<WaitOp>(next);
       if (!waited || waited.getToken() != started.getToken())
         continue;
-      PlaceAttr first = placeOf(started.getSends().front());
-      bool there = first.getTo() == Distribution::Blocks;
+      plan::Place first = planPlace(started.getSends().front());
+      const plan::Group &group = program.plan.groups[program.plan.segments[first.segment].group];
+      bool there = first.from.level(group) < first.to.level(group);
       SmallVector<Attribute> segments;
       for (Value send : started.getSends())
         segments.push_back(placeOf(send).getSymbol());
       remark::missed(started.getLoc(), named("exchange-exposed"))
           << remark::metric("order", int64_t(started.getOrder()))
-          << remark::metric("from", plan::name(first.getFrom()))
-          << remark::metric("to", plan::name(first.getTo()))
+          << remark::metric("from", plan::name(first.from))
+          << remark::metric("to", plan::name(first.to))
           << remark::metric("segments", Attribute(builder.getArrayAttr(segments)))
           << (there ? remark::reason("no elementwise or local group and no other wave is left to "
                                      "run while it travels")

@@ -19,9 +19,6 @@ inline std::string outside(const char *what, int64_t index) {
   return std::string(what) + " " + std::to_string(index) + " does not exist";
 }
 
-/// What is wrong with factors of a mesh: they divide its axes, and no two of them overlap.
-std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors);
-
 } // namespace stepc::plan
 
 #endif

@@ -81,6 +81,11 @@ int64_t Distribution::level(const Group &group) const {
   return isShards() ? 0 : kind == Pieces ? hop + 1 : static_cast<int64_t>(group.hops.size());
 }
 
+Distribution Distribution::after(const Group &group, int64_t hops) {
+  return hops == static_cast<int64_t>(group.hops.size()) ? Distribution(Blocks)
+                                                         : Distribution(Pieces, hops - 1);
+}
+
 Distribution shardsOf(const Group &group, ShardsKind kind) {
   const std::vector<Placement> &own = group.placementsOf(kind);
   if (own == group.placements)
@@ -94,6 +99,17 @@ std::vector<Factor> wholeAxes(const Mesh &mesh) {
   for (int64_t size : mesh.sizes)
     factors.push_back({static_cast<int64_t>(factors.size()), 1, size});
   return factors;
+}
+
+int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t position) {
+  int64_t result = 0;
+  for (const Factor &factor : factors) {
+    int64_t apart = factor.stride;
+    for (size_t axis = static_cast<size_t>(factor.axis) + 1; axis < mesh.sizes.size(); ++axis)
+      apart *= mesh.sizes[axis];
+    result += position / apart % factor.size * apart;
+  }
+  return result;
 }
 
 bool Place::isAddressableFrom(const Place &walked) const {

@@ -95,6 +95,10 @@ struct Factor {
 };
 /// Every axis of a mesh as one factor.
 std::vector<Factor> wholeAxes(const Mesh &mesh);
+/// What is wrong with factors of a mesh: they divide its axes, and no two of them overlap.
+std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors);
+/// The coordinates of a position along factors, as the position that has these alone.
+int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t position);
 
 /// One step on the way from shards to whole blocks. It brings together what ranks that differ along
 /// its factors hold: along an owned factor a block goes to the coordinate of its base, along a
@@ -168,6 +172,8 @@ struct Distribution {
   }
   /// How many hops lead there.
   int64_t level(const Group &group) const;
+  /// Where so many of a group's hops lead, more than none.
+  static Distribution after(const Group &group, int64_t hops);
   auto operator<=>(const Distribution &) const = default;
 };
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …

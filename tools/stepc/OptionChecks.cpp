@@ -47,9 +47,8 @@ static std::string checkPattern(const std::string &text) {
 
 std::string driver::checkStrategy(const std::string &text) {
   size_t at = text.rfind('=');
-  std::string name = at == std::string::npos ? "" : text.substr(at + 1);
-  if (at == 0 || (name != "local" && name != "owner" && name != "gather"))
-    return "expected PATTERN=local, PATTERN=owner or PATTERN=gather, found '" + text + "'";
+  if (at == 0 || at == std::string::npos)
+    return "expected PATTERN=NAME, found '" + text + "'";
   return checkPattern(text.substr(0, at));
 }
 

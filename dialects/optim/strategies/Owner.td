@@ -1,0 +1,20 @@
+//===- Owner.td - One rank computes each block -----------------*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_OPTIM_STRATEGIES_OWNER_TD
+#define STEPC_DIALECTS_OPTIM_STRATEGIES_OWNER_TD
+
+def Optim_Owner : Optim_Strategy<"Owner", "owner"> {
+  let summary = "each block goes to one rank, and the result back: one hop that owns all axes";
+  let extraClassDefinition = [{
+    std::string $cppClass::whyIllegal(const plan::Group &, const plan::Mesh &) const { return ""; }
+    std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &mesh) const {
+      return {{plan::wholeAxes(mesh), {}, {}}};
+    }
+    std::string $cppClass::reason(const plan::Group &group, const plan::Mesh &mesh) const {
+      return LocalAttr::get(getContext()).whyIllegal(group, mesh).empty()
+                 ? "ranks divide the blocks and share the results: modelled to take less time"
+                 : "blocks span ranks: exact routes to a balanced owner";
+    }
+  }];
+}
+
+#endif
