@@ -2,7 +2,6 @@
 
 #include "dialects/optim/Optim.h"
 
-#include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -53,7 +53,7 @@ private:
       Attribute forced = builder.getUnitAttr();
       if (exchanging.contains(*parameter.getRoute()))
         if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter, true))
-          forced = StrategyAttr::get(&getContext(), last->strategy);
+          forced = last->strategy;
       Attribute key = builder.getArrayAttr(
           {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),
            parameter.getTypeAttr(), parameter.getGradientAttr(), parameter.getMeshAttr(),
@@ -65,7 +65,7 @@ private:
     for (auto [index, entry] : llvm::enumerate(groups))
       GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
                       cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
-                      builder.getArrayAttr(entry.second), StrategyAttr(), DenseI64ArrayAttr(),
+                      builder.getArrayAttr(entry.second), StrategyAttrInterface(), ArrayAttr(),
                       DenseI64ArrayAttr(), StringAttr());
     int64_t parameters = 0;
     for (auto &[key, members] : groups)

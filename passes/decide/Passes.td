@@ -86,11 +86,12 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
 def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{
-    `elementwise` when the rule has no matrix space. Otherwise, of the legal ones (`local` where every block is whole on the
-    ranks that hold it, `owner` and `gather` always), the one whose modelled step takes least (`StrategyModel.h`): computing on
-    the busiest rank, with owners balanced over all groups, and travelling. A strategy by which several ranks compute a block
-    must save a tenth of the time of one by which one rank does. So replicas divide large matrices and share the results, and
-    compute small ones themselves.
+    None when the rule has no matrix space: the group is elementwise. Otherwise, of the legal ones that dialects list
+    (`StrategyListInterface`; those of optim are `local` where every block is whole on the ranks that hold it, `owner` and
+    `gather` always), the one whose modelled step takes least (`StrategyModel.h`): computing on the busiest rank, with owners
+    balanced over all groups, and travelling by its hops. A strategy by which several ranks compute a block must save a tenth
+    of the time of one by which one rank does. So replicas divide large matrices and share the results, and compute small
+    ones themselves. The group gets the strategy and its hops.
 
     `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it.
@@ -101,29 +102,30 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b]
     // becomes
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner reason "blocks span ranks"
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "blocks span ranks"
     ```
   }];
   let options = [
     ListOption<"force", "force", "std::string",
-               "PATTERN=STRATEGY, the last match holds: local, owner or gather for the groups of the "
+               "PATTERN=STRATEGY, the last match holds: a strategy's name for the groups of the "
                "parameters that match">,
   ];
 }
 
 def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
-  let summary = "Give every block of the owner groups its owner";
+  let summary = "Give the blocks of hops that own something their bases";
   let description = [{
     Longest processing time first over all groups together: blocks in decreasing order of modelled time (their products, and
-    their way there and back), each to the rank of its mesh with the least load so far (what local and gathered blocks cost
-    their ranks included); ties go to the rank that holds most of the block, then to the lowest. Deterministic.
+    their way there and back), each to the rank of its mesh with the least load so far (what other blocks cost their
+    ranks included); where hops replicate, too, to the ranks that differ along the factors that no hop owns, all of which are
+    loaded. Ties go to the rank that holds most of the block, then to the lowest. Deterministic.
 
     Remarks: `owners-balanced` (passed) with the mean load in per cent of the most; `ranks-without-blocks` (missed).
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner reason "…"
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "…"
     // becomes
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1] reason "…"
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>] reason "…"
     ```
   }];
 }
@@ -153,9 +155,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     when no number of waves that was tried is enough; `fewer-waves` (missed) when more are forced than blocks fill.
 
     ```mlir
-    optim.group @g0 … owners [0, 1, 0, 1] …
+    optim.group @g0 … hops […] …
     // becomes
-    optim.group @g0 … owners [0, 1, 0, 1] waves [0, 0, 1, 1] …
+    optim.group @g0 … hops […] waves [0, 0, 1, 1] …
     ```
   }];
   let options = [

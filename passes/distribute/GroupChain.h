@@ -48,7 +48,7 @@ private:
   comm::StageOp createStage(StageBuilder &stage, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
 
   // Shards that stand apart from each other.
-  comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(lists, kind); }
+  comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(layout, kind); }
   /// Takes what stands by other placements (shards, or a copy of them) to `target`, which is a copy
   /// or shards.
   mlir::Value move(mlir::Value value, comm::Distribution from, comm::Distribution to,

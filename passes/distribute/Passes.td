@@ -11,7 +11,7 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
     nothing: spaces, strategies, owners and waves are read from attributes.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a] strategy owner owners [0] waves [0] …
+    optim.group @g0 rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>] waves [0] …
     // becomes
     comm.segment @g0_w0 group @g0 wave 0 blocks [0]
     func.func @step() {

@@ -86,7 +86,7 @@ done
 changed "a constant of a kernel" exec "every @Muon_scalars(%" 0.2 0.3
 changed "a constant of a kernel" llvm "every @Muon_scalars(%" 0.2 0.3
 # A decision changes who computes, and never what.
-edit decided "optim.group" "strategy owner owners [0]" "strategy owner owners [1]"
+edit decided "optim.group" "base [0]" "base [1]"
 stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 ! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level decided ignores an owner"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"

@@ -45,8 +45,8 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
   optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @matrices
   optim.parameter @b shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @matrices
   optim.parameter @bias shape [7] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @vectors
-  optim.group @g0 rule @Muon parameters [@a, @b] strategy owner owners [0, 1]
-  optim.group @g1 rule @Sgd parameters [@bias] strategy elementwise
+  optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+  optim.group @g1 rule @Sgd parameters [@bias]
   comm.segment @g0_w0 group @g0 blocks [0]
   comm.segment @g0_w1 group @g0 blocks [1]
   comm.segment @g1_w0 group @g1 all

@@ -19,7 +19,7 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
   optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [3, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
   optim.parameter @b shape [3, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a, @b] strategy local
+  optim.group @g rule @R parameters [@a, @b] strategy #optim.local hops []
   comm.segment @s0 group @g blocks [0]
   comm.segment @s1 group @g blocks [1]
 

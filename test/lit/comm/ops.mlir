@@ -12,7 +12,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", bf16, full, 0.0 :
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g0 rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g0 rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 
 // Segments: all blocks of a group, some, and none.
 // CHECK: comm.segment @g0_all group @g0 all
@@ -154,7 +154,7 @@ func.func @collectives(%w: !comm.communicator, %a: tensor<?xf32, #comm.place<@g0
 
 // Shards of states that stand apart: what is read there is copied there, or moved.
 optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases []
-optim.group @g1 rule @R parameters [@c] strategy elementwise
+optim.group @g1 rule @R parameters [@c]
 comm.segment @g1_all group @g1 all
 // CHECK-LABEL: func.func @apart
 // CHECK: comm.shards state @g1 "m" : <@g1, bf16, state_shards>

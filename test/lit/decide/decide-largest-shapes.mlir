@@ -1,7 +1,7 @@
 // Of the largest parameters that are legal: costs and bytes stay in range, so that owners are balanced and waves legal.
 // RUN: stepc-opt %s --optim-balance-owners --optim-assign-waves | FileCheck %s
 
-// CHECK: optim.group @g {{.*}} owners [0, 1, 0, 1] waves [0, 0, 1, 1]
+// CHECK: optim.group @g {{.*}} base [0, 1, 0, 1]>] waves [0, 0, 1, 1]
 module @fits {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -14,5 +14,5 @@ optim.parameter @a shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @
 optim.parameter @b shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
 optim.parameter @c shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
 optim.parameter @d shape [1048576, 1048576] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Matrix
-optim.group @g rule @Matrix parameters [@a, @b, @c, @d] strategy owner
+optim.group @g rule @Matrix parameters [@a, @b, @c, @d] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
 }

@@ -8,8 +8,8 @@
 // REMARK: strategy-refused | {{.*}}Reason="it is modelled to take no less time", group=large, modelled-ns={{[0-9]+}}, strategy=gather
 // REMARK: strategy-chosen | {{.*}}group=small, modelled-ns={{[0-9]+}}, strategy=local
 // CHECK-LABEL: @builtin
-// CHECK: optim.group @large {{.*}} strategy owner owners [0, 1]
-// CHECK: optim.group @small {{.*}} strategy local
+// CHECK: optim.group @large {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+// CHECK: optim.group @small {{.*}} strategy #optim.local
 module @builtin {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -29,7 +29,7 @@ optim.group @small rule @Matrix parameters [@c, @d]
 
 // With fast devices on a slow network nothing is worth a message.
 // CHECK-LABEL: @slow
-// CHECK: optim.group @large {{.*}} strategy local
+// CHECK: optim.group @large {{.*}} strategy #optim.local
 module @slow {
 optim.cluster between_bandwidth 1.0e+08 flops 1.0e+15 memory 1.0e+13
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
@@ -47,7 +47,7 @@ optim.group @large rule @Matrix parameters [@a, @b]
 
 // Where the way back costs more than computing, every rank computes what arrives.
 // CHECK-LABEL: @gathered
-// CHECK: optim.group @cut {{.*}} strategy gather
+// CHECK: optim.group @cut {{.*}} strategy #optim.gather
 module @gathered {
 optim.cluster between_bandwidth 1.0e+08 between_latency 0.0 flops 1.0e+15 memory 1.0e+13
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {

@@ -60,9 +60,9 @@
 
 // Parameters of a group that communicates nothing need not agree; a force that a later one overrides is not dead.
 // RUN: stepc-opt %t/module.mlir --optim-assign-strategies=force='b=gather,[bp]=owner,c1*=owner,c2=owner' | FileCheck %s --check-prefix WIDE
-// WIDE: optim.group @p {{.*}} strategy elementwise
-// WIDE: optim.group @b {{.*}} strategy owner
-// WIDE: optim.group @d {{.*}} strategy elementwise
+// WIDE: optim.group @p rule @Plain parameters [{{[^]]*}}] reason "no operation
+// WIDE: optim.group @b {{.*}} strategy #optim.owner
+// WIDE: optim.group @d rule @Plain parameters [{{[^]]*}}] reason "no operation
 
 //--- module.mlir
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {

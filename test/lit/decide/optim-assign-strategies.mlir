@@ -9,7 +9,6 @@
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="each block is whole on its rank", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="the rule has operations that need whole matrices", group=replicated, strategy=elementwise
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, modelled-ns={{[0-9]+}}, strategy=owner
@@ -24,18 +23,18 @@
 // replicas or with one expert per rank; owner where ranks share a block. Forced ones say what forced them, the last
 // pattern holds, and what no pattern names is as before.
 // CHECK-LABEL: @strategies
-// CHECK: optim.group @plain {{.*}} strategy elementwise reason "no operation needs a whole matrix"
-// CHECK: optim.group @replicated {{.*}} strategy local reason "each block is whole on its rank"
-// CHECK: optim.group @experts {{.*}} strategy local reason "each block is whole on its rank"
-// CHECK: optim.group @sharded {{.*}} strategy owner reason "blocks span ranks: exact routes to a balanced owner"
-// CHECK: optim.group @columns {{.*}} strategy owner reason
-// CHECK: optim.group @set {{.*}} strategy gather{{$}}
+// CHECK: optim.group @plain rule @Plain parameters [@p] reason "no operation needs a whole matrix"
+// CHECK: optim.group @replicated {{.*}} strategy #optim.local hops [] reason "each block is whole on its rank"
+// CHECK: optim.group @experts {{.*}} strategy #optim.local hops [] reason "each block is whole on its rank"
+// CHECK: optim.group @sharded {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "blocks span ranks: exact routes to a balanced owner"
+// CHECK: optim.group @columns {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason
+// CHECK: optim.group @set {{.*}} strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]{{$}}
 // FORCED-LABEL: @strategies
-// FORCED: optim.group @plain {{.*}} strategy elementwise
-// FORCED: optim.group @replicated {{.*}} strategy local reason "forced by 'r=local'"
-// FORCED: optim.group @experts {{.*}} strategy local reason "each block
-// FORCED: optim.group @sharded {{.*}} strategy owner reason "forced by 'b*=owner'"
-// FORCED: optim.group @columns {{.*}} strategy gather reason "forced by 'b2=gather'"
+// FORCED: optim.group @plain rule @Plain parameters [@p] reason
+// FORCED: optim.group @replicated {{.*}} strategy #optim.local hops [] reason "forced by 'r=local'"
+// FORCED: optim.group @experts {{.*}} strategy #optim.local hops [] reason "each block
+// FORCED: optim.group @sharded {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "forced by 'b*=owner'"
+// FORCED: optim.group @columns {{.*}} strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>] reason "forced by 'b2=gather'"
 module @strategies {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -59,5 +58,5 @@ optim.group @replicated rule @Matrix parameters [@r]
 optim.group @experts rule @Matrix parameters [@x]
 optim.group @sharded rule @Matrix parameters [@b1]
 optim.group @columns rule @Matrix parameters [@b2]
-optim.group @set rule @Matrix parameters [@s] strategy gather
+optim.group @set rule @Matrix parameters [@s] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }

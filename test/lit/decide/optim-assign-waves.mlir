@@ -37,7 +37,7 @@ optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world pla
 optim.parameter @a1 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @a2 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @a3 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1]
+optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1]>]
 }
 
 // -----
@@ -63,7 +63,7 @@ optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world pla
 optim.parameter @a1 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @a2 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @a3 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1]
+optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1]>]
 }
 
 // -----
@@ -93,10 +93,10 @@ optim.parameter @y0 shape [8, 8] batch 0 type f32 gradient f32 mesh @world place
 optim.parameter @y1 shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @z shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.parameter @s shape [6, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @local rule @Matrix parameters [@x] strategy local
-optim.group @gather rule @Matrix parameters [@y0, @y1] strategy gather
-optim.group @plain rule @Plain parameters [@z] strategy elementwise reason "r"
-optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7]
+optim.group @local rule @Matrix parameters [@x] strategy #optim.local hops []
+optim.group @gather rule @Matrix parameters [@y0, @y1] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
+optim.group @plain rule @Plain parameters [@z] reason "r"
+optim.group @set rule @Matrix parameters [@s] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>] waves [7]
 }
 
 // -----
@@ -121,9 +121,9 @@ optim.parameter @a3 shape [4, 64, 64] batch 1 type f32 gradient f32 mesh @world 
 optim.parameter @b0 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b1 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
-optim.group @b rule @Matrix parameters [@b0, @b1] strategy owner owners [1, 0]
-optim.group @c rule @Matrix parameters [@c] strategy gather
+optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]>]
+optim.group @b rule @Matrix parameters [@b0, @b1] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1, 0]>]
+optim.group @c rule @Matrix parameters [@c] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }
 
 // -----
@@ -149,9 +149,9 @@ optim.parameter @a3 shape [4, 64, 64] batch 1 type f32 gradient f32 mesh @world 
 optim.parameter @b0 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b1 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owners [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
-optim.group @b rule @Matrix parameters [@b0, @b1] strategy owner owners [1, 0]
-optim.group @c rule @Matrix parameters [@c] strategy gather
+optim.group @a rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]>]
+optim.group @b rule @Matrix parameters [@b0, @b1] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1, 0]>]
+optim.group @c rule @Matrix parameters [@c] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }
 
 // -----
@@ -169,7 +169,7 @@ optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @x shape [24, 768, 3072] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @Matrix parameters [@x] strategy local
+optim.group @g rule @Matrix parameters [@x] strategy #optim.local hops []
 }
 
 // -----
@@ -184,7 +184,7 @@ optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @x shape [16, 64, 64] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @Matrix parameters [@x] strategy local
+optim.group @g rule @Matrix parameters [@x] strategy #optim.local hops []
 }
 
 // -----
@@ -207,5 +207,5 @@ optim.parameter @e shape [512, 512] batch 0 type f32 gradient f32 mesh @world pl
 optim.parameter @f shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @h shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @i shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Matrix parameters [@a, @b, @c, @d, @e, @f, @h, @i] strategy owner owners [0, 1, 0, 1, 0, 1, 0, 1]
+optim.group @g rule @Matrix parameters [@a, @b, @c, @d, @e, @f, @h, @i] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1, 0, 1, 0, 1]>]
 }

@@ -14,8 +14,8 @@
 // Largest first, over all groups together: the two large blocks go to two ranks, and the small ones to the others
 // until those have as much.
 // CHECK-LABEL: @together
-// CHECK: optim.group @small {{.*}} owners [2, 3, 2, 3]
-// CHECK: optim.group @large {{.*}} owners [0, 1]
+// CHECK: optim.group @small {{.*}} base [2, 3, 2, 3]>]
+// CHECK: optim.group @large {{.*}} base [0, 1]>]
 module @together {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -29,15 +29,15 @@ optim.parameter @s2 shape [16, 16] batch 0 type f32 gradient f32 mesh @world pla
 optim.parameter @s3 shape [16, 16] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @l0 shape [32, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @l1 shape [32, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @small rule @Matrix parameters [@s0, @s1, @s2, @s3] strategy owner
-optim.group @large rule @Matrix parameters [@l0, @l1] strategy owner
+optim.group @small rule @Matrix parameters [@s0, @s1, @s2, @s3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 4>]>]
+optim.group @large rule @Matrix parameters [@l0, @l1] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 4>]>]
 }
 
 // -----
 
 // Of ranks with equal loads the one that holds most of the block is its owner: ranks 2 and 3 hold the second expert.
 // CHECK-LABEL: @holders
-// CHECK: optim.group @experts {{.*}} owners [0, 2]
+// CHECK: optim.group @experts {{.*}} base [0, 2]>]
 module @holders {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -46,15 +46,15 @@ optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 }
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
 optim.parameter @x shape [2, 8, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases []
-optim.group @experts rule @Matrix parameters [@x] strategy owner
+optim.group @experts rule @Matrix parameters [@x] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 2>]>]
 }
 
 // -----
 
 // Owners are balanced over the ranks of the job, wherever meshes put them: rank 1 is position 0 of the other mesh.
 // CHECK-LABEL: @meshes
-// CHECK: optim.group @first {{.*}} owners [0]
-// CHECK: optim.group @other {{.*}} owners [0]
+// CHECK: optim.group @first {{.*}} base [0]>]
+// CHECK: optim.group @other {{.*}} base [0]>]
 module @meshes {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -65,8 +65,8 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.mesh @tail axes ["dp"] sizes [2] ranks [1, 2]
 optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [8, 8] batch 0 type f32 gradient f32 mesh @tail placements [#optim.shard<0>] aliases []
-optim.group @first rule @Matrix parameters [@a] strategy owner
-optim.group @other rule @Matrix parameters [@b] strategy owner
+optim.group @first rule @Matrix parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
+optim.group @other rule @Matrix parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
 }
 
 // -----
@@ -74,9 +74,9 @@ optim.group @other rule @Matrix parameters [@b] strategy owner
 // Each expert of a stack is a block of its own; groups of other strategies and owners that are set stay,
 // and count: rank 1 computes @y already, so it gets fewer experts.
 // CHECK-LABEL: @blocks
-// CHECK: optim.group @stack {{.*}} owners [0, 0, 1, 0]
-// CHECK: optim.group @set {{.*}} owners [1]
-// CHECK: optim.group @gathered {{.*}} strategy gather{{$}}
+// CHECK: optim.group @stack {{.*}} base [0, 0, 1, 0]>]
+// CHECK: optim.group @set {{.*}} base [1]>]
+// CHECK: optim.group @gathered {{.*}} strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]{{$}}
 module @blocks {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -87,7 +87,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @x shape [4, 8, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
 optim.parameter @y shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @z shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
-optim.group @stack rule @Matrix parameters [@x] strategy owner
-optim.group @set rule @Matrix parameters [@y] strategy owner owners [1]
-optim.group @gathered rule @Matrix parameters [@z] strategy gather
+optim.group @stack rule @Matrix parameters [@x] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
+optim.group @set rule @Matrix parameters [@y] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
+optim.group @gathered rule @Matrix parameters [@z] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }

@@ -14,12 +14,12 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-// expected-error @below {{expected a decided group, found no strategy}}
+// expected-error @below {{expected a decided group, found no hops}}
 optim.group @g rule @Muon parameters [@a]
 
 // -----
 
-// A group of strategy owner without owners is not decided.
+// Hops that own something, without bases, are not decided.
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
@@ -33,8 +33,8 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-// expected-error @below {{expected a decided group, found no owners}}
-optim.group @g rule @Muon parameters [@a] strategy owner
+// expected-error @below {{expected a decided group, found no bases}}
+optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
 
 // -----
 

@@ -52,7 +52,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 }
 
 // -----
@@ -81,7 +81,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a] strategy gather
+optim.group @g rule @Muon parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }
 
 // -----
@@ -108,7 +108,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @Muon parameters [@a] strategy local
+optim.group @g rule @Muon parameters [@a] strategy #optim.local hops []
 }
 
 // -----
@@ -143,7 +143,7 @@ optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full,
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Sgd parameters [@a] strategy elementwise
+optim.group @g rule @Sgd parameters [@a]
 }
 
 // -----
@@ -174,7 +174,7 @@ optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full,
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type bf16 gradient bf16 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Sgd parameters [@a] strategy elementwise
+optim.group @g rule @Sgd parameters [@a]
 }
 
 // -----
@@ -215,7 +215,7 @@ optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @NorMuon parameters [@a] strategy owner owners [1]
+optim.group @g rule @NorMuon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 }
 
 // -----
@@ -251,8 +251,8 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @c shape [6, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a, @b] strategy owner owners [0, 1] waves [0, 1]
-optim.group @h rule @Muon parameters [@c] strategy owner owners [0] waves [1]
+optim.group @g rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>] waves [0, 1]
+optim.group @h rule @Muon parameters [@c] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>] waves [1]
 }
 
 // -----
@@ -286,7 +286,7 @@ optim.rule @Muon hyperparameters [] states [#optim.state<"m", f16, full, 0.0 : f
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f16 gradient f16 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a] strategy owner owners [1]
+optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 }
 
 // -----
@@ -324,5 +324,5 @@ optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 :
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
-optim.group @g rule @Scaled parameters [@a] strategy owner owners [0]
+optim.group @g rule @Scaled parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 }

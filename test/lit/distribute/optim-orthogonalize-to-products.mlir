@@ -16,7 +16,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a] strategy owner owners [0]
+optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 
 // A wide block: X over max(norm, eps), then A = X Xᵀ, B = c A A + b A, X = B X + a X; A and B are symmetric.

@@ -8,7 +8,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -27,7 +27,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -46,7 +46,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -65,7 +65,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -85,7 +85,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -105,7 +105,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -124,7 +124,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -143,7 +143,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -162,7 +162,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -181,7 +181,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -200,7 +200,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -219,7 +219,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -241,7 +241,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -262,7 +262,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -281,7 +281,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -300,7 +300,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -319,7 +319,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -338,7 +338,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -357,7 +357,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -376,7 +376,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -404,7 +404,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -423,7 +423,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -442,7 +442,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -461,7 +461,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -480,7 +480,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -499,7 +499,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -518,7 +518,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -545,7 +545,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -564,7 +564,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -583,7 +583,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -602,7 +602,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -621,7 +621,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -640,7 +640,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -659,7 +659,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
@@ -678,7 +678,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return

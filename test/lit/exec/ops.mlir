@@ -9,7 +9,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return

@@ -42,7 +42,7 @@ module {
   }
   optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
-  optim.group @g rule @R parameters [@w] strategy elementwise
+  optim.group @g rule @R parameters [@w]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 0 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
@@ -68,7 +68,7 @@ module {
   }
   optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
-  optim.group @g rule @R parameters [@w] strategy elementwise
+  optim.group @g rule @R parameters [@w]
   comm.segment @s group @g all
   // expected-error @+1 {{expected a buffer of the workspace or shards, found 'memref<1x0xf32, #comm.place<@g, scalars>>'}}
   func.func @step(%t: memref<1x0xf32, #comm.place<@g, scalars>>) attributes {comm.arena_bytes = 0 : i64} {

@@ -14,8 +14,8 @@ module @sgd {
   optim.parameter @a shape [5] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
   optim.parameter @b shape [5] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
   optim.parameter @c shape [6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @Sgd
-  optim.group @g0 rule @Sgd parameters [@a, @b] strategy elementwise
-  optim.group @g1 rule @Sgd parameters [@c] strategy elementwise
+  optim.group @g0 rule @Sgd parameters [@a, @b]
+  optim.group @g1 rule @Sgd parameters [@c]
   comm.segment @s0 group @g0 all
   comm.segment @s1 group @g1 all
 
@@ -118,7 +118,7 @@ module @staged {
   }
   optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-  optim.group @g rule @R parameters [@w] strategy owner owners [0]
+  optim.group @g rule @R parameters [@w] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func @step() attributes {comm.arena_bytes = 384 : i64} {

@@ -15,7 +15,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   exec.program workspace 8192 scratch 64 {
@@ -37,7 +37,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>)
@@ -58,7 +58,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -85,7 +85,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -114,7 +114,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -141,7 +141,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -168,7 +168,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -199,7 +199,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%s: memref<2xf32>, %b: memref<?x?xf32, strided<[?, 1]>>) {
@@ -228,7 +228,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   // expected-error @+1 {{expected a kernel over parameters from hyperparameters, step, rows, cols and numel of f64 to scalars of f32, found '(f64) -> f32'}}
@@ -252,7 +252,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: f64, %b: f64, %c: f64, %d: f64, %h: f64) -> f32 {
@@ -276,7 +276,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   func.func private @k(%a: f64, %b: f64, %c: f64, %d: f64) -> f32 {

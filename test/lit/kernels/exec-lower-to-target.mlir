@@ -9,7 +9,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     optim.yield %param : tensor<?x?xf32>
   }
   optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
   // CHECK: exec.program workspace 8192 scratch 5120 {

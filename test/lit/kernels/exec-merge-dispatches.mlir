@@ -7,8 +7,8 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
 }
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-optim.group @g0 rule @R parameters [@a] strategy owner owners [0]
-optim.group @g1 rule @R parameters [@b] strategy owner owners [0]
+optim.group @g0 rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+optim.group @g1 rule @R parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s0 group @g0 all
 comm.segment @s1 group @g1 all
 llvm.func @scalars(%arguments: !llvm.ptr, %first: i64, %last: i64) {

@@ -36,7 +36,7 @@ module {
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a] strategy elementwise
+  optim.group @g rule @R parameters [@a]
   // expected-error @+1 {{'llvm.func' op expected a kernel, an llvm.func of type '!llvm.func<void (ptr, i64, i64)>' with a body}}
   llvm.func @k(%a: i64) {
     llvm.return
@@ -58,7 +58,7 @@ module {
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a] strategy elementwise
+  optim.group @g rule @R parameters [@a]
   comm.segment @s group @g all
   llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return
@@ -81,7 +81,7 @@ module {
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a] strategy elementwise
+  optim.group @g rule @R parameters [@a]
   comm.segment @s group @g all
   llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return
@@ -104,7 +104,7 @@ module {
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 1>] base [0]>]
   comm.segment @s group @g all
   exec.program workspace 128 {
     // expected-error @+1 {{found that command 0 (copy): state v has another type or shape than its table}}
@@ -147,7 +147,7 @@ module {
   }
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a] strategy elementwise
+  optim.group @g rule @R parameters [@a]
   comm.segment @s group @g all
   llvm.func @k(%a: !llvm.ptr, %b: i64, %c: i64) {
     llvm.return

@@ -27,7 +27,7 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   }
   optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
-  optim.group @g rule @R parameters [@w] strategy elementwise
+  optim.group @g rule @R parameters [@w]
   comm.segment @s group @g all
   llvm.func internal @first(%arguments: !llvm.ptr, %from: i64, %to: i64) {
     llvm.return

@@ -39,14 +39,12 @@ optim.route @Skip rule @States patterns ["b"] except [] defaults [] missing_grad
 optim.route @Zero rule @States patterns ["c"] except [] defaults [] missing_grad zero
 
 // Every strategy.
-// CHECK: @g0 {{.*}} strategy elementwise
-// CHECK: @g1 {{.*}} strategy local
-// CHECK: @g2 {{.*}} strategy owner owners [5]
-// CHECK: @g3 {{.*}} strategy gather
-optim.group @g0 rule @States parameters [@replicated] strategy elementwise
-optim.group @g1 rule @States parameters [@replicated] strategy local
-optim.group @g2 rule @States parameters [@shard] strategy owner owners [5]
-optim.group @g3 rule @States parameters [@strided] strategy gather
+// CHECK: @g1 {{.*}} strategy #optim.local hops []{{$}}
+// CHECK: @g2 {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 3>] base [5]>]
+// CHECK: @g3 {{.*}} strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 3>]>]
+optim.group @g1 rule @States parameters [@replicated] strategy #optim.local hops []
+optim.group @g2 rule @States parameters [@shard] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 3>] base [5]>]
+optim.group @g3 rule @States parameters [@strided] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 3>]>]
 
 // Every reduction.
 // CHECK-LABEL: func.func @reductions

@@ -149,36 +149,96 @@ optim.group @g rule @R parameters [@a, @b]
 
 // -----
 
-// Owners belong to strategy owner.
+// Bases belong to owned factors.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected no owners without strategy owner, found 1}}
-optim.group @g rule @R parameters [@a] strategy gather owners [0]
+// expected-error @below {{expected no base without owned factors, found 1}}
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 1>] base [0]>]
 
 // -----
 
-// Every block has one owner: two experts, two owners.
+// Every block has one base: two experts, two bases.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @a shape [2, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected one owner per block, 2, found 1}}
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+// expected-error @below {{expected one base per block, 2, found 1}}
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 1>] base [0]>]
 
 // -----
 
-// Owners are positions in the mesh, not ranks of the job.
+// Bases are positions in the mesh, not ranks of the job.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected owners that are mesh positions below 1, found 7}}
-optim.group @g rule @R parameters [@a] strategy owner owners [7]
+// expected-error @below {{expected bases that are mesh positions below 1, found 7}}
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 1>] base [7]>]
+
+// -----
+
+// A strategy is nothing without its hops.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected hops with a strategy, found no hops}}
+optim.group @g rule @R parameters [@a] strategy #optim.local
+
+// -----
+
+// Hops have a strategy that they are of.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected hops with a strategy, found no strategy}}
+optim.group @g rule @R parameters [@a] hops []
+
+// -----
+
+// A factor is part of an axis.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected factors that divide axis 0 of mesh world, found 2 ranks that are 4 apart}}
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 4, 2>]>]
+
+// -----
+
+// No part of an axis is brought together twice.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected factors of axis 0 of mesh world that do not overlap}}
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>, #optim.hop<replicated [<0, 2, 2>]>]
+
+// -----
+
+// Of axes that there are.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{axis 1 does not exist}}
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<1, 1, 4>]>]

@@ -229,8 +229,14 @@ optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad never
 // -----
 
 // An unknown strategy is no strategy.
-// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'strategy' [elementwise, local, owner, gather]}}
-optim.group @g rule @R parameters [] strategy nowhere
+// expected-error @below {{unknown attribute `nowhere` in dialect `optim`}}
+optim.group @g rule @R parameters [] strategy #optim.nowhere
+
+// -----
+
+// A placement is none.
+// expected-error @below {{invalid kind of attribute specified}}
+optim.group @g rule @R parameters [] strategy #optim.replicate
 
 // -----
 
@@ -242,7 +248,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected one wave per block, 1, found 2}}
-optim.group @g rule @R parameters [@a] strategy local waves [0, 1]
+optim.group @g rule @R parameters [@a] strategy #optim.local hops [] waves [0, 1]
 
 // -----
 
@@ -254,7 +260,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected waves between 0 and 1048575, found -1}}
-optim.group @g rule @R parameters [@a] strategy local waves [-1]
+optim.group @g rule @R parameters [@a] strategy #optim.local hops [] waves [-1]
 
 // -----
 
@@ -266,7 +272,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected waves between 0 and 1048575, found 1048576}}
-optim.group @g rule @R parameters [@a] strategy gather waves [1048576]
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 1>]>] waves [1048576]
 
 // -----
 
@@ -277,8 +283,8 @@ optim.rule @R hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected no waves with strategy elementwise, found 1}}
-optim.group @g rule @R parameters [@a] strategy elementwise waves [0]
+// expected-error @below {{expected no waves without hops, found 1}}
+optim.group @g rule @R parameters [@a] waves [0]
 
 // -----
 

@@ -10,7 +10,7 @@ module @written attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   }
   optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [8] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
-  optim.group @g rule @R parameters [@w] strategy elementwise
+  optim.group @g rule @R parameters [@w]
   comm.segment @s group @g all
 
   // CHECK-LABEL: llvm.func internal @kernel(

@@ -10,7 +10,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 // expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule needs 128, and up to 0 of scratch}}
 func.func @limit() {
@@ -35,7 +35,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @size(%n: index) {
   // expected-error @below {{expected sizes from comm.extent, found another value}}
@@ -57,7 +57,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @missing() {
   // expected-error @below {{expected a segment, found no comm.segment named @t}}
@@ -81,7 +81,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy elementwise
+optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @step() {
   // expected-error @below {{expected shards that stand in state_shards, as the placements of the state say, found '!comm.shards<@g, f32>'}}
@@ -101,7 +101,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy elementwise
+optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @step() {
   %g = comm.shards gradient @g : !comm.shards<@g, f32>
@@ -125,7 +125,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @other() {
   %w = comm.world

@@ -21,7 +21,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @reuse() {
   %n = comm.extent <@s, full, blocks>
@@ -60,7 +60,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [1, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1, 1]>]
 comm.segment @s group @g all
 func.func @largest() {
   %n = comm.extent <@s, full, blocks>
@@ -105,7 +105,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @step() {
   %w = comm.world
@@ -143,7 +143,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @limit() {
   %n = comm.extent <@s, full, blocks>
@@ -176,10 +176,10 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 optim.parameter @c shape [0, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @empty rule @R parameters [@c] strategy owner owners [1]
+optim.group @empty rule @R parameters [@c] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 comm.segment @e group @empty all
 func.func @kinds() {
   %nr = comm.extent <@s, full, blocks>

@@ -9,7 +9,7 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @step() {
   %m = comm.shards state @g "m" : !comm.shards<@g, f32>

@@ -41,9 +41,9 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 optim.parameter @z shape [3] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @e rule @R parameters [@z] strategy elementwise
+optim.group @e rule @R parameters [@z]
 comm.segment @g_w0 group @g wave 0 blocks [0]
 comm.segment @g_w1 group @g wave 1 blocks [1]
 comm.segment @e_all group @e all
@@ -131,9 +131,9 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @h rule @R parameters [@c] strategy owner owners [1]
+optim.group @h rule @R parameters [@c] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 comm.segment @g_all group @g all
 comm.segment @h_all group @h all
 func.func @merged() {
@@ -204,9 +204,9 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a, @b] strategy owner owners [0, 1]
+optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 optim.parameter @z shape [2, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @l rule @R parameters [@z] strategy local
+optim.group @l rule @R parameters [@z] strategy #optim.local hops []
 comm.segment @g_all group @g all
 comm.segment @l_all group @l all
 func.func @local() {
@@ -264,7 +264,7 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @z shape [3] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @e rule @R parameters [@z] strategy elementwise
+optim.group @e rule @R parameters [@z]
 comm.segment @e_all group @e all
 func.func @nothing() {
   %w = comm.world
@@ -296,9 +296,9 @@ optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @R
 optim.parameter @b shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>, #optim.shard<0>] aliases [] route @R
 optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @R
-optim.group @f rule @R parameters [@a] strategy gather
-optim.group @g rule @R parameters [@b] strategy gather
-optim.group @h rule @R parameters [@c] strategy gather
+optim.group @f rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 2>]>]
+optim.group @g rule @R parameters [@b] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 2>]>]
+optim.group @h rule @R parameters [@c] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 2>]>]
 comm.segment @f_all group @f all
 comm.segment @g_all group @g all
 comm.segment @h_all group @h all

@@ -8,7 +8,7 @@ optim.rule @R hyperparameters ["lr"] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 // expected-error @below {{expected comm.arena_bytes, which comm-assign-arena sets, found none}}
 func.func @step() {
@@ -31,7 +31,7 @@ optim.rule @R hyperparameters ["lr"] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
   %n = comm.extent <@s, full, blocks>
@@ -54,7 +54,7 @@ optim.rule @R hyperparameters ["lr"] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
   %n = comm.extent <@s, full, blocks>
@@ -77,7 +77,7 @@ optim.rule @R hyperparameters ["lr"] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
@@ -101,7 +101,7 @@ optim.rule @R hyperparameters ["lr"] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
-optim.group @g rule @R parameters [@a] strategy owner owners [0]
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {

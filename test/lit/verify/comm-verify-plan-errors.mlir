@@ -27,7 +27,7 @@
 // UNMATCHED: error: 'comm.start' op expected rank 0 to receive the 32 bytes that rank 0 sends it, found 0 bytes
 
 // The same bytes, but of the other parameter: both have one owner here.
-// RUN: sed -e '/^#s0/s/w0/w1/' -e '/^#s1/s/w1/w0/' -e '/.sn0 =/s/w0/w1/' -e '/.sn1 =/s/w1/w0/' -e '/outs(.s0/s/@g0_w0/@g0_w1/;t' -e '/outs(.s1/s/@g0_w1/@g0_w0/' -e 's/owners \[0, 1\]/owners [0, 0]/' %{from} | %{check} CROSSED
+// RUN: sed -e '/^#s0/s/w0/w1/' -e '/^#s1/s/w1/w0/' -e '/.sn0 =/s/w0/w1/' -e '/.sn1 =/s/w1/w0/' -e '/outs(.s0/s/@g0_w0/@g0_w1/;t' -e '/outs(.s1/s/@g0_w1/@g0_w0/' -e 's/base \[0, 1\]/base [0, 0]/' %{from} | %{check} CROSSED
 // CROSSED: error: 'comm.start' op expected element (0, 0) of parameter 'a' as element 0 of the message from rank 0 to rank 0, found element (0, 0) of parameter 'b'
 // CROSSED: note: for this operation
 
@@ -236,7 +236,7 @@ module @segments {
   optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
   optim.parameter @b shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a, @b] strategy local
+  optim.group @g rule @R parameters [@a, @b] strategy #optim.local hops []
   comm.segment @s group @g blocks [0]
   comm.segment @t group @g blocks [1]
   func.func @step() attributes {comm.arena_bytes = 128 : i64} {

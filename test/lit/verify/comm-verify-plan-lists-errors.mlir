@@ -10,7 +10,7 @@ optim.rule @Plain hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] gradient_placements [#optim.shard<0>] aliases [] route @Plain
-optim.group @g rule @Plain parameters [@a] strategy elementwise
+optim.group @g rule @Plain parameters [@a]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
@@ -40,7 +40,7 @@ optim.rule @Plain hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] gradient_placements [#optim.shard<0>] aliases [] route @Plain
-optim.group @g rule @Plain parameters [@a] strategy elementwise
+optim.group @g rule @Plain parameters [@a]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 256 : i64} {
   %p = comm.shards parameter @g : !comm.shards<@g, f32>

@@ -16,10 +16,10 @@
 // RUN:   -e 's/o0 = comm.buffer offset 576 bytes 32/o0 = comm.buffer offset 576 bytes 64/' \
 // RUN:   -e 's/o1 = comm.buffer offset 704 bytes 32/o1 = comm.buffer offset 704 bytes 64/' \
 // RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1536/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
-// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/shape \[7\]/shape [2]/' \
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/<0, 1, 2>/<0, 1, 3>/' -e 's/shape \[7\]/shape [2]/' \
 // RUN:   -e 's/\([rk]0 = comm.buffer offset\) 192 bytes 96/\1 768 bytes 192/' -e 's/\([rk]1 = comm.buffer offset\) 384 bytes 96/\1 960 bytes 192/' \
 // RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1152/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
-// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/owners \[0, 1\]/owners [0, 0]/' -e 's/bytes 32/bytes 64/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/<0, 1, 2>\] base \[0, 1\]/<0, 1, 1>] base [0, 0]/' -e 's/bytes 32/bytes 64/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 
 // A memory-less operation may stand in the step; a value that the rule gives back unchanged need
 // not be written; a master is written with its parameter; every strategy has its program.
@@ -37,7 +37,7 @@ module @local attributes {stepc.level = "scheduled"} {
   }
   optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
   optim.parameter @w shape [5, 3, 2] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @route
-  optim.group @g rule @R parameters [@w] strategy local
+  optim.group @g rule @R parameters [@w] strategy #optim.local hops []
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 192 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
@@ -77,7 +77,7 @@ module @gather attributes {stepc.level = "scheduled"} {
   optim.route @route rule @R matrix patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
   optim.parameter @b shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
-  optim.group @g rule @R parameters [@a, @b] strategy gather
+  optim.group @g rule @R parameters [@a, @b] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 544 : i64} {
     %world = comm.world

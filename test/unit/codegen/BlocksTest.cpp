@@ -42,7 +42,7 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [R0, C0] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
   optim.parameter @b shape [R0, C0] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a, @b] strategy local
+  optim.group @g rule @R parameters [@a, @b] strategy #optim.local hops []
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 262144 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, f32>

@@ -62,7 +62,7 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.route @route rule @R rest patterns [] except [] defaults [] missing_grad error
   optim.parameter @a shape [COUNT] batch 0 type PARAMETER gradient GRADIENT mesh @world placements [#optim.replicate] aliases [] route @route
   optim.parameter @b shape [COUNT] batch 0 type PARAMETER gradient GRADIENT mesh @world placements [#optim.replicate] aliases [] route @route
-  optim.group @g rule @R parameters [@a, @b] strategy elementwise
+  optim.group @g rule @R parameters [@a, @b]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
     %p = comm.shards parameter @g : !comm.shards<@g, PARAMETER>

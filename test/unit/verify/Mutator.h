@@ -249,7 +249,8 @@ private:
       auto group =
           SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(start, segment.getGroupAttr());
       auto mesh = optim::lookupMesh(group, group.getExemplar().getMeshAttr());
-      return group.getStrategy() == optim::Strategy::Owner && mesh.getRanks().size() > 1 &&
+      std::vector<plan::Hop> hops = group.getPlanHops();
+      return !hops.empty() && !hops[0].owned.empty() && mesh.getRanks().size() > 1 &&
              llvm::is_contained(segments, FlatSymbolRefAttr::get(segment.getSymNameAttr()));
     });
   }

@@ -78,8 +78,8 @@ TEST_F(PlanFromIR, OrdersParametersByGroup) {
       optim.parameter @a shape [2] batch 0 type f32 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
       optim.parameter @b shape [3] batch 0 type bf16 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
       optim.parameter @c shape [2] batch 0 type f32 gradient f32 mesh @m placements [#optim.replicate] aliases [] route @route
-      optim.group @g0 rule @R parameters [@b] strategy elementwise
-      optim.group @g1 rule @R parameters [@c, @a] strategy elementwise
+      optim.group @g0 rule @R parameters [@b]
+      optim.group @g1 rule @R parameters [@c, @a]
     })",
                                                              &context);
   ASSERT_TRUE(module);

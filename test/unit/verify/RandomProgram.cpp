@@ -211,9 +211,21 @@ private:
               << "\n";
     }
     symbols << "  optim.group @g" << i << " rule @rule" << i << " parameters [" << join(names)
-            << "] strategy " << g.strategy;
-    if (!g.owners.empty())
-      symbols << " owners [" << join(g.owners) << "]";
+            << "]";
+    if (matrix) {
+      const plan::Mesh &mesh = meshes[g.meshIndex];
+      std::vector<std::string> factors;
+      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+        factors.push_back("<" + std::to_string(axis) + ", 1, " + std::to_string(mesh.sizes[axis]) +
+                          ">");
+      symbols << " strategy #optim." << g.strategy << " hops [";
+      if (g.strategy != "local")
+        symbols << "#optim.hop<" << (g.strategy == "owner" ? "owned" : "replicated") << " ["
+                << join(factors) << "]";
+      if (!g.owners.empty())
+        symbols << " base [" << join(g.owners) << "]";
+      symbols << (g.strategy != "local" ? ">]" : "]");
+    }
     symbols << "\n";
     for (int64_t wave = 0; wave < g.waves; ++wave) {
       symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i;

@@ -41,7 +41,7 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.route @AdamW_route rule @AdamW rest patterns [] except [] defaults [3.0e-4, 0.9, 0.95, 1.0e-8, 0.1] missing_grad error
   optim.parameter @"a.bias" shape [37] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @AdamW_route
   optim.parameter @"b.bias" shape [37] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @AdamW_route
-  optim.group @g0 rule @AdamW parameters [@"a.bias", @"b.bias"] strategy elementwise
+  optim.group @g0 rule @AdamW parameters [@"a.bias", @"b.bias"]
   comm.segment @g0_all group @g0 all
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
     %t = comm.buffer offset 0 bytes 56 : memref<2x7xf32, #comm.place<@g0, scalars>>

@@ -24,7 +24,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.parameter @w shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Muon
   optim.parameter @w2 shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Muon
   optim.parameter @w3 shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Muon
-  optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy local waves [0, 0, 0] reason "each block is whole on its rank"
+  optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy #optim.local hops [] waves [0, 0, 0] reason "each block is whole on its rank"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 130688 : i64} {
     %0 = comm.buffer offset 130624 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
