@@ -277,8 +277,8 @@ int64_t GroupOp::getCols() {
 }
 bool GroupOp::lacksBases() {
   return getHops() && llvm::any_of(getHops()->getAsRange<HopAttr>(), [&](HopAttr hop) {
-    return !hop.getOwned().empty() && hop.getBase().empty() && getBlocksPerParameter() > 0;
-  });
+           return !hop.getOwned().empty() && hop.getBase().empty() && getBlocksPerParameter() > 0;
+         });
 }
 void GroupOp::setPlanHops(ArrayRef<plan::Hop> hops) {
   SmallVector<Attribute> attributes;

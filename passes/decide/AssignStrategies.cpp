@@ -59,8 +59,8 @@ private:
                      const Twine &reason) {
     auto options = remark::RemarkOpts::name(chosen ? "strategy-chosen" : "strategy-refused")
                        .category("optim-assign-strategies");
-    auto remark = chosen ? remark::passed(group.getLoc(), options)
-                         : remark::missed(group.getLoc(), options);
+    auto remark =
+        chosen ? remark::passed(group.getLoc(), options) : remark::missed(group.getLoc(), options);
     remark << remark::metric("group", group.getSymName());
     if (chosen)
       remark << remark::metric("first-parameter", firstParameter(group));

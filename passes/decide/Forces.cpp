@@ -20,8 +20,10 @@ FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std:
     if (strategy == known.end()) {
       InFlightDiagnostic diag = blameOptions(module.emitError("expected a strategy as "));
       for (size_t i = 0; i < known.size(); ++i)
-        diag << (i == 0 ? "" : i + 1 < known.size() ? ", " : " or ") << "PATTERN="
-             << known[i].name();
+        diag << (i == 0                 ? ""
+                 : i + 1 < known.size() ? ", "
+                                        : " or ")
+             << "PATTERN=" << known[i].name();
       return diag << ", found \"" << text << "\"";
     }
     NamePatternError error;

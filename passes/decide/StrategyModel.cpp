@@ -89,8 +89,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     holders += area > 0;
   }
   double copies = whole > 0 ? std::max(1.0, held / whole) : 1, nearby = cluster.nearby(mesh.ranks);
-  std::vector<bool> replicated =
-      geometry::replicatedAxes(geometry.group, plan::ValueKind::Full);
+  std::vector<bool> replicated = geometry::replicatedAxes(geometry.group, plan::ValueKind::Full);
   double pieces = 1; // of which each copy consists
   for (auto [size, copied] : llvm::zip(mesh.sizes, replicated))
     pieces *= copied ? 1 : double(size);

@@ -66,10 +66,10 @@ private:
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
-  std::vector<double> nearby;        // per group, cost::Cluster's
-  std::vector<BlockBytes> bytesOf;   // per group
-  std::vector<Seconds> seconds;      // per group
-  std::map<int64_t, int64_t> totals; // bytes per rank
+  std::vector<double> nearby;                                     // per group, cost::Cluster's
+  std::vector<BlockBytes> bytesOf;                                // per group
+  std::vector<Seconds> seconds;                                   // per group
+  std::map<int64_t, int64_t> totals;                              // bytes per rank
 };
 
 } // namespace stepc::decide

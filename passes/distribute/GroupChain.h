@@ -18,9 +18,6 @@ struct Crossings {
 };
 Crossings findCrossings(optim::RuleOp rule);
 
-/// Where a yielded value of a rule is stored (optim.writes).
-int64_t writeOf(optim::RuleOp rule, unsigned index);
-
 /// Between which distributions values travel: by each of a group's hops there; and back by those that
 /// own something, from the last on. Where a hop replicates, the results are there already, so that
 /// one way back leads through it to what stands before it.

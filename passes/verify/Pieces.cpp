@@ -64,6 +64,27 @@ bool inBands(std::span<const Piece> pieces) {
 
 } // namespace
 
+void appendRange(std::span<const Piece> pieces, int64_t at, int64_t count, int64_t to,
+                 std::vector<Piece> &out) {
+  auto next = std::upper_bound(pieces.begin(), pieces.end(), at,
+                               [](int64_t a, const Piece &piece) { return a < piece.start; });
+  if (next == pieces.begin())
+    return;
+  for (--next; count > 0 && next != pieces.end(); ++next) {
+    int64_t end = std::min(at + count, next->start + next->size());
+    while (at < end) {
+      int64_t row = (at - next->start) / next->cols, col = (at - next->start) % next->cols;
+      bool whole = col == 0 && end - at >= next->cols;
+      int64_t rows = whole ? (end - at) / next->cols : 1;
+      int64_t cols = whole ? next->cols : std::min(end - at, next->cols - col);
+      out.push_back({to, next->block, next->row + row, next->col + col, rows, cols});
+      at += rows * cols;
+      to += rows * cols;
+      count -= rows * cols;
+    }
+  }
+}
+
 std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces) {
   auto before = [](const Piece &a, const Piece &b) {
     return a.row != b.row ? a.row < b.row : a.col < b.col;

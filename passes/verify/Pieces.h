@@ -33,6 +33,11 @@ struct Break {
 };
 std::optional<Break> findBreak(std::span<const Piece> pieces);
 
+/// Appends what stands in `count` elements of a buffer that pieces tile, from `at` on, as pieces that
+/// stand from `to` on; less where the buffer ends before.
+void appendRange(std::span<const Piece> pieces, int64_t at, int64_t count, int64_t to,
+                 std::vector<Piece> &out);
+
 /// Two pieces of one block that share an element, or nothing. Reorders the pieces.
 std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces);
 

@@ -379,4 +379,23 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   return unbroken();
 }
 
+bool TableCheck::runRelay(const plan::RankTable &rows, std::span<const Piece> arrived) {
+  for (const CopyRow &row : rows.copies) {
+    if (position < 0 || !isParameter(row.parameter))
+      return fail("expected parameters of group @" + group.name + " that the rank has part in, " +
+                  "found parameter " + std::to_string(row.parameter));
+    size_t first = packed.size();
+    for (int64_t i = 0; i < row.rows; ++i)
+      appendRange(arrived, row.source + i * row.sourceStride, row.cols,
+                  row.target + i * row.targetStride, packed);
+    for (; first < packed.size(); ++first)
+      if (int64_t block = packed[first].block;
+          !segment.has(block) || group.parameters[block / perParameter] != row.parameter)
+        return fail("expected blocks of parameter '" + truth.plan().parameters[row.parameter].name +
+                    "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
+                    truth.describeBlock(groupIndex, block));
+  }
+  return unbroken();
+}
+
 } // namespace stepc::verify

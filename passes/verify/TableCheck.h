@@ -25,6 +25,8 @@ public:
 
   /// False, with `error`, when the rows do not do what the table stands for.
   bool run(const plan::RankTable &rows);
+  /// The same of a copy of what arrived to what is sent next: it is what `arrived` says.
+  bool runRelay(const plan::RankTable &rows, std::span<const Piece> arrived);
 
   using Pieces = std::vector<Piece>;
   /// What moves: the packed buffer that the table reads or writes, by start, without a break.

@@ -38,12 +38,15 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
     useOf[use.table] = use;
   for (const Way &way : program.ways)
     onWay[way.producer] = onWay[way.consumer] = true;
-  // Tables on a way are checked with it, so that each is expanded once.
+  // Tables on a way are checked with it, so that each is expanded once. What is relayed goes on from
+  // the way that brought it.
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
       checkAlone(use);
-  for (const Way &way : program.ways)
-    checkWay(way);
+  ways = program.ways;
+  for (const Way &way : ways)
+    if (!isRelay(way.producer))
+      checkWay(way);
   int64_t index = 0;
   for (const plan::Command *start : plan.starts()) {
     if (start->collective == plan::CollectiveKind::AllGather)
@@ -54,8 +57,7 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
   return std::move(faults);
 }
 
-bool TableProof::staysInParts(const plan::Table &table, const plan::RankTable &rows, int64_t rank,
-                              Side side) {
+bool TableProof::staysInParts(int64_t table, const plan::RankTable &rows, int64_t rank, Side side) {
   std::vector<std::pair<int64_t, int64_t>> parts;
   for (const Message &m : messages[rank])
     if (side == Side::Sent)
@@ -73,25 +75,25 @@ bool TableProof::staysInParts(const plan::Table &table, const plan::RankTable &r
     part -= part != parts.begin();
     return holds();
   };
-  bool packed = table.kind == TableKind::ShardChunks, sent = side == Side::Sent;
+  bool packed = plan.tables[table].kind == TableKind::ShardChunks, sent = side == Side::Sent;
+  bool all = true;
   for (const plan::Chunk &c : rows.chunks)
-    if (packed && c.staged >= 0 && !stays(c.staged, c.stagedStride, c.rows, c.cols))
-      return false;
+    all = all && (!packed || c.staged < 0 || stays(c.staged, c.stagedStride, c.rows, c.cols));
   for (const plan::CopyRow &c : rows.copies)
-    if (!stays(sent ? c.target : c.source, sent ? c.targetStride : c.sourceStride, c.rows, c.cols))
-      return false;
-  return true;
+    all = all &&
+          stays(sent ? c.target : c.source, sent ? c.targetStride : c.sourceStride, c.rows, c.cols);
+  return all ||
+         fail(table,
+              "expected rows that each lead to the part of one peer in what is packed, found "
+              "one that leads elsewhere on rank " +
+                  std::to_string(rank));
 }
 
 TableProof::SharedPieces TableProof::check(const TableUse &use, int64_t rank, Side side) {
   const plan::Table &table = plan.tables[use.table];
   plan::RankTable rows = expand.table(use.table, rank);
-  if (side != Side::None && !staysInParts(table, rows, rank, side)) {
-    fail(use.table, "expected rows that each lead to the part of one peer in what is packed, found "
-                    "one that leads elsewhere on rank " +
-                        std::to_string(rank));
+  if (side != Side::None && !staysInParts(use.table, rows, rank, side))
     return nullptr;
-  }
   int64_t position = truth.position(truth.groupOf(table.from.segment), rank);
   bool alike = table.kind == TableKind::Copy && position >= 0 && !table.from.isOfShards() &&
                !table.to.isOfShards();
@@ -124,20 +126,16 @@ bool TableProof::checkAlone(const TableUse &use) {
 }
 
 bool TableProof::checkGathers(int64_t table) {
-  const plan::Place &arrives = plan.tables[table].to;
-  size_t blocks = truth.segment(arrives.segment).blocks.size();
-  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
-    int64_t position = truth.position(truth.groupOf(arrives.segment), rank);
-    if (position < 0)
-      continue;
-    size_t computed = truth.computed(arrives.segment, position).size();
-    if (computed != blocks || arrives.to != plan::Distribution::Blocks)
-      return fail(table, "expected an all-gather to bring all blocks of segment @" +
-                             plan.segments[arrives.segment].name + " to every rank of its mesh, " +
-                             "found rank " + std::to_string(rank) + " to compute " +
-                             std::to_string(computed) + " of " + std::to_string(blocks));
-  }
-  return true;
+  const plan::Place &place = plan.tables[table].from;
+  const plan::Group &group = plan.groups[truth.groupOf(place.segment)];
+  int64_t hop = place.from.level(group), end = place.to.level(group);
+  bool gathers = hop < end;
+  for (; hop < end; ++hop)
+    for (const plan::Factor &factor : group.hops[hop].owned)
+      gathers = gathers && factor.size == 1;
+  return gathers || fail(table, "expected an all-gather by hops that own nothing, found segment @" +
+                                    plan.segments[place.segment].name + " to move from " +
+                                    plan::name(place.from) + " to " + plan::name(place.to));
 }
 
 //===----------------------------------------------------------------------===//
@@ -221,6 +219,29 @@ bool TableProof::checkSent(const Way &way, int64_t rank, const Pieces &sent) {
               way.producer);
 }
 
+std::optional<std::vector<const Message *>> TableProof::arriving(const Way &way, int64_t rank) {
+  std::vector<const Message *> result;
+  for (const Message &m : messages[rank])
+    if (m.receiveCount > 0)
+      result.push_back(&m);
+  std::sort(result.begin(), result.end(),
+            [](const Message *a, const Message *b) { return a->receiveOffset < b->receiveOffset; });
+  int64_t next = 0;
+  for (const Message *m : result) {
+    if (m->receiveOffset != next) {
+      fail(way.message,
+           "expected every element of the receive buffer of rank " + std::to_string(rank) +
+               " to arrive once, found element " +
+               std::to_string(std::min(m->receiveOffset, next)) +
+               (m->receiveOffset < next ? " twice" : " missing"),
+           way.consumer);
+      return std::nullopt;
+    }
+    next += m->receiveCount;
+  }
+  return result;
+}
+
 bool TableProof::checkReceived(const Way &way, int64_t rank, const SharedPieces &pieces,
                                const std::vector<SharedPieces> &sent) {
   const Pieces &received = *pieces;
@@ -229,22 +250,11 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const SharedPieces 
     return pieces.empty() ? 0 : pieces.back().start + pieces.back().size();
   };
   int64_t group = truth.groupOf(plan.tables[way.consumer].from.segment);
-  std::vector<const Message *> arriving;
-  for (const Message &m : messages[rank])
-    if (m.receiveCount > 0)
-      arriving.push_back(&m);
-  std::sort(arriving.begin(), arriving.end(),
-            [](const Message *a, const Message *b) { return a->receiveOffset < b->receiveOffset; });
-  int64_t next = 0;
-  for (const Message *m : arriving) {
-    if (m->receiveOffset != next)
-      return fail(way.message,
-                  "expected every element of the receive buffer of rank " + text(rank) +
-                      " to arrive once, found element " + text(std::min(m->receiveOffset, next)) +
-                      (m->receiveOffset < next ? " twice" : " missing"),
-                  way.consumer);
-    next += m->receiveCount;
-  }
+  auto messages = arriving(way, rank);
+  if (!messages)
+    return false;
+  int64_t next =
+      messages->empty() ? 0 : messages->back()->receiveOffset + messages->back()->receiveCount;
   if (next != end(received)) {
     // The first element without a message, if that is what is wrong, has a name.
     std::string which;
@@ -258,9 +268,9 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const SharedPieces 
   }
   result.routedElements += next;
   Compared now{pieces, {}};
-  for (const Message *m : arriving)
-    now.arriving.push_back(
-        {m->peer, sentAt[rank][m - messages[rank].data()], m->receiveOffset, m->receiveCount});
+  for (const Message *m : *messages)
+    now.arriving.push_back({m->peer, sentAt[rank][m - this->messages[rank].data()],
+                            m->receiveOffset, m->receiveCount});
   if (now == compared)
     return true;
   size_t lastReceived = 0;
@@ -281,28 +291,59 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const SharedPieces 
   return true;
 }
 
-bool TableProof::checkWay(const Way &way) {
+TableProof::SharedPieces TableProof::relay(const Way &way, int64_t rank,
+                                           const std::vector<SharedPieces> &sent) {
+  auto arrivals = arriving(way, rank);
+  if (!arrivals)
+    return nullptr;
+  Pieces arrived;
+  for (const Message *m : *arrivals) {
+    appendRange(*sent[m->peer], sentAt[rank][m - messages[rank].data()], m->receiveCount,
+                m->receiveOffset, arrived);
+    result.routedElements += m->receiveCount;
+  }
+  plan::RankTable rows = expand.table(way.consumer, rank);
+  if (!staysInParts(way.consumer, rows, rank, Side::Received))
+    return nullptr;
+  TableCheck check(truth, useOf[way.consumer], rank);
+  if (check.runRelay(rows, arrived))
+    return std::make_shared<const Pieces>(std::move(check.packed));
+  fail(way.consumer, check.error, way.message);
+  return nullptr;
+}
+
+void TableProof::checkWay(const Way &way, const std::vector<SharedPieces> *relayed) {
   int64_t from = truth.groupOf(plan.tables[way.producer].from.segment);
   int64_t to = truth.groupOf(plan.tables[way.consumer].from.segment);
-  if (from != to)
-    return fail(way.message, "expected values of group @" + plan.groups[to].name +
-                                 " to arrive, found group @" + plan.groups[from].name);
-  std::vector<SharedPieces> sent(truth.rankCount());
+  if (from != to) {
+    fail(way.message, "expected values of group @" + plan.groups[to].name +
+                          " to arrive, found group @" + plan.groups[from].name);
+    return;
+  }
+  std::vector<SharedPieces> sent(truth.rankCount()), next(truth.rankCount());
   compared = {};
   if (!checkMessages(way.message))
-    return false;
+    return;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
-    if (!(sent[rank] = check(useOf[way.producer], rank, Side::Sent)))
-      return false;
+    if (relayed) {
+      sent[rank] = (*relayed)[rank];
+      if (!staysInParts(way.producer, expand.table(way.producer, rank), rank, Side::Sent))
+        return;
+    } else if (!(sent[rank] = check(useOf[way.producer], rank, Side::Sent))) {
+      return;
+    }
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
     if (!checkSent(way, rank, *sent[rank]))
-      return false;
+      return;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
-    SharedPieces received = check(useOf[way.consumer], rank, Side::Received);
-    if (!received || !checkReceived(way, rank, received, sent))
-      return false;
+    bool goesOn = isRelay(way.consumer);
+    next[rank] = goesOn ? relay(way, rank, sent) : check(useOf[way.consumer], rank, Side::Received);
+    if (!next[rank] || (!goesOn && !checkReceived(way, rank, next[rank], sent)))
+      return;
   }
-  return true;
+  for (const Way &other : ways)
+    if (isRelay(way.consumer) && other.producer == way.consumer)
+      checkWay(other, &next);
 }
 
 bool TableProof::checkStart(int64_t index, const plan::Command &start) {

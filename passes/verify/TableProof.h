@@ -7,7 +7,7 @@
 //  - every block that a rank computes is filled once from what it receives, and
 //    every element of a shard once on the way back,
 //  - what is sent between two ranks is received with equal bytes, and the
-//    element that leaves is the element that arrives,
+//    element that leaves is the element that arrives, also where it is sent on by ranks on its way,
 //  - each start sends one message to a peer, in which its values stand apart, in one order on both
 //    ends.
 //
@@ -94,19 +94,27 @@ private:
   /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side; its
   /// packed buffer, or nothing and a fault.
   SharedPieces check(const TableUse &use, int64_t rank, Side side);
-  bool staysInParts(const plan::Table &table, const plan::RankTable &rows, int64_t rank, Side side);
+  bool staysInParts(int64_t table, const plan::RankTable &rows, int64_t rank, Side side);
   bool checkAlone(const TableUse &use);
-  /// All that arrives makes every block whole on every rank.
+  /// Nothing that travels has owners.
   bool checkGathers(int64_t table);
   /// Messages of all ranks: in pairs, with equal counts.
   bool checkMessages(int64_t table);
   /// What `rank` says of its message with `peer`; none counts as empty.
   plan::Message message(int64_t rank, int64_t peer);
-  bool checkWay(const Way &way);
+  /// `relayed`: per rank what it packs, where this is what has arrived there.
+  void checkWay(const Way &way, const std::vector<SharedPieces> *relayed = nullptr);
+  bool isRelay(int64_t table) const {
+    return plan.tables[table].from.isMoving() && plan.tables[table].to.isMoving();
+  }
+  /// What a rank that sends on what arrives packs; or nothing and a fault.
+  SharedPieces relay(const Way &way, int64_t rank, const std::vector<SharedPieces> &sent);
   /// What travels together stands in one message per peer.
   bool checkStart(int64_t index, const plan::Command &start);
   /// What a rank packs, it sends: all of it, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
+  /// The messages of a rank by where they arrive, which is without a break; or nothing and a fault.
+  std::optional<std::vector<const plan::Message *>> arriving(const Way &way, int64_t rank);
   bool checkReceived(const Way &way, int64_t rank, const SharedPieces &pieces,
                      const std::vector<SharedPieces> &sent);
   bool fail(int64_t table, std::string message, int64_t other = -1);
@@ -137,6 +145,7 @@ private:
     bool operator==(const Compared &) const = default;
   } compared;
   std::vector<Fault> faults;
+  std::vector<Way> ways;
   Proven result;
 };
 

@@ -19,7 +19,7 @@
 
 // An exchange told as a gather, which would bring all blocks to every rank.
 // RUN: sed -e 's/start exchange .world order \([01]\)/start all_gather %%world order \1/' %{from} | %{check} GATHERED
-// GATHERED: error: 'comm.start' op expected an all-gather to bring all blocks of segment @g0_w0 to every rank of its mesh, found rank 1 to compute 0 of 1
+// GATHERED: error: 'comm.start' op expected an all-gather by hops that own nothing, found segment @g0_w0 to move from shards to blocks
 
 // Unmatched receive: the first exchange sends what its owner in wave 1 computes, and receives wave 0.
 // RUN: sed -e '/^#s0/s/w0/w1/' -e '/^#s1/s/w1/w0/' -e '/.sn0 =/s/w0/w1/' -e '/.sn1 =/s/w1/w0/' -e '/outs(.s0/s/@g0_w0/@g0_w1/;t' -e '/outs(.s1/s/@g0_w1/@g0_w0/' %{from} | %{check} UNMATCHED

@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace mlir {
+class DialectRegistry;
+}
+
 namespace stepc::test {
 
 /// Where compilation starts again from printed text, to show that nothing is lost in it.
@@ -19,6 +23,7 @@ struct CompileRequest {
   std::string target = "";
   Restart restart = Restart::None;
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
+  void (*registerMore)(mlir::DialectRegistry &registry) = nullptr;
 };
 
 /// What came out; `library` is null and `error` set when something failed.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <set>
 
@@ -108,6 +109,31 @@ TEST(Pieces, DifferenceAgreesWithElements) {
     }
   }
   EXPECT_GT(different, 1000);
+}
+
+TEST(Pieces, RangesAreTheElementsThatStandThere) {
+  std::vector<Piece> pieces{{0, 4, 0, 0, 3, 5}, {15, 7, 2, 1, 1, 4}, {19, 4, 3, 0, 2, 2}};
+  using Elements =
+      std::vector<std::array<int64_t, 4>>; // where it stands, its block, row and column
+  auto elements = [](const std::vector<Piece> &pieces) {
+    Elements result;
+    for (const Piece &piece : pieces)
+      for (int64_t i = 0; i < piece.size(); ++i)
+        result.push_back(
+            {piece.start + i, piece.block, piece.row + i / piece.cols, piece.col + i % piece.cols});
+    return result;
+  };
+  Elements all = elements(pieces);
+  ASSERT_EQ(all.size(), 23u);
+  for (int64_t at = 0; at <= 23; ++at)
+    for (int64_t count = 0; count <= 25 - at; ++count) {
+      std::vector<Piece> range;
+      appendRange(pieces, at, count, 100, range);
+      Elements expected(all.begin() + at, all.begin() + std::min<int64_t>(23, at + count));
+      for (auto &element : expected)
+        element[0] += 100 - at;
+      ASSERT_EQ(elements(range), expected) << at << " " << count;
+    }
 }
 
 TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
