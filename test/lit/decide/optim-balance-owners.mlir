@@ -91,3 +91,23 @@ optim.group @stack rule @Matrix parameters [@x] strategy #optim.owner hops [#opt
 optim.group @set rule @Matrix parameters [@y] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 optim.group @gathered rule @Matrix parameters [@z] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
 }
+
+// -----
+
+// Where hops own a part of the axis alone, a block goes to all ranks that differ along the rest, and each of them is loaded.
+// CHECK-LABEL: @halves
+// CHECK: optim.group @shared {{.*}} hops [#optim.hop<replicated [<0, 1, 2>]>, #optim.hop<owned [<0, 2, 2>] base [0]>]
+// CHECK: optim.group @after {{.*}} base [2, 3]>]
+module @halves {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @x shape [16, 16] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @y shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @z shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @shared rule @Matrix parameters [@x] strategy #optim.owner hops [#optim.hop<replicated [<0, 1, 2>]>, #optim.hop<owned [<0, 2, 2>]>]
+optim.group @after rule @Matrix parameters [@y, @z] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 4>]>]
+}
