@@ -144,5 +144,8 @@ SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {
   for (const StrategyListInterface &dialect :
        DialectInterfaceCollection<StrategyListInterface>(context))
     llvm::append_range(all, dialect.strategies());
+  llvm::stable_sort(all, [](Attribute a, Attribute b) {
+    return a.getDialect().getNamespace() < b.getDialect().getNamespace();
+  });
   return all;
 }

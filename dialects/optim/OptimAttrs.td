@@ -64,7 +64,7 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
                         OptionalArrayRefParameter<"::stepc::plan::Factor">:$replicated,
                         OptionalArrayRefParameter<"int64_t">:$base);
   let assemblyFormat = [{
-    `<` (`owned` ` ` `[` $owned^ `]`)? (`replicated` ` ` `[` $replicated^ `]`)? (`base` ` ` `[` $base^ `]`)? `>`
+    `<` (`owned` ` ` `[` $owned^ `]`)? (`replicated` ` ` `[` $replicated^ `]`)? (` ` `base` ` ` `[` $base^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -6,7 +6,7 @@
 // Local needs whole blocks on every rank.
 // REDEFINE: %{force} = b=local
 // RUN: %{run} LOCAL
-// LOCAL: error: expected whole blocks on every rank to force local on 'b', found placements [S(0)] that cut them
+// LOCAL: error: expected a strategy that is legal to force on 'b', found local: placements [S(0)] cut the blocks
 
 // A group is handled in one way.
 // REDEFINE: %{force} = c1=gather,c2=owner

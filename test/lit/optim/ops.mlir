@@ -93,7 +93,7 @@ optim.frozen @embed.weight aliases ["lm_head.weight"]
 // CHECK: optim.group @g0 rule @Every parameters [@layers.0.weight]
 // CHECK-NOT: strategy
 // CHECK: optim.group @g1 rule @Every parameters [@experts] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 2>] base [0, 3, 1, 2]>] waves [0, 1, 0, 1] reason "blocks span ranks"
-// GENERIC: "optim.group"() <{{.*}}owners = array<i64: 0, 3, 1, 2>{{.*}}strategy = 2 : i64{{.*}}waves = array<i64: 0, 1, 0, 1>
+// GENERIC: "optim.group"() <{hops = [#optim.hop<owned [<0, 1, 2>, <1, 1, 2>] base [0, 3, 1, 2]>]{{.*}}strategy = #optim.owner{{.*}}waves = array<i64: 0, 1, 0, 1>
 optim.group @g0 rule @Every parameters [@"layers.0.weight"]
 optim.group @g1 rule @Every parameters [@experts] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 2>] base [0, 3, 1, 2]>] waves [0, 1, 0, 1] reason "blocks span ranks"
 
