@@ -24,8 +24,8 @@ struct KernelOptions {
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm).
-void buildLlvmPipeline(mlir::OpPassManager &manager);
+/// Level 5 (exec) to level 6 (llvm). `isProven`: as above.
+void buildLlvmPipeline(mlir::OpPassManager &manager, bool isProven);
 
 /// The passes, and the pipelines as `stepc-exec{target=…}` and `stepc-llvm`.
 void registerKernelPasses();

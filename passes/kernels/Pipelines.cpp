@@ -31,9 +31,16 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createMergeDispatches());
   // Nothing that computes may be left without a kernel.
   manager.addPass(verifyLevel("exec"));
+  // The commands still make what the rules say. Routes are those that were proven above.
+  verify::VerifyProgramOptions verify;
+  verify.routes = false;
+  manager.addPass(verify::createVerifyProgram(verify));
 }
 
-void buildLlvmPipeline(OpPassManager &manager) {
+void buildLlvmPipeline(OpPassManager &manager, bool isProven) {
+  // Also when the program comes as text.
+  if (!isProven)
+    manager.addPass(verify::createVerifyProgram());
   // Up to here nothing but the module's chip depends on the target's code.
   manager.addPass(createLowerToTarget());
   // Of all kernels at once. Before the plan is bytes, whose hash is that of the kernels.
@@ -72,8 +79,9 @@ void registerKernelPasses() {
       [](OpPassManager &manager, const ExecPipelineOptions &options) {
         buildExecPipeline(manager, {options.target, /*isProven=*/false});
       });
-  PassPipelineRegistration<>("stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
-                             [](OpPassManager &manager) { buildLlvmPipeline(manager); });
+  PassPipelineRegistration<>(
+      "stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
+      [](OpPassManager &manager) { buildLlvmPipeline(manager, /*isProven=*/false); });
 }
 
 } // namespace stepc::kernels

@@ -91,8 +91,8 @@ const Rung kRungs[] = {
        kernels::buildExecPipeline(manager, {options.target, entered < Level::Scheduled});
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
-       kernels::buildLlvmPipeline(manager);
+     [](mlir::OpPassManager &manager, const CompileOptions &, Level entered) {
+       kernels::buildLlvmPipeline(manager, entered < Level::Exec);
      }},
 };
 

@@ -93,7 +93,7 @@ public:
             module, [&](OpPassManager &m) { kernels::buildExecPipeline(m, {request.target}); },
             request.restart == Restart::Kernels) ||
         !lower(
-            module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m); },
+            module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m, /*isProven=*/false); },
             request.restart == Restart::Llvm))
       return std::move(result);
     codegen::CodegenOptions options;
