@@ -80,8 +80,10 @@ inline constexpr double kLeastEps = 0x1p-100;
 /// below 2^148.
 inline constexpr int kNormExponent = -24;
 
-/// Attribute name of an operation's space (level 2), holding a SpaceAttr-like integer.
+/// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
+/// The space of an operation of a decided rule; nothing where it has none, or for null.
+std::optional<Space> spaceOf(mlir::Operation *op);
 
 /// Whether an operation of a rule has a space: those with a tensor result, but splats and
 /// conditions. These two are computed wherever they are used: a scalar is known everywhere, and
@@ -93,8 +95,12 @@ bool hasSpace(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
 /// The same for one operand of the yield.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
-/// Set on the yield of a decided rule: one space per yielded value, where it is written.
+/// Set on the yield of a decided rule: an array of one SpaceAttr per yielded value, where it is
+/// stored, or unit for one that does not change.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
+using Writes = llvm::SmallVector<std::optional<Space>>;
+/// What the rule's yield says; empty before it is decided.
+Writes writesOf(RuleOp rule);
 
 } // namespace stepc::optim
 

@@ -11,6 +11,10 @@ class Optim_Attr<string name, string mnemonicName, list<Trait> traits = []>
   let mnemonic = mnemonicName;
 }
 
+def Optim_SpaceAttr : EnumAttr<Optim_Dialect, Optim_Space, "space"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 class Optim_Placement<string name, string mnemonicName>
     : Optim_Attr<name, mnemonicName,
         [DeclareAttrInterfaceMethods<Optim_PlacementInterface>]>;

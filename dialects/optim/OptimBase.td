@@ -29,8 +29,8 @@ def Optim_Dialect : Dialect {
     A scalar meets a tensor at `optim.splat`, where it is rounded once to f32.
     In the matrix space of level 3 the same ops take a leading batch of blocks.
 
-    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs, 0 (in), 1 (matrix) or
-    2 (out); `optim.writes` on its yield is where each value is stored, or −1 for one that does not change.
+    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs, `#optim.space<in>`,
+    `<matrix>` or `<out>`; `optim.writes` on its yield is where each value is stored, or `unit` for one that does not change.
     Constraints: no others, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";

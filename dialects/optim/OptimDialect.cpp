@@ -34,16 +34,15 @@ void OptimDialect::initialize() {
 LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSpaceAttr) {
-    auto space = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (space && space.getType().isInteger(64) && symbolizeSpace(space.getInt()))
+    if (isa<SpaceAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("expected optim.space between 0 and 2, found ") << attribute.getValue();
+    return op->emitOpError("expected optim.space of #optim.space, found ") << attribute.getValue();
   }
   if (name == kWritesAttr) {
-    auto writes = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
-    if (writes && llvm::all_of(writes.asArrayRef(), [](int64_t w) { return w >= -1 && w <= 2; }))
+    auto writes = dyn_cast<ArrayAttr>(attribute.getValue());
+    if (writes && llvm::all_of(writes, llvm::IsaPred<SpaceAttr, UnitAttr>))
       return success();
-    return op->emitOpError("expected optim.writes of spaces between 0 and 2, or -1, found ")
+    return op->emitOpError("expected optim.writes of #optim.space or unit, found ")
            << attribute.getValue();
   }
   return op->emitOpError("expected an attribute of the dialect optim, found ") << name;

@@ -24,10 +24,12 @@ def Optim_Strategy : Optim_Enum<"Strategy", "how a group's blocks come together"
   I64EnumAttrCase<"Owner", 2, "owner">, I64EnumAttrCase<"Gather", 3, "gather">]>;
 
 // Where an operation of a rule runs (level 2).
-def Optim_Space : Optim_Enum<"Space", "where an operation of a rule runs", [
-  I64EnumAttrCase<"In", 0, "in">,         // on shards, before the exchange
-  I64EnumAttrCase<"Matrix", 1, "matrix">, // on whole blocks
-  I64EnumAttrCase<"Out", 2, "out">]>;     // on shards, after the exchange back
+def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
+  I64EnumCase<"In", 0, "in">,         // on shards, before the exchange
+  I64EnumCase<"Matrix", 1, "matrix">, // on whole blocks
+  I64EnumCase<"Out", 2, "out">]> {    // on shards, after the exchange back
+  let cppNamespace = "::stepc::optim";
+}
 
 def Optim_Reduction : Optim_Enum<"Reduction", "what a reduction computes", [
   I64EnumAttrCase<"Sum", 0, "sum">, I64EnumAttrCase<"Mean", 1, "mean">,

@@ -47,6 +47,21 @@ bool optim::hasSpace(Operation *op) {
   return type && !type.getElementType().isInteger(1);
 }
 
+std::optional<Space> optim::spaceOf(Operation *op) {
+  auto space = op ? op->getAttrOfType<SpaceAttr>(kSpaceAttr) : SpaceAttr();
+  return space ? std::optional(space.getValue()) : std::nullopt;
+}
+
+Writes optim::writesOf(RuleOp rule) {
+  Writes result;
+  if (auto writes = rule.getBody().front().getTerminator()->getAttrOfType<ArrayAttr>(kWritesAttr))
+    for (Attribute write : writes) {
+      auto space = dyn_cast<SpaceAttr>(write);
+      result.push_back(space ? std::optional(space.getValue()) : std::nullopt);
+    }
+  return result;
+}
+
 static void collectPlaced(Value value, llvm::DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
   if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second)
     return;

@@ -252,9 +252,13 @@ class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
       Cutter cutter(rule);
       cutter.run();
       for (auto &[op, space] : cutter.space)
-        op->setAttr(kSpaceAttr, builder.getI64IntegerAttr(int64_t(space)));
+        op->setAttr(kSpaceAttr, SpaceAttr::get(&getContext(), space));
       auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
-      yield->setAttr(kWritesAttr, builder.getDenseI64ArrayAttr(decideWrites(rule)));
+      SmallVector<Attribute> writes;
+      for (std::optional<Space> write : decideWrites(rule))
+        writes.push_back(write ? Attribute(SpaceAttr::get(&getContext(), *write))
+                               : builder.getUnitAttr());
+      yield->setAttr(kWritesAttr, builder.getArrayAttr(writes));
       int64_t counts[3] = {};
       for (auto &[op, space] : cutter.space)
         ++counts[int64_t(space)];

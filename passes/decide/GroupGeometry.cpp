@@ -41,13 +41,9 @@ int64_t GroupGeometry::firstHolder(int64_t block) const {
 }
 
 bool decide::hasMatrixSpace(RuleOp rule) {
-  for (Operation &op : rule.getBody().front())
-    if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
-      if (attr.getInt() == int64_t(Space::Matrix))
-        return true;
-  auto writes =
-      rule.getBody().front().getTerminator()->getAttrOfType<DenseI64ArrayAttr>(kWritesAttr);
-  return writes && llvm::is_contained(writes.asArrayRef(), int64_t(Space::Matrix));
+  return llvm::is_contained(writesOf(rule), Space::Matrix) ||
+         llvm::any_of(rule.getBody().front(),
+                      [](Operation &op) { return spaceOf(&op) == Space::Matrix; });
 }
 
 int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {

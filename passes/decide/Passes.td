@@ -56,8 +56,8 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
     %c = arith.truncf %u : tensor<?x?xf32> to tensor<?x?xbf16>
     %o = optim.orthogonalize %c …
     // becomes
-    %c = arith.truncf %u {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-    %o = optim.orthogonalize %c … {optim.space = 1 : i64}
+    %c = arith.truncf %u {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+    %o = optim.orthogonalize %c … {optim.space = #optim.space<matrix>}
     ```
   }];
 }

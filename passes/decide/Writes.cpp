@@ -6,20 +6,12 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-static std::optional<Space> spaceOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  auto attr = op ? op->getAttrOfType<IntegerAttr>(kSpaceAttr) : IntegerAttr();
-  if (!attr)
-    return std::nullopt;
-  return symbolizeSpace(attr.getInt());
-}
-
 /// Collects the block arguments that `out` reads again to compute `value`. Values of matrix space
 /// have crossed, those of `out` are looked at on their own, and `stored` ones are read from their
 /// state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
-  std::optional<Space> space = spaceOf(value);
+  std::optional<Space> space = spaceOf(value.getDefiningOp());
   if (stored.contains(value) || space == Space::Matrix || space == Space::Out ||
       !seen.insert(value).second)
     return;
@@ -31,18 +23,17 @@ static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
     collectReads(operand, stored, seen, reads);
 }
 
-SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
+Writes decide::decideWrites(RuleOp rule) {
   auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
   unsigned count = yield.getNumOperands();
   // Value i of the yield replaces this argument.
   auto argument = [&](unsigned i) -> Value {
     return i == 0 ? rule.getParameterArgument() : rule.getStateArgument(i - 1);
   };
-  SmallVector<int64_t> writes(count, -1);
+  Writes writes(count);
   bool anyMatrix = false;
   for (Operation &op : rule.getBody().front())
-    if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
-      anyMatrix |= attr.getInt() != int64_t(Space::In);
+    anyMatrix |= spaceOf(&op).value_or(Space::In) != Space::In;
   for (unsigned i = 0; i < count; ++i) {
     Value value = yield.getOperand(i);
     // With a master the parameter is the master rounded, also where the rule leaves both alone.
@@ -52,15 +43,15 @@ SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
     if (value == argument(i) && !rounded)
       continue;
     if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
-      writes[i] = int64_t(Space::Matrix);
+      writes[i] = Space::Matrix;
       continue;
     }
-    std::optional<Space> space = spaceOf(value);
+    std::optional<Space> space = spaceOf(value.getDefiningOp());
     // A splat or another argument has no space: it is stored where the parameter is.
     if (space)
-      writes[i] = *space == Space::In ? int64_t(Space::In) : int64_t(Space::Out);
+      writes[i] = *space == Space::In ? Space::In : Space::Out;
     else
-      writes[i] = anyMatrix ? int64_t(Space::Out) : int64_t(Space::In);
+      writes[i] = anyMatrix ? Space::Out : Space::In;
   }
   if (!anyMatrix)
     return writes;
@@ -69,21 +60,20 @@ SmallVector<int64_t> decide::decideWrites(RuleOp rule) {
     changed = false;
     llvm::DenseSet<Value> stored, seen;
     for (unsigned i = 1; i < count; ++i)
-      if (writes[i] == int64_t(Space::In) && rule.getState(i - 1).getType().isF32())
+      if (writes[i] == Space::In && rule.getState(i - 1).getType().isF32())
         stored.insert(yield.getOperand(i));
     llvm::SetVector<Value> reads;
     for (Operation &op : rule.getBody().front())
-      if (auto attr = op.getAttrOfType<IntegerAttr>(kSpaceAttr))
-        if (attr.getInt() == int64_t(Space::Out))
-          for (Value operand : placedOperands(&op))
-            collectReads(operand, stored, seen, reads);
+      if (spaceOf(&op) == Space::Out)
+        for (Value operand : placedOperands(&op))
+          collectReads(operand, stored, seen, reads);
     for (unsigned i = 0; i < count; ++i)
-      if (writes[i] == int64_t(Space::Out))
+      if (writes[i] == Space::Out)
         for (Value operand : placedOperands(yield.getOperand(i)))
           collectReads(operand, stored, seen, reads);
     for (unsigned i = 0; i < count; ++i)
-      if (writes[i] == int64_t(Space::In) && reads.contains(argument(i))) {
-        writes[i] = int64_t(Space::Out);
+      if (writes[i] == Space::In && reads.contains(argument(i))) {
+        writes[i] = Space::Out;
         changed = true;
       }
   }

@@ -7,12 +7,12 @@
 namespace stepc::decide {
 
 /// One entry per yielded value of a rule whose operations have spaces: the space that stores
-/// it, 0 (in), 1 (matrix: rows, cols and one states) or 2 (out), or -1 when it is unchanged.
+/// it (matrix: rows, cols and one states), or nothing when it is unchanged.
 ///
 /// `out` recomputes what it needs of `in` from the shards. That is right as long as no old value it
 /// reads was overwritten in `in`; a new state stored in `in` as f32 may be read back instead of
 /// recomputed.
-llvm::SmallVector<int64_t> decideWrites(optim::RuleOp rule);
+optim::Writes decideWrites(optim::RuleOp rule);
 
 } // namespace stepc::decide
 

@@ -31,37 +31,32 @@ struct RuleInfo {
 /// The cut is whole and in order: a space on every operation that has one, none before its
 /// operands', and a place for every yielded value.
 LogicalResult checkDecided(optim::RuleOp rule) {
-  auto spaceOf = [](Operation *op) -> std::optional<int64_t> {
-    auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
-    return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
-  };
   for (Operation &op : rule.getBody().front()) {
-    std::optional<int64_t> space = spaceOf(&op);
+    std::optional<optim::Space> space = optim::spaceOf(&op);
     if (!optim::hasSpace(&op)) {
       if (space)
         return op.emitError("expected no optim.space on what runs wherever it is used, found ")
-               << *space;
+               << stringifySpace(*space);
       continue;
     }
-    if (!space || !optim::symbolizeSpace(*space))
-      return op.emitError("expected optim.space between 0 and 2, found ")
-             << (space ? std::to_string(*space) : "none");
+    if (!space)
+      return op.emitError("expected an optim.space, found none");
     for (Value operand : optim::placedOperands(&op))
-      if (std::optional<int64_t> from = spaceOf(operand.getDefiningOp()); from && *from > *space)
+      if (auto from = optim::spaceOf(operand.getDefiningOp()); from && *from > *space)
         return op.emitError("expected spaces that do not decrease, found ")
-               << *space << " after " << *from;
+               << stringifySpace(*space) << " after " << stringifySpace(*from);
   }
   Operation *yield = rule.getBody().front().getTerminator();
-  auto writes = yield->getAttrOfType<DenseI64ArrayAttr>(optim::kWritesAttr);
-  if (!writes || writes.size() != int64_t(yield->getNumOperands()))
+  optim::Writes writes = optim::writesOf(rule);
+  if (writes.size() != yield->getNumOperands())
     return yield->emitError("expected optim.writes with one entry per value, ")
-           << yield->getNumOperands() << ", found " << (writes ? writes.size() : 0);
-  for (auto [index, write] : llvm::enumerate(writes.asArrayRef())) {
-    std::optional<int64_t> space = spaceOf(yield->getOperand(index).getDefiningOp());
-    if (write < -1 || write > 2 || (space && write >= 0 && write < *space))
+           << yield->getNumOperands() << ", found " << writes.size();
+  for (auto [index, write] : llvm::enumerate(writes)) {
+    std::optional<optim::Space> space = optim::spaceOf(yield->getOperand(index).getDefiningOp());
+    if (space && write && *write < *space)
       return yield->emitError("expected value ")
              << index << " to be stored no earlier than it is made, found optim.writes of "
-             << write;
+             << stringifySpace(*write);
   }
   return success();
 }

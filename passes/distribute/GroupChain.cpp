@@ -12,26 +12,18 @@ using namespace stepc::comm;
 using namespace stepc::distribute;
 using optim::kindOf;
 using optim::Space;
+using optim::spaceOf;
 using optim::Strategy;
-
-static std::optional<Space> spaceOf(Operation *op) {
-  auto attr = op ? op->getAttrOfType<IntegerAttr>(optim::kSpaceAttr) : IntegerAttr();
-  return attr ? optim::symbolizeSpace(attr.getInt()) : std::nullopt;
-}
-
-int64_t distribute::writeOf(optim::RuleOp rule, unsigned index) {
-  Operation *yield = rule.getBody().front().getTerminator();
-  return yield->getAttrOfType<DenseI64ArrayAttr>(optim::kWritesAttr)[index];
-}
 
 Crossings distribute::findCrossings(optim::RuleOp rule) {
   Crossings result;
   Block &body = rule.getBody().front();
   auto yield = cast<optim::YieldOp>(body.getTerminator());
   unsigned firstScalar = rule.getFirstScalarArgument();
+  optim::Writes writes = optim::writesOf(rule);
   llvm::DenseSet<Value> usedOut; // on shards, after the exchange
   for (auto [index, value] : llvm::enumerate(yield.getOperands()))
-    if (writeOf(rule, index) == int64_t(Space::Out))
+    if (writes[index] == Space::Out)
       usedOut.insert(value);
   // What matrix space reads and does not make.
   auto bringIn = [&](Value value) {
@@ -57,15 +49,14 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
         kindOf(op.getResult(0).getType()) == ValueKind::Full)
       result.fullOut.insert(op.getResult(0));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i) {
-    int64_t write = writeOf(rule, i + 1);
-    if (write == int64_t(Space::Matrix)) {
+    if (writes[i + 1] == Space::Matrix) {
       result.statesOut.push_back(i);
       result.hasMatrix = true;
       // A state may take another as it is: no operation reads that one.
       for (Value operand : optim::placedOperands(yield.getOperand(i + 1)))
         bringIn(operand);
     }
-    if (write == int64_t(Space::In) && rule.getState(i).getType().isF32())
+    if (writes[i + 1] == Space::In && rule.getState(i).getType().isF32())
       result.stored.try_emplace(yield.getOperand(i + 1), i);
   }
   return result;
@@ -128,14 +119,15 @@ void GroupChain::addShardLeaves(llvm::DenseMap<Value, Value> &leaves) {
 
 bool GroupChain::addWrites(StageBuilder &stage, Space space) {
   auto yield = cast<optim::YieldOp>(rule.getBody().front().getTerminator());
-  bool writes = writeOf(rule, 0) == int64_t(space);
+  optim::Writes stored = optim::writesOf(rule);
+  bool writes = stored[0] == space;
   bool stays = home == standing(plan::ShardsKind::Parameter);
   if (writes && stays)
     stage.write(yield.getOperand(0), shards(ShardsKind::Parameter, "", exemplar.getType()));
   if (writes && hasMaster())
     stage.write(yield.getOperand(0), stateShards(master));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-    if (!rule.getState(i).getMaster() && writeOf(rule, i + 1) == int64_t(space))
+    if (!rule.getState(i).getMaster() && stored[i + 1] == space)
       stage.write(yield.getOperand(i + 1), stateShards(i));
   if (writes && !stays)
     stage.yield(yield.getOperand(0), emptyCopy(exemplar.getType()));

@@ -18,9 +18,6 @@ struct Crossings {
 };
 Crossings findCrossings(optim::RuleOp rule);
 
-/// Where a yielded value of a rule is stored (optim.writes).
-int64_t writeOf(optim::RuleOp rule, unsigned index);
-
 /// Builds in → exchange → matrix → exchange → out of one segment.
 class GroupChain {
 public:

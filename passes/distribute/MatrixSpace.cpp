@@ -29,8 +29,7 @@ Value GroupChain::materialize(Value value, Type element) {
 
 void GroupChain::buildMatrix() {
   for (Operation &op : rule.getBody().front()) {
-    auto space = op.getAttrOfType<IntegerAttr>(optim::kSpaceAttr);
-    if (!space || space.getInt() != int64_t(Space::Matrix))
+    if (optim::spaceOf(&op) != Space::Matrix)
       continue;
     if (auto orthogonalize = dyn_cast<optim::OrthogonalizeOp>(op)) {
       Type element = orthogonalize.getSource().getType().getElementType();

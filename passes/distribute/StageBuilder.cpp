@@ -121,10 +121,9 @@ ArrayRef<Value> StageBuilder::reads() {
 
 comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
                                    comm::Iteration iteration) {
-  reads();
   SmallVector<Value> ins, written, inits;
   SmallVector<Type> arguments, results;
-  for (Value input : inputs) {
+  for (Value input : reads()) {
     ins.push_back(leaves.lookup(input));
     arguments.push_back(elementOf(ins.back().getType()));
   }

@@ -355,15 +355,16 @@ FailureOr<LLVM::LLVMFuncOp> lowerChunkKernel(func::FuncOp function,
   if (failed(kernel.read()))
     return failure();
   for (exec::DispatchChunksOp dispatch : dispatches) {
-    // The loops are made for operands of these kinds.
+    // The loops are made for operands of these kinds; which shards it are, arguments say.
     auto kindOf = [](exec::DispatchChunksOp op) {
       return cast<exec::TableAttr>(op.getTables()[0]).getKind();
     };
     ArrayAttr args = dispatch.getArgs();
     if (kindOf(dispatch) != kindOf(kernel.dispatch) ||
         args.size() != kernel.each * dispatch.getTables().size() ||
-        !llvm::all_of(llvm::seq(kernel.each),
-                      [&](size_t i) { return exec::areAlike(args[i], kernel.operand(i)); })) {
+        !llvm::all_of(llvm::seq(kernel.each), [&](size_t i) {
+          return args[i].getTypeID() == kernel.operand(i).getTypeID();
+        })) {
       auto diag = dispatch.emitOpError("expected operands like those of another dispatch of ")
                   << dispatch.getKernelAttr();
       diag.attachNote(kernel.dispatch.getLoc()) << "the other dispatch is here";

@@ -108,18 +108,13 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   return name;
 }
 
-/// Which operands are shards, and of what: a target may reach those by other means than what is
-/// staged, so that a kernel serves stages whose operands stand alike.
-std::string standingOf(comm::StageOp op, ValueRange operands) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << stringifyIteration(op.getIteration());
-  for (Value value : operands)
-    if (auto shards = value.getDefiningOp<comm::ShardsOp>())
-      os << ' ' << stringifyShardsKind(shards.getKind()) << shards.getState().value_or("");
-    else
-      os << " staged";
-  return text;
+/// What a stage walks, and which of its operands are shards: a target reaches those by other means
+/// than what is in the workspace, so a kernel serves stages that agree in this.
+std::string kindsOf(comm::StageOp op, ValueRange operands) {
+  std::string kinds = stringifyIteration(op.getIteration()).str() + ' ';
+  for (Value operand : operands)
+    kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : 'w';
+  return kinds;
 }
 
 /// Begins a function of the module that returns nothing yet; the builder stands in it.
@@ -159,8 +154,8 @@ std::string fingerprint(Region &region) {
 } // namespace
 
 func::FuncOp KernelCache::share(func::FuncOp made, const std::string &name,
-                                const std::string &standing) {
-  func::FuncOp &known = kernels[name + standing + fingerprint(made.getBody())];
+                                const std::string &kinds) {
+  func::FuncOp &known = kernels[name + kinds + fingerprint(made.getBody())];
   if (known) {
     made.erase();
     return known;
@@ -248,7 +243,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
                               linalg::YieldOp::create(inner, loc, yielded);
                             });
   func::ReturnOp::create(b, loc);
-  result.kernel = share(kernel, nameOf(op, group), standingOf(op, result.operands));
+  result.kernel = share(kernel, nameOf(op, group), kindsOf(op, result.operands));
   return result;
 }
 

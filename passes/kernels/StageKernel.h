@@ -32,7 +32,7 @@ public:
 private:
   /// A function like `made`, which goes, or `made` itself under that name (made unique).
   mlir::func::FuncOp share(mlir::func::FuncOp made, const std::string &name,
-                           const std::string &standing);
+                           const std::string &kinds);
 
   mlir::ModuleOp module;
   /// A search through the module for each of thousands of kernels would be quadratic.

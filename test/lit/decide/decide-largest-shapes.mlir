@@ -5,8 +5,8 @@
 module @fits {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_grad error

@@ -39,13 +39,13 @@
 module @strategies {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  %p = arith.subf %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @p shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []

@@ -24,13 +24,13 @@
 module @fits {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  %p = arith.subf %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -50,13 +50,13 @@ optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owner
 module @limit attributes {comm.workspace_limit = 1000 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  %p = arith.subf %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a0 shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -79,13 +79,13 @@ optim.group @g rule @Matrix parameters [@a0, @a1, @a2, @a3] strategy owner owner
 module @strategies {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %p = arith.subf %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  %p = arith.subf %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @x shape [4, 8, 8] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -110,8 +110,8 @@ optim.group @set rule @Matrix parameters [@s] strategy owner owners [0] waves [7
 module @just_fits attributes {comm.workspace_limit = 913202 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a0 shape [4, 64, 64] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
@@ -138,8 +138,8 @@ optim.group @c rule @Matrix parameters [@c] strategy gather
 module @one_byte_less attributes {comm.workspace_limit = 913201 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a0 shape [4, 64, 64] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
@@ -164,8 +164,8 @@ optim.group @c rule @Matrix parameters [@c] strategy gather
 module @large {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @x shape [24, 768, 3072] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
@@ -179,8 +179,8 @@ optim.group @g rule @Matrix parameters [@x] strategy local
 module @small {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.1], [1.5, -0.5, 0.1], [1.5, -0.5, 0.1]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @x shape [16, 64, 64] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
@@ -195,8 +195,8 @@ optim.group @g rule @Matrix parameters [@x] strategy local
 module @travels {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []

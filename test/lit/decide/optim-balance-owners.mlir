@@ -19,8 +19,8 @@
 module @together {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @s0 shape [16, 16] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -41,8 +41,8 @@ optim.group @large rule @Matrix parameters [@l0, @l1] strategy owner
 module @holders {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
 optim.parameter @x shape [2, 8, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases []
@@ -58,8 +58,8 @@ optim.group @experts rule @Matrix parameters [@x] strategy owner
 module @meshes {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.mesh @tail axes ["dp"] sizes [2] ranks [1, 2]
@@ -80,8 +80,8 @@ optim.group @other rule @Matrix parameters [@b] strategy owner
 module @blocks {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 2>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @x shape [4, 8, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []

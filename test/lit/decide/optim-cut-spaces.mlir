@@ -7,14 +7,14 @@
 
 // Muon crosses at its casts to bf16, two bytes per element each way; the momentum is stored on the way in.
 // CHECK-LABEL: optim.rule @Muon
-// CHECK: arith.mulf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: arith.truncf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.extf {{.*}} {optim.space = 2 : i64}
-// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 2 : i64}
-// CHECK-NEXT: arith.subf {{.*}} {optim.space = 2 : i64}
-// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2, 0>}
+// CHECK: arith.mulf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: arith.truncf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.extf {{.*}} {optim.space = #optim.space<out>}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = #optim.space<out>}
+// CHECK-NEXT: arith.subf {{.*}} {optim.space = #optim.space<out>}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<in>]}
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
@@ -30,9 +30,9 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 
 // Without an operation that needs whole blocks all is on shards, and there is one place to store.
 // CHECK-LABEL: optim.rule @Elementwise
-// CHECK: arith.subf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 0, 0>}
+// CHECK: arith.subf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = [#optim.space<in>, #optim.space<in>]}
 optim.rule @Elementwise hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %m1 = arith.subf %m, %grad : tensor<?x?xf32>
@@ -43,14 +43,14 @@ optim.rule @Elementwise hyperparameters ["lr"] states [#optim.state<"m", f32, fu
 // Row statistics stay whole: squares, their mean, the state, its broadcast and the division are in matrix space, and one
 // value crosses each way.
 // CHECK-LABEL: optim.rule @NorMuon
-// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 1 : i64} : tensor<?x1xf32>
-// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.divf {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.subf {{.*}} {optim.space = 2 : i64}
-// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2, 1>}
+// CHECK: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<matrix>} : tensor<?x1xf32>
+// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.divf {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.subf {{.*}} {optim.space = #optim.space<out>}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<matrix>]}
 optim.rule @NorMuon hyperparameters ["lr"] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
@@ -65,9 +65,9 @@ optim.rule @NorMuon hyperparameters ["lr"] states [#optim.state<"v", f32, rows, 
 
 // The parameter's update reads the old momentum after the exchange, so the new one is stored there too.
 // CHECK-LABEL: optim.rule @OldState
-// CHECK: arith.addf {{.*}} {optim.space = 0 : i64}
-// CHECK: arith.subf {{.*}} {optim.space = 2 : i64}
-// CHECK: optim.yield {{.*}} {optim.writes = array<i64: 2, 2>}
+// CHECK: arith.addf {{.*}} {optim.space = #optim.space<in>}
+// CHECK: arith.subf {{.*}} {optim.space = #optim.space<out>}
+// CHECK: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<out>]}
 optim.rule @OldState hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %m1 = arith.addf %m, %grad : tensor<?x?xf32>
@@ -78,8 +78,8 @@ optim.rule @OldState hyperparameters ["lr"] states [#optim.state<"m", f32, full,
 
 // The gradient itself crosses when nothing comes before.
 // CHECK-LABEL: optim.rule @GradientOnly
-// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: optim.yield {{.*}} {optim.writes = array<i64: 2>}
+// CHECK: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: optim.yield {{.*}} {optim.writes = [#optim.space<out>]}
 optim.rule @GradientOnly hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
@@ -88,10 +88,10 @@ optim.rule @GradientOnly hyperparameters ["lr"] states [] {
 
 // What lies between two orthogonalizes stays in matrix space.
 // CHECK-LABEL: optim.rule @Twice
-// CHECK: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.negf {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 2 : i64}
+// CHECK: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.negf {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<out>}
 optim.rule @Twice hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
@@ -103,7 +103,7 @@ optim.rule @Twice hyperparameters ["lr"] states [] {
 
 // A parameter or state that is yielded as it came is not written anywhere.
 // CHECK-LABEL: optim.rule @Kept
-// CHECK: optim.yield {{.*}} {optim.writes = array<i64: -1, -1>}
+// CHECK: optim.yield {{.*}} {optim.writes = [unit, unit]}
 optim.rule @Kept hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
@@ -111,11 +111,11 @@ optim.rule @Kept hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
 
 // Of two operands the sum crosses, once, and not both: the cut takes the fewest bytes.
 // CHECK-LABEL: optim.rule @FewestBytes
-// CHECK: arith.mulf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.mulf {{.*}} {optim.space = 1 : i64}
+// CHECK: arith.mulf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: optim.broadcast {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.mulf {{.*}} {optim.space = #optim.space<matrix>}
 // CHECK-NEXT: optim.orthogonalize
 optim.rule @FewestBytes hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -130,9 +130,9 @@ optim.rule @FewestBytes hyperparameters ["lr"] states [#optim.state<"m", f32, fu
 
 // A cast that widens happens where it is cheap: the bf16 value crosses, the f32 one is made there.
 // CHECK-LABEL: optim.rule @WidenAfter
-// CHECK: arith.truncf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: arith.extf {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+// CHECK: arith.truncf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: arith.extf {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = #optim.space<matrix>}
 optim.rule @WidenAfter hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %h = arith.truncf %grad : tensor<?x?xf32> to tensor<?x?xbf16>
@@ -145,9 +145,9 @@ optim.rule @WidenAfter hyperparameters ["lr"] states [] {
 
 // Where bytes tie, work stays on the shards, which are many.
 // CHECK-LABEL: optim.rule @Tie
-// CHECK: arith.negf {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.negf {{.*}} {optim.space = 2 : i64}
+// CHECK: arith.negf {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.negf {{.*}} {optim.space = #optim.space<out>}
 optim.rule @Tie hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %n = arith.negf %grad : tensor<?x?xf32>
@@ -159,7 +159,7 @@ optim.rule @Tie hyperparameters ["lr"] states [] {
 // A condition has no space: it is computed where the selection is.
 // CHECK-LABEL: optim.rule @Condition
 // CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor
-// CHECK-NEXT: arith.select {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = #optim.space<out>}
 optim.rule @Condition hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
@@ -172,12 +172,12 @@ optim.rule @Condition hyperparameters ["lr"] states [] {
 // `and`, keeps the selection in matrix space, and the gradient crosses for its other half.
 // CHECK-LABEL: optim.rule @ConditionOfReduction
 // CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor<?x?xf32>
-// CHECK-NEXT: optim.reduce {{.*}} {optim.space = 1 : i64}
+// CHECK-NEXT: optim.reduce {{.*}} {optim.space = #optim.space<matrix>}
 // CHECK-NEXT: arith.cmpf olt, %{{.*}}, %{{[a-z0-9]+}} : tensor<1x1xf32>
 // CHECK-NEXT: optim.broadcast %{{[a-z0-9]+}} : tensor<1x1xi1>
 // CHECK-NEXT: arith.andi %{{.*}}, %{{[a-z0-9]+}} : tensor<?x?xi1>
-// CHECK-NEXT: arith.select {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.addf {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<out>}
 optim.rule @ConditionOfReduction hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
@@ -195,9 +195,9 @@ optim.rule @ConditionOfReduction hyperparameters ["lr"] states [] {
 // One condition used on both sides of the exchange belongs to neither.
 // CHECK-LABEL: optim.rule @ConditionTwice
 // CHECK: arith.cmpf ogt, %{{.*}}, %{{[a-z0-9]+}} : tensor
-// CHECK-NEXT: arith.select {{.*}} {optim.space = 0 : i64}
-// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = 1 : i64}
-// CHECK-NEXT: arith.select {{.*}} {optim.space = 2 : i64}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = #optim.space<in>}
+// CHECK-NEXT: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.select {{.*}} {optim.space = #optim.space<out>}
 optim.rule @ConditionTwice hyperparameters ["lr"] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %k = arith.cmpf ogt, %param, %grad : tensor<?x?xf32>
@@ -209,7 +209,7 @@ optim.rule @ConditionTwice hyperparameters ["lr"] states [] {
 
 // A state that `out` reads only through a condition is stored after that.
 // CHECK-LABEL: optim.rule @ConditionOfOldState
-// CHECK: optim.yield {{.*}} {optim.writes = array<i64: 2, 2>}
+// CHECK: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<out>]}
 optim.rule @ConditionOfOldState hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %k = arith.cmpf ogt, %m, %grad : tensor<?x?xf32>

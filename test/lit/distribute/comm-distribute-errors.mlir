@@ -4,13 +4,13 @@
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -23,13 +23,13 @@ optim.group @g rule @Muon parameters [@a]
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -49,25 +49,13 @@ optim.rule @Plain hyperparameters [] states [] {
 
 // -----
 
-// A space is one of three, and on every tensor operation.
-module @no_space {
-optim.rule @Plain hyperparameters [] states [] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @+1 {{expected optim.space between 0 and 2, found 7}}
-  %p = arith.subf %param, %grad {optim.space = 7 : i64} : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
-}
-}
-
-// -----
-
-// Every operation has one, but splats and conditions.
+// Every operation has a space, but splats and conditions.
 module @missing_space {
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @+1 {{expected optim.space between 0 and 2, found none}}
+  // expected-error @+1 {{expected an optim.space, found none}}
   %p = arith.subf %param, %grad : tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }
 
@@ -77,10 +65,10 @@ optim.rule @Plain hyperparameters [] states [] {
 module @space_of_condition {
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @+1 {{expected no optim.space on what runs wherever it is used, found 0}}
-  %c = arith.cmpf ogt, %param, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %p = arith.select %c, %param, %grad {optim.space = 0 : i64} : tensor<?x?xi1>, tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  // expected-error @+1 {{expected no optim.space on what runs wherever it is used, found in}}
+  %c = arith.cmpf ogt, %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %p = arith.select %c, %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }
 
@@ -90,11 +78,11 @@ optim.rule @Plain hyperparameters [] states [] {
 module @back_through_condition {
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
   %c = arith.cmpf ogt, %o, %grad : tensor<?x?xf32>
-  // expected-error @+1 {{expected spaces that do not decrease, found 0 after 1}}
-  %p = arith.select %c, %param, %grad {optim.space = 0 : i64} : tensor<?x?xi1>, tensor<?x?xf32>
-  optim.yield %p : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  // expected-error @+1 {{expected spaces that do not decrease, found in after matrix}}
+  %p = arith.select %c, %param, %grad {optim.space = #optim.space<in>} : tensor<?x?xi1>, tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }
 
@@ -104,8 +92,8 @@ optim.rule @Plain hyperparameters [] states [] {
 module @early_write {
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf32>
-  // expected-error @+1 {{expected value 0 to be stored no earlier than it is made, found optim.writes of 0}}
-  optim.yield %o : tensor<?x?xf32> {optim.writes = array<i64: 0>}
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  // expected-error @+1 {{expected value 0 to be stored no earlier than it is made, found optim.writes of in}}
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }

@@ -41,13 +41,13 @@ module @owner {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -71,13 +71,13 @@ module @gather {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -98,13 +98,13 @@ module @local {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
@@ -136,10 +136,10 @@ optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full,
   %h = arith.mulf %lr, %two : f64
   %s = optim.splat %h : tensor<?x?xf32>
   %w = optim.splat %two : tensor<?x?xf32>
-  %u = arith.mulf %s, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %v = arith.mulf %w, %u {optim.space = 0 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %v {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 0, -1>}
+  %u = arith.mulf %s, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %v = arith.mulf %w, %u {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %p = arith.subf %param, %v {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<in>, unit]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -167,10 +167,10 @@ optim.rule @Sgd hyperparameters ["lr"] states [#optim.state<"master", f32, full,
   %h = arith.mulf %lr, %two : f64
   %s = optim.splat %h : tensor<?x?xf32>
   %w = optim.splat %two : tensor<?x?xf32>
-  %u = arith.mulf %s, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %v = arith.mulf %w, %u {optim.space = 0 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %v {optim.space = 0 : i64} : tensor<?x?xf32>
-  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 0, -1>}
+  %u = arith.mulf %s, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %v = arith.mulf %w, %u {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %p = arith.subf %param, %v {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p, %master : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<in>, unit]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type bf16 gradient bf16 mesh @world placements [#optim.shard<0>] aliases []
@@ -202,16 +202,16 @@ optim.group @g rule @Sgd parameters [@a] strategy elementwise
 module @rows {
 optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %q = arith.mulf %grad, %grad {optim.space = 1 : i64} : tensor<?x?xf32>
-  %r = optim.reduce mean %q {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<?x1xf32>
-  %t = optim.reduce norm %q {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
-  %tb = optim.broadcast %t {optim.space = 1 : i64} : tensor<1x1xf32> to tensor<?x1xf32>
-  %r1 = arith.divf %r, %tb {optim.space = 1 : i64} : tensor<?x1xf32>
-  %v1 = arith.addf %v, %r1 {optim.space = 1 : i64} : tensor<?x1xf32>
-  %b = optim.broadcast %v1 {optim.space = 1 : i64} : tensor<?x1xf32> to tensor<?x?xf32>
-  %n = arith.divf %grad, %b {optim.space = 1 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %n {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %v1 : tensor<?x?xf32>, tensor<?x1xf32> {optim.writes = array<i64: 2, 1>}
+  %q = arith.mulf %grad, %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  %r = optim.reduce mean %q {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<?x1xf32>
+  %t = optim.reduce norm %q {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
+  %tb = optim.broadcast %t {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<?x1xf32>
+  %r1 = arith.divf %r, %tb {optim.space = #optim.space<matrix>} : tensor<?x1xf32>
+  %v1 = arith.addf %v, %r1 {optim.space = #optim.space<matrix>} : tensor<?x1xf32>
+  %b = optim.broadcast %v1 {optim.space = #optim.space<matrix>} : tensor<?x1xf32> to tensor<?x?xf32>
+  %n = arith.divf %grad, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  %p = arith.subf %param, %n {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %v1 : tensor<?x?xf32>, tensor<?x1xf32> {optim.writes = [#optim.space<out>, #optim.space<matrix>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -239,13 +239,13 @@ module @waves {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
@@ -277,12 +277,12 @@ optim.group @h rule @Muon parameters [@c] strategy owner owners [0] waves [1]
 module @half {
 optim.rule @Muon hyperparameters [] states [#optim.state<"m", f16, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xf16> to tensor<?x?xf32>
-  %p = arith.subf %param, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xf16> to tensor<?x?xf32>
+  %p = arith.subf %param, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f16 gradient f16 mesh @world placements [#optim.shard<0>] aliases []
@@ -311,16 +311,16 @@ optim.group @g rule @Muon parameters [@a] strategy owner owners [1]
 module @cols_and_one {
 optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 : f64, false>, #optim.state<"o", f32, one, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %c: tensor<1x?xf32>, %o: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  %m = optim.reduce mean %grad {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x?xf32>
-  %c1 = arith.addf %c, %m {optim.space = 1 : i64} : tensor<1x?xf32>
-  %x = optim.reduce max %grad {optim.space = 1 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
-  %o1 = arith.addf %o, %x {optim.space = 1 : i64} : tensor<1x1xf32>
-  %ob = optim.broadcast %o1 {optim.space = 1 : i64} : tensor<1x1xf32> to tensor<1x?xf32>
-  %s = arith.mulf %c1, %ob {optim.space = 1 : i64} : tensor<1x?xf32>
-  %b = optim.broadcast %s {optim.space = 1 : i64} : tensor<1x?xf32> to tensor<?x?xf32>
-  %n = arith.divf %grad, %b {optim.space = 1 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %n {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %c1, %o1 : tensor<?x?xf32>, tensor<1x?xf32>, tensor<1x1xf32> {optim.writes = array<i64: 2, 1, 1>}
+  %m = optim.reduce mean %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x?xf32>
+  %c1 = arith.addf %c, %m {optim.space = #optim.space<matrix>} : tensor<1x?xf32>
+  %x = optim.reduce max %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
+  %o1 = arith.addf %o, %x {optim.space = #optim.space<matrix>} : tensor<1x1xf32>
+  %ob = optim.broadcast %o1 {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<1x?xf32>
+  %s = arith.mulf %c1, %ob {optim.space = #optim.space<matrix>} : tensor<1x?xf32>
+  %b = optim.broadcast %s {optim.space = #optim.space<matrix>} : tensor<1x?xf32> to tensor<?x?xf32>
+  %n = arith.divf %grad, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  %p = arith.subf %param, %n {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %c1, %o1 : tensor<?x?xf32>, tensor<1x?xf32>, tensor<1x1xf32> {optim.writes = [#optim.space<out>, #optim.space<matrix>, #optim.space<matrix>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []

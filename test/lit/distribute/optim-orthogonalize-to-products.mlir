@@ -5,13 +5,13 @@ module {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %s = optim.splat %lr : tensor<?x?xf32>
-  %m1 = arith.addf %m, %grad {optim.space = 0 : i64} : tensor<?x?xf32>
-  %c = arith.truncf %m1 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = 1 : i64} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
-  %u = arith.mulf %s, %f {optim.space = 2 : i64} : tensor<?x?xf32>
-  %p = arith.subf %param, %u {optim.space = 2 : i64} : tensor<?x?xf32>
-  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []

@@ -282,19 +282,10 @@ optim.group @g rule @R parameters [@a] strategy elementwise waves [0]
 
 // -----
 
-// A space is one of three.
+// A space is an attribute of its own.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @below {{expected optim.space between 0 and 2, found 3 : i64}}
-  optim.yield %param : tensor<?x?xf32> {optim.space = 3 : i64}
-}
-
-// -----
-
-// A space is a number of 64 bits.
-optim.rule @R hyperparameters [] states [] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @below {{expected optim.space between 0 and 2, found "in"}}
+  // expected-error @below {{expected optim.space of #optim.space, found "in"}}
   optim.yield %param : tensor<?x?xf32> {optim.space = "in"}
 }
 
@@ -303,8 +294,8 @@ optim.rule @R hyperparameters [] states [] {
 // Values are stored in a space, or stay.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @below {{expected optim.writes of spaces between 0 and 2, or -1, found array<i64: 3>}}
-  optim.yield %param : tensor<?x?xf32> {optim.writes = array<i64: 3>}
+  // expected-error @below {{expected optim.writes of #optim.space or unit, found [3]}}
+  optim.yield %param : tensor<?x?xf32> {optim.writes = [3]}
 }
 
 // -----

@@ -116,9 +116,9 @@ TEST_F(PlanFromIR, TheDefinitionOfARuleIsWhatItComputes) {
     %k = arith.constant 0.1 : f64
     %other = arith.constant 0.1 : f64
     %ks = optim.splat %other : tensor<?x?xf32>
-    %sum = arith.addf %p, %g {optim.space = 0 : i64} : tensor<?x?xf32>
-    %x = arith.mulf %sum, %ks {optim.space = 2 : i64} : tensor<?x?xf32>
-    optim.yield %x : tensor<?x?xf32> {optim.writes = array<i64: 0>})"));
+    %sum = arith.addf %p, %g {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %x = arith.mulf %sum, %ks {optim.space = #optim.space<out>} : tensor<?x?xf32>
+    optim.yield %x : tensor<?x?xf32> {optim.writes = [#optim.space<in>]})"));
   // Operands, operations and the last bit of a literal do.
   std::set<uint64_t> hashes = {definition(plain)};
   for (auto [from, to] :

@@ -3,22 +3,22 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.rule @Muon hyperparameters ["lr", "momentum", "weight_decay"] states [#optim.state<"m", f32, full, 0.000000e+00 : f64, false>] needs_matrix {
   ^bb0(%arg0: tensor<?x?xf32>, %arg1: tensor<?x?xf32>, %arg2: tensor<?x?xf32>, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64, %arg7: f64, %arg8: f64, %arg9: f64):
     %0 = optim.splat %arg4 : tensor<?x?xf32>
-    %1 = arith.mulf %0, %arg2 {optim.space = 0 : i64} : tensor<?x?xf32>
-    %2 = arith.addf %1, %arg1 {optim.space = 0 : i64} : tensor<?x?xf32>
-    %3 = arith.mulf %0, %2 {optim.space = 0 : i64} : tensor<?x?xf32>
-    %4 = arith.addf %3, %arg1 {optim.space = 0 : i64} : tensor<?x?xf32>
-    %5 = arith.truncf %4 {optim.space = 0 : i64} : tensor<?x?xf32> to tensor<?x?xbf16>
-    %6 = optim.orthogonalize %5 coefficients [[3.444500e+00, -4.775000e+00, 2.031500e+00], [3.444500e+00, -4.775000e+00, 2.031500e+00]] eps 9.9999999999999995E-8 {optim.space = 1 : i64} : tensor<?x?xbf16>
-    %7 = arith.extf %6 {optim.space = 2 : i64} : tensor<?x?xbf16> to tensor<?x?xf32>
+    %1 = arith.mulf %0, %arg2 {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %2 = arith.addf %1, %arg1 {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %3 = arith.mulf %0, %2 {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %4 = arith.addf %3, %arg1 {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %5 = arith.truncf %4 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+    %6 = optim.orthogonalize %5 coefficients [[3.444500e+00, -4.775000e+00, 2.031500e+00], [3.444500e+00, -4.775000e+00, 2.031500e+00]] eps 9.9999999999999995E-8 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+    %7 = arith.extf %6 {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
     %cst = arith.constant 1.000000e+00 : f64
     %8 = arith.mulf %arg3, %arg5 : f64
     %9 = arith.subf %cst, %8 : f64
     %10 = optim.splat %9 : tensor<?x?xf32>
-    %11 = arith.mulf %10, %arg0 {optim.space = 2 : i64} : tensor<?x?xf32>
+    %11 = arith.mulf %10, %arg0 {optim.space = #optim.space<out>} : tensor<?x?xf32>
     %12 = optim.splat %arg3 : tensor<?x?xf32>
-    %13 = arith.mulf %12, %7 {optim.space = 2 : i64} : tensor<?x?xf32>
-    %14 = arith.subf %11, %13 {optim.space = 2 : i64} : tensor<?x?xf32>
-    optim.yield %14, %2 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = array<i64: 2, 0>}
+    %13 = arith.mulf %12, %7 {optim.space = #optim.space<out>} : tensor<?x?xf32>
+    %14 = arith.subf %11, %13 {optim.space = #optim.space<out>} : tensor<?x?xf32>
+    optim.yield %14, %2 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
   }
   optim.route @Muon rule @Muon matrix patterns [] except [] defaults [2.000000e-02, 9.500000e-01, 1.000000e-01] missing_grad error
   optim.parameter @w shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Muon

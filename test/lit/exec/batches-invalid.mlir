@@ -1,0 +1,192 @@
+// Every error of the verifiers of products and reductions.
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics
+
+// Blocks are those that a rank computes.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a table of kind block_chunks, found shard_chunks}}
+  exec.reduce sum of <kind = shard_chunks, from = <@s, full, shards>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+    to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
+}
+
+// -----
+
+// Blocks have items.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+    // expected-error @below {{expected at least one item per block, found 0}}
+    to <offset = 128, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@k, items = 0>]
+}
+
+// -----
+
+// A kernel of a product that is not there.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a kernel, found no function named @nobody}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<1x1xf32>> kernels [#exec.kernel<@nobody, items = 1>]
+}
+
+// -----
+
+// Extents of a product that do not agree.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a right operand of 6 x 4, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+}
+
+// -----
+
+// An addend of another shape.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an addend of 4 x 4, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<6x4xf32>> plus <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+}
+
+// -----
+
+// Only what is square is symmetric.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a square out of a symmetric product, found 'tensor<4x6xf32>'}}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x4xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x6xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric}
+}
+
+// -----
+
+// A reduction to what is as large.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x6xf32>' of 'tensor<4x6xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x6xf32>>
+}
+
+// -----
+
+// A reduction to 16 bits.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x1xbf16>' of 'tensor<4x6xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xbf16>>
+}
+
+// -----
+
+// A sum is not scaled.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found 3}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>> {exponent = 3 : i64}
+}
+
+// -----
+
+// A block of three axes.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy owner owners [0]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program workspace 8192 {
+  // expected-error @below {{expected a block of two static axes, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
+}
