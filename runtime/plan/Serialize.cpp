@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 6;
+constexpr int64_t kVersion = 7;
 
 class Writer {
 public:
@@ -203,7 +203,7 @@ public:
       field(v.batch);
   }
   void field(Ref<Plan> v) {
-    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
+    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes, v.chunkElements);
     list(v.meshes, "meshes");
     list(v.rules, "rules");
     list(v.routes, "routes");

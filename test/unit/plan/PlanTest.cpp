@@ -63,6 +63,7 @@ Plan rich() {
   plan.numerics = "fast";
   plan.arenaBytes = 4096;
   plan.scratchBytes = 128;
+  plan.chunkElements = 100;
   plan.programHash = 0xfedcba9876543210;
   plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
   plan.rules[0].definition = 0x0123456789abcdef;
@@ -160,8 +161,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(rich());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 6, found 1");
-  bytes[8] = 6;
+  EXPECT_EQ(error, "expected plan version 7, found 1");
+  bytes[8] = 7;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
@@ -243,6 +244,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     change(plan);
     return validate(plan);
   };
+  EXPECT_EQ(message([](Plan &p) { p.chunkElements = 0; }), "rows of tables have up to 0 elements");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
             "mesh 0: expected as many ranks as the axes span, found 3");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }), "mesh 0: expected distinct ranks");
