@@ -19,12 +19,7 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
   plan::Plan &plan = symbols->plan;
   plan.arenaBytes = program.getWorkspace();
   plan.scratchBytes = program.getScratch();
-<<<<<<< HEAD:passes/plan/PlanOfProgram.cpp
-=======
   plan.chunkElements = program.getChunk();
-  if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
-    plan.chip = chip.str();
->>>>>>> 9db3e7a4908affaa4386c81194811174489bd9a0:passes/kernels/PlanOfProgram.cpp
   exec::Numbering numbering(plan, symbols->groups, symbols->segments);
   SmallVector<Operation *> commands;
   for (auto command : program.getBody().getOps<exec::CommandOpInterface>()) {

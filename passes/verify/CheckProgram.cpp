@@ -61,9 +61,7 @@ const plan::Group &ProgramCheck::groupOf(int64_t segment) const {
 
 /// Nothing happens on an empty segment, so nothing is wrong there.
 bool ProgramCheck::isEmpty(int64_t segment) const {
-  const plan::Group &group = groupOf(segment);
-  return (!plan.segments[segment].all && plan.segments[segment].blocks.empty()) ||
-         group.blockCount() == 0 || group.rows() * group.cols() == 0;
+  return !plan.segments[segment].all && plan.segments[segment].blocks.empty();
 }
 
 int64_t ProgramCheck::targetOf(const plan::Operand &operand, const plan::Group &group) const {
