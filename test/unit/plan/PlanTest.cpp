@@ -274,7 +274,11 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group 0: expected 3 positions for the blocks of a hop, found 2");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops.clear(); }),
             "group 0: expected whole blocks on every rank after 0 hops");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {2, 3, 4}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].shape = {2, 3, 4};
+              p.groups[0].division.parts.clear();
+              p.groups[0].part = -1;
+            }),
             "group 0: expected no matrix space for axes that are neither a matrix nor declared");
   EXPECT_EQ(message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
             "group 0: parameter p2 says that it stands elsewhere");
