@@ -15,19 +15,23 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
   let summary = "what a step does: commands, in order";
   let description = [{
     All operands stand in the workspace: `workspace` bytes for values, and behind these (at the next multiple of 64) `scratch`
-    bytes that one kernel after another uses for itself. Both are equal on all ranks.
+    bytes that one kernel after another uses for itself. Both are equal on all ranks. Rows of tables have up to `chunk`
+    elements, where they can be cut.
     ```mlir
     exec.program workspace 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
       exec.advance_steps
     }
     ```
-    Constraints: commands only; neither size is negative.
+    Constraints: commands only; neither size is negative; a chunk has elements.
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch);
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "plan::kChunkElements">:$chunk);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`workspace` $workspace (`scratch` $scratch^)? attr-dict-with-keyword $body";
+  let assemblyFormat = [{
+    `workspace` $workspace (`scratch` $scratch^)? (`chunk` $chunk^)? attr-dict-with-keyword $body
+  }];
   let hasRegionVerifier = 1;
 }
 

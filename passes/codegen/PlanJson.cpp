@@ -32,6 +32,7 @@ public:
       json.attribute("program_hash", hex(plan.programHash));
       json.attribute("workspace_bytes", plan.workspaceBytes());
       json.attribute("scratch_bytes", plan.scratchBytes);
+      json.attribute("chunk_elements", plan.chunkElements);
       numbers("world", world);
       list("meshes", plan.meshes, [&](const plan::Mesh &mesh) {
         json.attribute("name", mesh.name);

@@ -3,6 +3,9 @@
 #include "passes/kernels/CpuKernels.h"
 #include "passes/kernels/Target.h"
 
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Transforms/Passes.h"
+
 namespace stepc::kernels {
 namespace {
 
@@ -11,6 +14,8 @@ class CpuTarget : public Target {
 public:
   CpuTarget(std::string chip, const TargetShape &shape) : Target(std::move(chip)), shape(shape) {}
 
+  // 64 KiB of f32: a few of them, one per operand, fit in a core's caches.
+  int64_t chunkElements() const override { return plan::kChunkElements; }
   exec::Accumulation accumulation() const override {
     return shape.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain;
   }
@@ -35,6 +40,21 @@ public:
   kernel(mlir::func::FuncOp kernel,
          llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const override {
     return lowerParameterKernel(kernel, dispatches);
+  }
+  void addKernelPasses(mlir::OpPassManager &manager) const override {
+    using namespace mlir;
+    // Loops become branches; vectors of several axes become arrays of LLVM's.
+    manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());
+    manager.addPass(createConvertVectorToLLVMPass());
+    // One pass per dialect that is left; their order is free.
+    manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertMathToLLVMPass());
+    manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
+    manager.addPass(createConvertControlFlowToLLVMPass());
+    manager.addPass(createUBToLLVMConversionPass());
+    // The passes above leave casts between their types, back and forth, which fold; so does what
+    // repeats.
+    manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
+    manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   }
   bool fuses() const override { return shape.fma; }
   bool convertsHalf() const override { return shape.half; }

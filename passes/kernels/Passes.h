@@ -9,6 +9,8 @@
 
 namespace stepc::kernels {
 
+class Target;
+
 #define GEN_PASS_DECL
 #include "passes/kernels/Passes.h.inc"
 
@@ -24,8 +26,8 @@ struct KernelOptions {
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm).
-void buildLlvmPipeline(mlir::OpPassManager &manager);
+/// Level 5 (exec) to level 6 (llvm), for the target of the module.
+void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target);
 
 /// The passes, and the pipelines as `stepc-exec{target=…}` and `stepc-llvm`.
 void registerKernelPasses();

@@ -1,10 +1,10 @@
 //===- Pipelines.cpp - Levels 4 to 6 ---------------------------------------===//
 
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/Target.h"
 
 #include "passes/verify/Passes.h"
 
-#include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -33,7 +33,7 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(verifyLevel("exec"));
 }
 
-void buildLlvmPipeline(OpPassManager &manager) {
+void buildLlvmPipeline(OpPassManager &manager, const Target &target) {
   // Up to here nothing but the module's chip depends on the target's code.
   manager.addPass(createLowerToTarget());
   // Of all kernels at once. Before the plan is bytes, whose hash is that of the kernels.
@@ -43,37 +43,33 @@ void buildLlvmPipeline(OpPassManager &manager) {
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   // Before the conversions below, so that they meet no rule of the optim dialect.
   manager.addPass(createEmbedPlan());
-  // Loops become branches; vectors of several axes become arrays of LLVM's.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());
-  manager.addPass(createConvertVectorToLLVMPass());
-  // One pass per dialect that is left; their order is free.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertMathToLLVMPass());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
-  manager.addPass(createConvertControlFlowToLLVMPass());
-  manager.addPass(createUBToLLVMConversionPass());
-  // The passes above leave casts between their types, back and forth, which fold; so does what
-  // repeats.
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
-  manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
+  target.addKernelPasses(manager);
   // Nothing else can be translated.
   manager.addPass(verifyLevel("llvm"));
 }
 
 namespace {
-struct ExecPipelineOptions : PassPipelineOptions<ExecPipelineOptions> {
+struct TargetPipelineOptions : PassPipelineOptions<TargetPipelineOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("cpu or cpu:<llvm cpu>")};
 };
 } // namespace
 
 void registerKernelPasses() {
   registerKernelsPasses();
-  PassPipelineRegistration<ExecPipelineOptions>(
+  PassPipelineRegistration<TargetPipelineOptions>(
       "stepc-exec", "Level 4 (scheduled) to level 5 (exec)",
-      [](OpPassManager &manager, const ExecPipelineOptions &options) {
+      [](OpPassManager &manager, const TargetPipelineOptions &options) {
         buildExecPipeline(manager, {options.target, /*isProven=*/false});
       });
-  PassPipelineRegistration<>("stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
-                             [](OpPassManager &manager) { buildLlvmPipeline(manager); });
+  PassPipelineRegistration<TargetPipelineOptions>(
+      "stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
+      [](OpPassManager &manager, const TargetPipelineOptions &options) {
+        llvm::Expected<std::unique_ptr<Target>> target =
+            targetOfText(options.target.empty() ? "cpu" : options.target.getValue());
+        if (!target)
+          llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);
+        buildLlvmPipeline(manager, **target);
+      });
 }
 
 } // namespace stepc::kernels

@@ -21,6 +21,7 @@ FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
   plan::Plan &plan = symbols->plan;
   plan.arenaBytes = program.getWorkspace();
   plan.scratchBytes = program.getScratch();
+  plan.chunkElements = program.getChunk();
   if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
     plan.chip = chip.str();
   exec::Numbering numbering(plan, symbols->groups, symbols->segments);

@@ -25,6 +25,7 @@ LogicalResult ProgramBuilder::lower(Block &step) {
       return failure();
   exec::AdvanceStepsOp::create(b, module.getLoc());
   made.setScratch(scratchBytes);
+  made.setChunk(target.chunkElements());
   return success();
 }
 

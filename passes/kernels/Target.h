@@ -5,6 +5,7 @@
 #include "passes/kernels/products/Products.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <memory>
 
@@ -21,6 +22,9 @@ public:
   /// plan.
   const std::string &chip() const { return text; }
 
+  /// How many elements of a shard or block one item of a kernel takes, at most. It cuts work, and
+  /// changes no result.
+  virtual int64_t chunkElements() const = 0;
   /// The order in which products accumulate, the same for a shape whatever the batch or the rank.
   virtual exec::Accumulation accumulation() const = 0;
   /// Memory that products and reductions need beside their operands, per block. Not above what
@@ -37,6 +41,10 @@ public:
   /// Kernels of products and reductions, which join the module's symbols.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const = 0;
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const = 0;
+
+  /// Adds the passes that turn the module's kernels, when numerics are expanded, into what level 6
+  /// holds.
+  virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 
   /// Whether the chip has fused multiply-adds of f32 and f64.
   virtual bool fuses() const = 0;

@@ -338,6 +338,9 @@ struct Command {
   bool isBatch() const { return kind == CommandKind::Product || kind == CommandKind::Reduce; }
 };
 
+/// Rows of tables are cut at so many elements where no target has said otherwise.
+inline constexpr int64_t kChunkElements = 16384;
+
 /// The whole.
 struct Plan {
   std::string name; // the library's
@@ -347,6 +350,7 @@ struct Plan {
   // for products and reductions, which run one at a time.
   int64_t arenaBytes = 0;
   int64_t scratchBytes = 0;
+  int64_t chunkElements = kChunkElements; // at most, of a row of a table: the target's
   std::vector<Mesh> meshes;
   std::vector<Rule> rules;
   std::vector<Route> routes;

@@ -2,7 +2,7 @@
 //
 // Internal to the plan. A rectangle is contiguous where its rows touch each
 // other; contiguous pieces that follow each other in both of their memories
-// become one long row, which is cut at kChunkElements. So that the count of
+// become one long row, which is cut at the plan's chunkElements. So that the count of
 // rows follows the bytes to move, not the shape of the matrices.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ struct Piece {
 /// Takes pieces in order and emits them merged and split.
 template <typename Emit> class RowMerger {
 public:
-  explicit RowMerger(Emit emit) : emit(std::move(emit)) {}
+  RowMerger(int64_t longest, Emit emit) : longest(longest), emit(std::move(emit)) {}
 
   void add(const Piece &piece) {
     if (piece.rows <= 0 || piece.cols <= 0)
@@ -35,13 +35,13 @@ public:
                                           (!piece.hasSecond || piece.secondStride == piece.cols));
     if (contiguous)
       return addRun(piece, piece.rows * piece.cols);
-    if (piece.cols > kChunkElements) {
+    if (piece.cols > longest) {
       for (int64_t row = 0; row < piece.rows; ++row)
         addRun(below(piece, row, 1), piece.cols);
       return;
     }
     flush();
-    int64_t step = kChunkElements / piece.cols;
+    int64_t step = longest / piece.cols;
     for (int64_t row = 0; row < piece.rows; row += step)
       emit(below(piece, row, std::min(step, piece.rows - row)));
   }
@@ -67,7 +67,7 @@ private:
   void addRun(const Piece &piece, int64_t length) {
     int64_t done = 0;
     if (follows(piece)) {
-      done = std::min(length, kChunkElements - open.cols);
+      done = std::min(length, longest - open.cols);
       open.cols += done;
     }
     while (done < length) {
@@ -76,7 +76,7 @@ private:
       open.row = piece.row + done / piece.cols;
       open.col = piece.col + done % piece.cols;
       open.rows = 1;
-      open.cols = std::min(length - done, kChunkElements);
+      open.cols = std::min(length - done, longest);
       open.first += done;
       open.second += done;
       done += open.cols;
@@ -89,6 +89,7 @@ private:
            (!piece.hasSecond || open.second + open.cols == piece.second);
   }
 
+  int64_t longest; // elements of a row
   Emit emit;
   Piece open{};
 };

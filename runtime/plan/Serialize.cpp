@@ -209,7 +209,7 @@ public:
       field(v.batch);
   }
   void field(Ref<Plan> v) {
-    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes);
+    fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes, v.chunkElements);
     list(v.meshes, "meshes");
     list(v.rules, "rules");
     list(v.routes, "routes");

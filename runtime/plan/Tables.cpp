@@ -44,7 +44,7 @@ public:
   void shardChunks(std::vector<Chunk> &chunks) {
     // Without staged operands `staged` is not read, 0. Else -1: this replica does not send.
     int64_t absent = table.to == table.from ? 0 : -1;
-    RowMerger rows([&](const Piece &p) {
+    RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
       chunks.push_back({p.parameter, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
                         rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                         p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
@@ -83,7 +83,7 @@ public:
     out.blocks = static_cast<int64_t>(mine.size());
     if (view.rows == 0 || view.cols == 0)
       return;
-    int64_t step = std::max<int64_t>(1, kChunkElements / view.cols);
+    int64_t step = std::max<int64_t>(1, routes.plan().chunkElements / view.cols);
     out.chunks.reserve(mine.size() * static_cast<size_t>((view.rows + step - 1) / step));
     for (size_t slot = 0; slot < mine.size(); ++slot) {
       int64_t block = routes.block(table.from.segment, mine[slot]);
@@ -97,7 +97,7 @@ public:
 
   void copies(std::vector<CopyRow> &out) {
     bool fromFirst = true; // whether the first memory of a piece is the source
-    RowMerger rows([&](const Piece &p) {
+    RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
       CopyRow row{p.parameter,
                   p.rows,
                   p.cols,

@@ -50,17 +50,16 @@ namespace stepc::plan {
 /// `parameter` indexes Plan::parameters, `block` is the index in the group.
 /// `slot` is the computed block's index on this rank (BlockChunks), else -1.
 /// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
-/// ShardChunks row holds at most kChunkElements elements where it can be split, and what it stages
+/// ShardChunks row holds at most Plan::chunkElements elements where it can be split, and what it stages
 /// packed is of one peer's part.
 /// BlockChunks rows are never merged: they cover whole rows of one block, as
-/// many as fit in kChunkElements (at least one); `staged` = slot·R·C + row·C,
+/// many as fit in these (at least one); `staged` = slot·R·C + row·C,
 /// stride C, `local` = 0 (R and C are those of the table's value kind
 /// throughout). A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
       reserved;
 };
-inline constexpr int64_t kChunkElements = 16384;
 
 /// Moves rows × cols elements; merged and split like ShardChunks. An offset on
 /// the side of shards at rest is into the shard of `parameter`, one in a packed place counts its
@@ -146,6 +145,8 @@ private:
 
 /// The largest workspace of a rank, far above any device's memory.
 inline constexpr int64_t kMostArenaBytes = int64_t(1) << 50;
+/// The most elements of a row of a table: far above what one thread should take at a time.
+inline constexpr int64_t kMostChunkElements = int64_t(1) << 31;
 
 /// Consistency of indices and sizes, so that `expand` is safe on any bytes: an
 /// empty string, or what is wrong.

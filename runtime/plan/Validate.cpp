@@ -34,6 +34,8 @@ public:
   std::string run() {
     if (plan.arenaBytes < 0 || plan.arenaBytes > kMostArenaBytes)
       return "the workspace has " + std::to_string(plan.arenaBytes) + " bytes";
+    if (plan.chunkElements < 1 || plan.chunkElements > kMostChunkElements)
+      return "rows of tables have up to " + std::to_string(plan.chunkElements) + " elements";
     if (plan.scratchBytes < 0 || plan.scratchBytes > kMostArenaBytes)
       return "the scratch has " + std::to_string(plan.scratchBytes) + " bytes";
     each("mesh", plan.meshes, &Validator::mesh);

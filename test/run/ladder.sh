@@ -92,6 +92,13 @@ stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"
 echo "  decided: an owner changes the library, and no number"
 
+# How work is cut is the target's choice, and in the text.
+edit exec "exec.program workspace" " {" " chunk 5 {"
+stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
+! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level exec ignores the size of chunks"
+[ "$(hash_of "$work/edited")" = "$sound" ] || fail "the size of chunks changed the numbers"
+echo "  exec: the size of chunks changes the library, and no number"
+
 echo "the order of groups in a level's text means nothing, or is refused"
 # By name, because the order of groups is that of parameters in the library.
 python3 - "$work/in.safetensors" <<'PYTHON'

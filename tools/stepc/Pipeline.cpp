@@ -69,30 +69,39 @@ namespace {
 struct Rung {
   Level to;
   StringRef doing;
-  void (*build)(mlir::OpPassManager &, const CompileOptions &, Level entered);
+  mlir::LogicalResult (*build)(mlir::OpPassManager &, mlir::ModuleOp, const CompileOptions &,
+                               Level entered);
 };
 
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
-     [](mlir::OpPassManager &manager, const CompileOptions &options, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &options, Level) {
        decide::buildDecidePipeline(manager, {options.strategies, options.waves});
+       return mlir::success();
      }},
     {Level::Comm, "distributing",
-     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &, Level) {
        distribute::buildDistributePipeline(manager);
+       return mlir::success();
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &, Level) {
        schedule::buildSchedulePipeline(manager);
+       return mlir::success();
      }},
     {Level::Exec, "making kernels",
-     [](mlir::OpPassManager &manager, const CompileOptions &options, Level entered) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &options,
+        Level entered) {
        // Scheduling ends with the proof; a text that comes here without it has none yet.
        kernels::buildExecPipeline(manager, {options.target, entered < Level::Scheduled});
+       return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, const CompileOptions &, Level) {
-       kernels::buildLlvmPipeline(manager);
+     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const CompileOptions &, Level) {
+       llvm::FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(module);
+       if (mlir::succeeded(target))
+         kernels::buildLlvmPipeline(manager, **target);
+       return mlir::success(mlir::succeeded(target));
      }},
 };
 
@@ -179,8 +188,8 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     }
     if (options.timing)
       manager.enableTiming();
-    rung.build(manager, options, *level);
-    if (mlir::failed(manager.run(module)))
+    if (mlir::failed(rung.build(manager, module, options, *level)) ||
+        mlir::failed(manager.run(module)))
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
       return kInputError;

@@ -15,8 +15,8 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 
-// CHECK: exec.program workspace 8192 scratch 512 {
-exec.program workspace 8192 scratch 512 {
+// CHECK: exec.program workspace 8192 scratch 512 chunk 1000 {
+exec.program workspace 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
   exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
   // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>] [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]

@@ -172,3 +172,11 @@ exec.program workspace -1 {
 exec.program workspace 0 scratch -64 {
   exec.advance_steps
 }
+
+// -----
+
+// So has a chunk.
+// expected-error @below {{attribute 'chunk' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
+exec.program workspace 0 chunk 0 {
+  exec.advance_steps
+}

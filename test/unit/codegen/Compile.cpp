@@ -6,6 +6,7 @@
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -89,12 +90,14 @@ public:
     auto module = parse(request.text);
     if (!module)
       return std::move(result);
-    if (!lower(
-            module, [&](OpPassManager &m) { kernels::buildExecPipeline(m, {request.target}); },
-            request.restart == Restart::Kernels) ||
-        !lower(
-            module, [&](OpPassManager &m) { kernels::buildLlvmPipeline(m); },
-            request.restart == Restart::Llvm))
+    auto toExec = [&](OpPassManager &m) { kernels::buildExecPipeline(m, {request.target}); };
+    if (!lower(module, toExec, request.restart == Restart::Kernels))
+      return std::move(result);
+    FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(*module);
+    if (failed(target))
+      return std::move(result);
+    auto toLlvm = [&](OpPassManager &m) { kernels::buildLlvmPipeline(m, **target); };
+    if (!lower(module, toLlvm, request.restart == Restart::Llvm))
       return std::move(result);
     codegen::CodegenOptions options;
     options.sanitizer = request.sanitizer;

@@ -49,6 +49,8 @@ public:
   stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
     return real->kernels(symbols, op);
   }
+  int64_t chunkElements() const override { return real->chunkElements(); }
+  void addKernelPasses(OpPassManager &manager) const override { real->addKernelPasses(manager); }
   bool fuses() const override { return real->fuses(); }
   bool convertsHalf() const override { return real->convertsHalf(); }
 

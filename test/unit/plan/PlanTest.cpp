@@ -63,6 +63,7 @@ Plan rich() {
   plan.numerics = "fast";
   plan.arenaBytes = 4096;
   plan.scratchBytes = 128;
+  plan.chunkElements = 100;
   plan.programHash = 0xfedcba9876543210;
   plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
   plan.rules[0].definition = 0x0123456789abcdef;
@@ -245,6 +246,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     change(plan);
     return validate(plan);
   };
+  EXPECT_EQ(message([](Plan &p) { p.chunkElements = 0; }), "rows of tables have up to 0 elements");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
             "mesh 0: expected as many ranks as the axes span, found 3");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }), "mesh 0: expected distinct ranks");

@@ -138,8 +138,7 @@ TEST(Tables, MessagesMayReceiveAnotherSegment) {
 }
 
 TEST(Tables, LongRowsAreCut) {
-  // One vector of 40,000 elements: pieces of kChunkElements, the last one
-  // short.
+  // One vector of 40,000 elements: pieces of the plan's chunkElements, the last one short.
   Expanded e(simplePlan({1}, {R}, {40000}, 0, Strategy::Elementwise));
   EXPECT_EQ(rows(e.table(e.full().untouched, 0).chunks),
             (Rows{{0, 0, 0, 0, 1, 16384, 0, 16384, 0, 0},
@@ -150,6 +149,16 @@ TEST(Tables, LongRowsAreCut) {
   EXPECT_EQ(rows(f.table(f.full().in, 0).chunks),
             (Rows{{0, 0, 0, 0, 1, 16384, 0, 16384, 0, 16384},
                   {0, 0, 1, 6384, 1, 13616, 16384, 13616, 16384, 13616}}));
+}
+
+TEST(Tables, APlanSaysHowLongRowsAre) {
+  Drawn drawn = simplePlan({1}, {R}, {3, 4}, 0, Strategy::Local);
+  drawn.plan.chunkElements = 5;
+  Expanded e(drawn);
+  EXPECT_EQ(rows(e.table(e.full().in, 0).chunks), (Rows{{0, 0, 0, 0, 1, 5, 0, 5, 0, 5},
+                                                        {0, 0, 1, 1, 1, 5, 5, 5, 5, 5},
+                                                        {0, 0, 2, 2, 1, 2, 10, 2, 10, 2}}));
+  EXPECT_EQ(e.table(e.full().compute, 0).chunks.size(), 3u); // whole rows of a block
 }
 
 TEST(Tables, RectanglesAreCutByRowsAndLongRowsByColumns) {
