@@ -70,8 +70,8 @@ TEST(Manifest, InterleavedBlocks) {
     "parameters": [{"name": "w", "shape": [12, 4], "dtype": "f32", "mesh": "m", "placements": ["S(0)"],
                     "blocks": {"axis": "rows", "sizes": [4, 1, 1], "repeat": 2}}]})j");
   EXPECT_EQ(m.parameters[0].blocks,
-            (plan::Division{plan::Division::Rows,
-                            {{{0, 4}, {6, 10}}, {{4, 5}, {10, 11}}, {{5, 6}, {11, 12}}}}));
+            (stepc::plan::Division{stepc::plan::Division::Rows,
+                                   {{{0, 4}, {6, 10}}, {{4, 5}, {10, 11}}, {{5, 6}, {11, 12}}}}));
 }
 
 TEST(ManifestText, Syntax) {
@@ -275,8 +275,9 @@ private:
     if (p.shape.size() >= 3 && upTo(0, 1))
       p.batchAxes = p.shape.size() - 2;
     if (int64_t(p.shape.size()) == p.batchAxes + 2 && upTo(0, 1)) {
-      p.blocks = {plan::Division::Axis(upTo(0, 1)), {{}, {}}};
-      int64_t size = p.shape[p.shape.size() - (p.blocks.axis == plan::Division::Rows ? 2 : 1)];
+      p.blocks = {stepc::plan::Division::Axis(upTo(0, 1)), {{}, {}}};
+      int64_t size =
+          p.shape[p.shape.size() - (p.blocks.axis == stepc::plan::Division::Rows ? 2 : 1)];
       for (int64_t i = 0; i < size; ++i)
         p.blocks.parts[i % 2].push_back({i, i + 1});
       p.blocks.parts.resize(std::min<int64_t>(size, 2));
