@@ -276,7 +276,7 @@ TEST(ManifestErrors, Blocks) {
             "/sizes: expected at most 2^40 rows or columns, found more");
   EXPECT_EQ(one(R"({"axis": "rows", "sizes": [6], "repeat": 0})"),
             "/repeat: expected a number from 1 to 65536, found 0");
-  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[0, 6]]})"),
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[0]]})"),
             "/runs/0/0: expected a run [begin, end], found 0");
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [7]})"), "/runs/0: expected an array of runs, found 7");
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[-1, 6]]]})"),
