@@ -111,10 +111,9 @@ static FailureOr<plan::Command> lowerBatch(Op op, Numbering &numbering, plan::Co
       failed(numbering.operands(op, op.getBatches(), numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
-  if (!op.getKernels())
-    return op.emitOpError("expected kernels, which exec-lower-to-target makes, found none");
-  for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
-    command.batch.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
+  if (op.getKernels())
+    for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
+      command.batch.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
   command.batch.scratchBytes = op.getScratch();
   return command;
 }

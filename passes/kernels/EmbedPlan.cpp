@@ -3,7 +3,8 @@
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
-#include "passes/kernels/PlanOfProgram.h"
+#include "passes/kernels/TargetShape.h"
+#include "passes/plan/PlanOfProgram.h"
 #include "stepc/kernel_abi.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -74,8 +75,10 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<plan::Plan> plan = planOfProgram(module);
-    if (failed(plan))
+    if (failed(plan) || failed(checkBatches(module)))
       return signalPassFailure();
+    if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
+      plan->chip = chip.str();
     for (Operation &op : llvm::make_early_inc_range(*module.getBody()))
       if (isa_and_nonnull<optim::OptimDialect, comm::CommDialect, exec::ExecDialect>(
               op.getDialect()))
@@ -84,6 +87,15 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       return signalPassFailure();
     plan->programHash = hashOf(module);
     embed(module, *plan);
+  }
+
+  static LogicalResult checkBatches(ModuleOp module) {
+    WalkResult walk = module.walk([](Operation *op) -> WalkResult {
+      if (!isa<exec::ProductOp, exec::ReduceOp>(op) || op->hasAttr("kernels"))
+        return success();
+      return op->emitOpError("expected kernels, which exec-lower-to-target makes, found none");
+    });
+    return failure(walk.wasInterrupted());
   }
 
   /// Commands call kernels by their address and know no other type.

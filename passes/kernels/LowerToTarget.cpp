@@ -19,6 +19,11 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
   /// Gives a product or a reduction its kernels.
   template <typename Command>
   static LogicalResult lower(Command op, const Target &target, SymbolTable &symbols) {
+    if constexpr (std::is_same_v<Command, exec::ProductOp>)
+      if (op.getAccumulation() != target.accumulation())
+        return op.emitOpError("expected the target's accumulation, ")
+               << stringifyAccumulation(target.accumulation()) << ", found "
+               << stringifyAccumulation(op.getAccumulation());
     int64_t needed = target.scratchBytesPerBlock(op);
     if (needed > int64_t(op.getScratch()))
       return op.emitOpError("expected at least ")
@@ -39,9 +44,6 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     for (Dispatch op : all)
       byKernel[op.getKernelAttr().getAttr()].push_back(op);
     for (auto &[name, dispatches] : byKernel) {
-      // Code of the target, written into the text, stays.
-      if (symbols.lookup<LLVM::LLVMFuncOp>(name))
-        continue;
       auto kernel = symbols.lookup<func::FuncOp>(name);
       if (!kernel || kernel.isExternal() || !kernel.getBody().hasOneBlock())
         return dispatches.front().emitOpError("expected a kernel of level exec, a func.func of one "

@@ -26,8 +26,8 @@ struct KernelOptions {
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm), for the target of the module.
-void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target);
+/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: as above.
+void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target, bool isProven);
 
 /// The passes, and the pipelines as `stepc-exec{target=…}` and `stepc-llvm`.
 void registerKernelPasses();

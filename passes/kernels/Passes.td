@@ -83,8 +83,8 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   let description = [{
     The target of the module's chip (passes/kernels/Target.h) makes of every kernel a function of the kernel ABI
     (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters, and kernels of products and reductions, of which
-    equal ones are shared. Kernels that are such functions already stay. A kernel that does not fit its dispatches is an error, and so is a command that allows for less
-    scratch than the target needs.
+    equal ones are shared. A kernel that does not fit its dispatches is an error, and so is a command that allows for less
+    scratch than the target needs, or a product of another accumulation.
 
     Before:
     ```mlir

@@ -31,9 +31,16 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createMergeDispatches());
   // Nothing that computes may be left without a kernel.
   manager.addPass(verifyLevel("exec"));
+  // The commands still make what the rules say. Routes are those that were proven above.
+  verify::VerifyProgramOptions verify;
+  verify.routes = false;
+  manager.addPass(verify::createVerifyProgram(verify));
 }
 
-void buildLlvmPipeline(OpPassManager &manager, const Target &target) {
+void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProven) {
+  // Also when the program comes as text.
+  if (!isProven)
+    manager.addPass(verify::createVerifyProgram());
   // Up to here nothing but the module's chip depends on the target's code.
   manager.addPass(createLowerToTarget());
   // Of all kernels at once. Before the plan is bytes, whose hash is that of the kernels.
@@ -68,7 +75,7 @@ void registerKernelPasses() {
             targetOfText(options.target.empty() ? "cpu" : options.target.getValue());
         if (!target)
           llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);
-        buildLlvmPipeline(manager, **target);
+        buildLlvmPipeline(manager, **target, /*isProven=*/false);
       });
 }
 

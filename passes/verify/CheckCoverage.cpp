@@ -8,6 +8,35 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
+static std::string describeBlock(const plan::Plan &plan, int64_t group, int64_t block) {
+  const plan::Group &g = plan.groups[group];
+  int64_t each = g.blocksPerParameter();
+  std::string name = "parameter '" + plan.parameters[g.parameters[block / each]].name + "'";
+  return each == 1 ? name : "block " + std::to_string(block % each) + " of " + name;
+}
+
+/// Also segments that no operation names.
+LogicalResult verify::checkSegments(const plan::Plan &plan, ModuleOp module) {
+  SmallVector<comm::SegmentOp> segments(module.getOps<comm::SegmentOp>());
+  std::vector<llvm::DenseMap<int64_t, int64_t>> segmentOf(plan.groups.size());
+  for (auto [index, segment] : llvm::enumerate(plan.segments)) {
+    std::vector<int64_t> blocks = segment.blocks;
+    for (int64_t block = 0, e = plan.groups[segment.group].blockCount(); segment.all && block < e;
+         ++block)
+      blocks.push_back(block);
+    for (int64_t block : blocks) {
+      auto [found, added] = segmentOf[segment.group].try_emplace(block, int64_t(index));
+      if (added)
+        continue;
+      auto diag = segments[index].emitOpError("expected each block in one segment, found ")
+                  << describeBlock(plan, segment.group, block) << " in another";
+      diag.attachNote(segments[found->second].getLoc()) << "the other segment is here";
+      return diag;
+    }
+  }
+  return success();
+}
+
 namespace {
 
 /// How often each block of a group was handled, and by what.
@@ -30,13 +59,11 @@ class CoverageCheck {
 public:
   CoverageCheck(const ProgramPlan &program, ModuleOp module)
       : program(program), plan(program.plan), classes(plan.groups.size()),
-        written(plan.groups.size()) {
+        written(plan.groups.size()), module(module) {
     for (optim::RuleOp rule : module.getOps<optim::RuleOp>())
       rules.push_back(rule);
     for (optim::GroupOp group : module.getOps<optim::GroupOp>())
       groups.push_back(group);
-    for (comm::SegmentOp segment : module.getOps<comm::SegmentOp>())
-      segments.push_back(segment);
     for (auto [i, group] : llvm::enumerate(plan.groups))
       written[i].resize(1 + plan.rules[group.rule].states.size());
   }
@@ -44,7 +71,7 @@ public:
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front())
       collect(&op);
-    bool fine = checkSegments();
+    bool fine = succeeded(checkSegments(plan, module));
     for (size_t group = 0; group < plan.groups.size(); ++group) {
       for (OperationClass &each : classes[group])
         fine &= checkClass(group, each);
@@ -163,14 +190,6 @@ private:
     count(written[group][target], op, segment);
   }
 
-  std::string describeBlock(int64_t group, int64_t block) {
-    const plan::Group &g = plan.groups[group];
-    int64_t each = g.blocksPerParameter();
-    std::string name = plan::describePart(g) + "parameter '" +
-                       plan.parameters[g.parameters[block / each]].name + "'";
-    return each == 1 ? name : "block " + std::to_string(block % each) + " of " + name;
-  }
-
   /// The handlers of a block, as notes.
   void attachHandlers(InFlightDiagnostic &diag, const Count &count, int64_t block) {
     for (auto [op, index] : count.handlers) {
@@ -195,31 +214,10 @@ private:
                 << plan.groups[group].name << " to be handled "
                 << (expected == 1 ? "once" : std::to_string(expected) + " times")
                 << " by operations of this form, found "
-                << describeBlock(group, wrong - each.count.times.begin()) << " handled " << *wrong
-                << " times";
+                << describeBlock(plan, group, wrong - each.count.times.begin()) << " handled "
+                << *wrong << " times";
     attachHandlers(diag, each.count, wrong - each.count.times.begin());
     return false;
-  }
-
-  /// Also segments that no operation names: each block has one place among them.
-  bool checkSegments() {
-    std::vector<llvm::DenseMap<int64_t, int64_t>> segmentOf(plan.groups.size());
-    for (auto [index, segment] : llvm::enumerate(plan.segments)) {
-      std::vector<int64_t> blocks = segment.blocks;
-      for (int64_t block = 0, e = plan.groups[segment.group].blockCount(); segment.all && block < e;
-           ++block)
-        blocks.push_back(block);
-      for (int64_t block : blocks) {
-        auto [found, added] = segmentOf[segment.group].try_emplace(block, int64_t(index));
-        if (added)
-          continue;
-        auto diag = segments[index].emitOpError("expected each block in one segment, found ")
-                    << describeBlock(segment.group, block) << " in another";
-        diag.attachNote(segments[found->second].getLoc()) << "the other segment is here";
-        return false;
-      }
-    }
-    return true;
   }
 
   /// Whether the rule gives a value back as it came.
@@ -245,7 +243,7 @@ private:
     int64_t block = wrong - count.times.begin();
     auto diag = groups[group].emitOpError("expected ");
     diag << (state ? "state \"" + state->name + "\"" : "the parameter")
-         << " of every block to be written once, found " << describeBlock(group, block)
+         << " of every block to be written once, found " << describeBlock(plan, group, block)
          << " written " << *wrong << " times";
     attachHandlers(diag, count, block);
     return false;
@@ -258,7 +256,7 @@ private:
   std::map<std::pair<int64_t, Key>, SmallVector<size_t>> byKey;
   SmallVector<optim::RuleOp> rules;
   SmallVector<optim::GroupOp> groups;
-  SmallVector<comm::SegmentOp> segments;
+  ModuleOp module;
 };
 
 } // namespace

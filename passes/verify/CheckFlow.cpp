@@ -54,7 +54,9 @@ private:
   //===--- Needs ------------------------------------------------------------===//
 
   void need(Need::Unit unit, Operation *user, Value value, int64_t index, int64_t elements = 0) {
-    facts.needs.push_back({unit, value.getDefiningOp<comm::BufferOp>(), user, index, elements});
+    auto buffer = value.getDefiningOp<comm::BufferOp>();
+    int64_t size = cast<MemRefType>(value.getType()).getElementTypeBitWidth() / 8;
+    facts.needs.push_back({unit, buffer, int64_t(buffer.getBytes()), size, user, index, elements});
   }
 
   /// How much of a staged operand an operation reaches: of a batch all computed blocks, of kept

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/verify/Terms.h"
+#include "passes/verify/ShardVersions.h"
 #include "passes/verify/Verify.h"
 
 using namespace mlir;
@@ -16,28 +16,10 @@ using namespace stepc::verify;
 
 namespace {
 
-/// What shards of a segment's blocks hold, and who wrote it.
-struct Version {
-  Term term;
-  Operation *writer = nullptr;
-};
-
 class ValueCheck {
 public:
   ValueCheck(const ProgramPlan &program, ModuleOp module)
-      : program(program), plan(program.plan), terms(module.getContext()) {
-    SmallVector<optim::RuleOp> rules(module.getOps<optim::RuleOp>());
-    for (const plan::Group &group : plan.groups) {
-      rulesOf.push_back(rules[group.rule]);
-      expected.push_back(ruleTerms(terms, rules[group.rule], group, plan.rules[group.rule]));
-    }
-    for (const plan::Segment &segment : plan.segments) {
-      std::vector<Version> &before = versions.emplace_back();
-      for (Term term : expected[segment.group].before)
-        before.push_back({term});
-      before.push_back({expected[segment.group].gradient});
-    }
-  }
+      : program(program), plan(program.plan), versions(plan, module), terms(versions.terms) {}
 
   LogicalResult run(func::FuncOp step) {
     for (Operation &op : step.getBody().front()) {
@@ -52,10 +34,7 @@ public:
       if (!fine)
         return failure();
     }
-    bool fine = true;
-    for (size_t segment = 0; segment < plan.segments.size(); ++segment)
-      fine &= checkSegment(segment);
-    return success(fine);
+    return versions.check();
   }
 
 private:
@@ -63,8 +42,6 @@ private:
 
   int64_t segmentOf(FlatSymbolRefAttr name) { return ProgramPlan::find(program.segments, name); }
 
-  /// What a segment's shards hold: of the parameter, the states and the gradient. Segments hold
-  /// each block once, so that no two share a version.
   Version &versionOf(int64_t segment, Value value) {
     auto shards = value.getDefiningOp<comm::ShardsOp>();
     const plan::Rule &rule = plan.rules[plan.groups[plan.segments[segment].group].rule];
@@ -75,15 +52,7 @@ private:
       for (auto [i, state] : llvm::enumerate(rule.states))
         if (shards.getState() == StringRef(state.name))
           target = 1 + i;
-    return versions[segment][target];
-  }
-
-  std::string describeTarget(int64_t group, size_t target) {
-    const plan::Rule &rule = plan.rules[plan.groups[group].rule];
-    if (target == 0)
-      return "the parameter";
-    return target > rule.states.size() ? "the gradient"
-                                       : "state \"" + rule.states[target - 1].name + "\"";
+    return versions.at(segment, target);
   }
 
   static Type elementOf(Value value) {
@@ -94,35 +63,9 @@ private:
 
   //===--- Operations -------------------------------------------------------===//
 
-  /// The terms of what a region yields.
-  SmallVector<Term> evaluate(Block &body, ArrayRef<Term> arguments) {
-    llvm::DenseMap<Value, Term> of;
-    for (auto [argument, term] : llvm::zip_equal(body.getArguments(), arguments))
-      of[argument] = term;
-    for (Operation &op : body.without_terminator()) {
-      SmallVector<Term> operands;
-      for (Value operand : op.getOperands())
-        operands.push_back(of.lookup(operand));
-      for (Value result : op.getResults())
-        of[result] = op.getNumResults() == 1 ? terms.elementwise(&op, operands)
-                                             : terms.unknown(result.getType());
-    }
-    SmallVector<Term> yields;
-    for (Value value : body.getTerminator()->getOperands())
-      yields.push_back(of.lookup(value));
-    return yields;
-  }
-
   bool scalars(comm::ScalarsOp op) {
-    optim::RuleOp rule = rulesOf[ProgramPlan::find(program.groups, op.getGroupAttr())];
-    Block &body = op.getBody().front();
-    SmallVector<Term> arguments;
-    for (unsigned i = 0; i < body.getNumArguments(); ++i)
-      arguments.push_back(scalarArgument(terms, rule, i));
-    SmallVector<Term> &table = columns[op.getInit()];
-    table.clear();
-    for (Term term : evaluate(body, arguments)) // rounded once
-      table.push_back(terms.convert(term, Float32Type::get(op.getContext())));
+    int64_t group = ProgramPlan::find(program.groups, op.getGroupAttr());
+    columns[op.getInit()] = versions.scalars(group, op.getBody().front());
     return true;
   }
 
@@ -134,7 +77,7 @@ private:
                                                                  : buffers.lookup(value));
     if (op.getScalars())
       llvm::append_range(arguments, columns[op.getScalars()]);
-    SmallVector<Term> yields = evaluate(op.getBody().front(), arguments);
+    SmallVector<Term> yields = versions.evaluate(op.getBody().front(), arguments);
     for (auto [value, term] : llvm::zip(op.getWrites(), yields))
       versionOf(segment, value) = {term, op};
     for (auto [value, term] :
@@ -198,47 +141,10 @@ private:
     return true;
   }
 
-  //===--- The end ----------------------------------------------------------===//
-
-  bool checkSegment(size_t index) {
-    const plan::Segment &segment = plan.segments[index];
-    const plan::Group &group = plan.groups[segment.group];
-    if (!segment.all && segment.blocks.empty())
-      return true;
-    const RuleTerms &rule = expected[segment.group];
-    for (auto [target, version] : llvm::enumerate(versions[index])) {
-      bool isGradient = target == rule.after.size();
-      if (target > 0 && !isGradient &&
-          !plan::stateExists(group, plan.rules[group.rule].states[target - 1]))
-        continue;
-      Term wanted = isGradient ? rule.gradient : rule.after[target];
-      if (version.term != wanted)
-        return refuse(segment, target, version, wanted);
-    }
-    return true;
-  }
-
-  bool refuse(const plan::Segment &segment, size_t target, const Version &version, Term wanted) {
-    const plan::Group &group = plan.groups[segment.group];
-    optim::RuleOp rule = rulesOf[segment.group];
-    Operation *yield = rule.getBody().front().getTerminator();
-    int64_t parameter = segment.all ? 0 : segment.blocks[0] / group.blocksPerParameter();
-    auto [inRule, inStep] = terms.findDifference(wanted, version.term);
-    auto diag = (version.writer ? version.writer : yield)->emitOpError("expected what rule @")
-                << rule.getSymName() << " makes of " << describeTarget(segment.group, target)
-                << " of parameter '" << plan.parameters[group.parameters[parameter]].name
-                << "', with " << terms.describe(inRule) << ", found " << terms.describe(inStep)
-                << " in its place";
-    diag.attachNote(yield->getLoc()) << "the rule yields it here";
-    return false;
-  }
-
   const ProgramPlan &program;
   const plan::Plan &plan;
-  Terms terms;
-  SmallVector<optim::RuleOp> rulesOf;         // per group
-  std::vector<RuleTerms> expected;            // per group
-  std::vector<std::vector<Version>> versions; // per segment: parameter, states, gradient
+  ShardVersions versions;
+  Terms &terms;
   llvm::DenseMap<Value, Term> buffers;
   llvm::DenseMap<Value, SmallVector<Term>> columns;
 };

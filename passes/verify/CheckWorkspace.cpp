@@ -46,12 +46,11 @@ static int64_t times(int64_t a, int64_t b) {
   return llvm::MulOverflow(a, b, result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
-static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &facts,
-                                TableProof &proof) {
+LogicalResult verify::checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
   bool fine = true;
   llvm::DenseMap<int64_t, Reach> mostBlocks;
   llvm::SmallPtrSet<Operation *, 8> refused;
-  for (const Need &need : facts.needs) {
+  for (const Need &need : needs) {
     Reach reach{need.elements, 0};
     bool travels = need.unit == Need::Sent || need.unit == Need::Received;
     if (travels)
@@ -67,15 +66,14 @@ static LogicalResult checkNeeds(const ProgramPlan &program, const StepFacts &fac
         found->second = proof.mostComputed(need.index);
       reach = {times(found->second.most, need.elements), found->second.rank};
     }
-    auto type = cast<MemRefType>(comm::BufferOp(need.buffer).getType());
-    int64_t bytes = times(reach.most, travels ? 1 : type.getElementTypeBitWidth() / 8);
-    if (bytes <= int64_t(comm::BufferOp(need.buffer).getBytes()) ||
-        !refused.insert(need.buffer).second)
+    int64_t bytes = times(reach.most, travels ? 1 : need.elementBytes);
+    if (bytes <= need.bytes || !refused.insert(need.holder).second)
       continue;
-    auto diag = comm::BufferOp(need.buffer).emitOpError("expected at least ")
-                << bytes << " bytes, which rank " << reach.rank << " needs, found "
-                << comm::BufferOp(need.buffer).getBytes() << " bytes";
-    diag.attachNote(need.user->getLoc()) << "used here";
+    auto diag = need.holder->emitOpError("expected at least ")
+                << bytes << " bytes, which rank " << reach.rank << " needs, found " << need.bytes
+                << " bytes";
+    if (need.holder != need.user)
+      diag.attachNote(need.user->getLoc()) << "used here";
     fine = false;
   }
   return success(fine);
@@ -140,8 +138,7 @@ static LogicalResult checkApart(std::vector<Life> lives) {
 
 LogicalResult verify::checkWorkspace(const ProgramPlan &program, ModuleOp module, func::FuncOp step,
                                      const StepFacts &facts, TableProof &proof) {
-  if (failed(checkLimits(program, module, step, proof)) ||
-      failed(checkNeeds(program, facts, proof)))
+  if (failed(checkLimits(program, module, step, proof)) || failed(checkNeeds(facts.needs, proof)))
     return failure();
   return checkApart(facts.lives);
 }

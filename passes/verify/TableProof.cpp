@@ -62,8 +62,9 @@ bool TableProof::staysInParts(const plan::Table &table, const plan::RankTable &r
       parts.push_back({m.sendOffset, m.sendOffset + m.sendCount});
     else
       parts.push_back({m.receiveOffset, m.receiveOffset + m.receiveCount});
-  std::sort(parts.begin(), parts.end());
-  auto part = parts.begin(); // rows mostly come in order
+  if (!std::is_sorted(parts.begin(), parts.end())) // mostly peers are in the order of their parts
+    std::sort(parts.begin(), parts.end());
+  auto part = parts.begin(); // so are rows
   auto stays = [&](int64_t first, int64_t stride, int64_t count, int64_t cols) {
     int64_t end = first + (count - 1) * stride + cols;
     auto holds = [&] { return part != parts.end() && part->first <= first && end <= part->second; };

@@ -21,11 +21,12 @@ namespace stepc::verify {
 /// from 0 on, each with one wait.
 mlir::FailureOr<mlir::func::FuncOp> checkForm(mlir::ModuleOp module);
 
-/// A place in the workspace that an operation uses, and how much of it.
+/// A part of the workspace that an operation uses, and how much of it.
 struct Need {
   /// By start, by table, by computed block, or fixed.
   enum Unit { Sent, Received, From, To, Blocks, Elements } unit;
-  comm::BufferOp buffer;
+  mlir::Operation *holder;     ///< says how many bytes it has
+  int64_t bytes, elementBytes; ///< bytes alone of what travels
   mlir::Operation *user;
   int64_t index;    ///< the start (Sent, Received), table (From, To) or segment (Blocks)
   int64_t elements; ///< per computed block, or fixed
@@ -66,11 +67,25 @@ mlir::LogicalResult checkWorkspace(const ProgramPlan &program, mlir::ModuleOp mo
                                    mlir::func::FuncOp step, const StepFacts &facts,
                                    TableProof &proof);
 
+/// Shows that every need is met on the rank that reaches furthest.
+mlir::LogicalResult checkNeeds(llvm::ArrayRef<Need> needs, TableProof &proof);
+
+/// Shows that each block of a group stands in at most one segment.
+mlir::LogicalResult checkSegments(const plan::Plan &plan, mlir::ModuleOp module);
+
+/// What the runtime does when a library is opened.
+Expand runtimeExpand(const plan::Plan &plan);
+/// Proves what a program does with its tables, and blames the operations that first use them.
+mlir::LogicalResult proveTables(TableProof &proof, const StepFacts &facts);
+
 /// Gives the tables of a plan; a test may pass one that lies.
 using MakeExpand = std::function<Expand(const plan::Plan &)>;
 
 /// All of it: what `comm-verify-plan` runs. Without `makeExpand`, the runtime's function.
 mlir::LogicalResult verifyPlan(mlir::ModuleOp module, MakeExpand makeExpand = {});
+
+/// What `exec-verify-program` runs.
+mlir::LogicalResult verifyProgram(mlir::ModuleOp module, bool routes = true);
 
 } // namespace stepc::verify
 

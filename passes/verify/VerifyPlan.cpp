@@ -14,8 +14,7 @@ namespace stepc::verify {
 #include "passes/verify/Passes.h.inc"
 } // namespace stepc::verify
 
-/// What the runtime does when a library is opened.
-static Expand runtimeExpand(const plan::Plan &plan) {
+Expand verify::runtimeExpand(const plan::Plan &plan) {
   auto expander = std::make_shared<plan::Expander>(plan);
   return {[&plan, expander](int64_t table, int64_t rank) {
             return expander->table(plan.tables[table], rank);
@@ -38,7 +37,8 @@ static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
   return success();
 }
 
-static LogicalResult emit(const std::vector<Fault> &faults, const StepFacts &facts) {
+LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts) {
+  std::vector<Fault> faults = proof.prove(facts.program);
   for (const Fault &fault : faults) {
     Operation *op = facts.userOf.lookup(fault.table);
     auto diag = op->emitOpError() << fault.message;
@@ -61,7 +61,7 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
     return failure();
   TableProof proof(program->plan,
                    makeExpand ? makeExpand(program->plan) : runtimeExpand(program->plan));
-  if (failed(emit(proof.prove(facts->program), *facts)) ||
+  if (failed(proveTables(proof, *facts)) ||
       failed(checkWorkspace(*program, module, *step, *facts, proof)))
     return failure();
   const Proven &proven = proof.proven();

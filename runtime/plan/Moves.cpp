@@ -105,6 +105,21 @@ LowerParts Routes::lowerOffsets(const Place &place, int64_t position) {
   return result;
 }
 
+const int64_t *Routes::elementsAt(int64_t group, KindView &view, Form form, int64_t level,
+                                  int64_t position) {
+  if (level > 0)
+    return pieces(group, form, level, position).elements.data();
+  auto blocks = static_cast<size_t>(at(blocksPerParameter, group));
+  if (view.elements.empty())
+    view.elements.assign(blocks * at(meshes, at(thePlan.groups, group).mesh).worldOf.size(), -1);
+  int64_t *elements = view.elements.data() + blocks * static_cast<size_t>(position);
+  if (blocks > 0 && *elements < 0) {
+    const std::vector<int64_t> &known = shard(group, form, position).elements;
+    std::copy(known.begin(), known.end(), elements);
+  }
+  return elements;
+}
+
 std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position) {
   std::vector<PeerPart> peers;
   if (!travels(place))
@@ -121,11 +136,12 @@ std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position) {
       counts.push_back({static_cast<int64_t>(counts.size()), static_cast<int64_t>(within.size())});
   }
   const MeshView &mesh = at(meshes, groupOf(segment).mesh);
+  KindView &view = kind(group, formOf(place));
   for (int64_t peer : move.peers->members.of(at(move.peers->of, position))) {
-    const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, peer);
+    const int64_t *elements = elementsAt(group, view, formOf(place), move.lower, peer);
     int64_t size = 0;
     for (auto [within, count] : counts)
-      size += count * at(pieces.elements, within);
+      size += count * elements[within];
     if (size > 0)
       peers.push_back({at(mesh.worldOf, peer), offset, size});
     offset += size;

@@ -96,7 +96,10 @@ struct KindView {
     const Classes *holders; // from whom a position has pieces
     bool all;               // something of every block stands at every position that bases allow
   };
-  std::vector<Level> levels;                                    // after as many hops
+  std::vector<Level> levels; // after as many hops
+  /// Elements of each block in the shards of each position, one list: most of what is asked of many
+  /// positions. -1: not asked yet.
+  std::vector<int64_t> elements;
   std::map<std::pair<int64_t, int64_t>, ShardRects> pieces;     // per level above 0 and class
   std::map<std::pair<int64_t, int64_t>, Move> moves;            // per two levels
   std::map<std::pair<ShardsKind, int64_t>, SharedRects> shared; // per other shards and position
@@ -172,10 +175,17 @@ public:
     Distribution other = place.end == End::Received ? place.from : place.to;
     return place.standsIn().level(group) < other.level(group);
   }
-  std::vector<PeerPart> peers(const Place &place, int64_t position) {
-    return isBetweenShards(place) ? meet(place, position).peers
-           : isLower(place)       ? lower(place, position).peers
-                                  : upperPeers(place, position);
+  /// The parts of a packed place. Stays until the place is asked for at another position.
+  const std::vector<PeerPart> &peers(const Place &place, int64_t position) {
+    auto [last, isNew] = lastPeers.try_emplace(place);
+    auto &[at, peers] = last->second;
+    if (isNew || at != position) {
+      at = position;
+      peers = isBetweenShards(place) ? meet(place, position).peers
+              : isLower(place)       ? lower(place, position).peers
+                                     : upperPeers(place, position);
+    }
+    return peers;
   }
   /// Of a packed place of a move: calls visit(number of the block among those that stand there,
   /// block in the group, rectangle, offset). What stands in shards is visited whole; offset -1: it
@@ -235,6 +245,9 @@ private:
 
   LowerParts lower(const Place &place, int64_t position);
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position);
+  /// Per block of a parameter, the elements of what stands at a position.
+  const int64_t *elementsAt(int64_t group, KindView &view, Form form, int64_t level,
+                            int64_t position);
   template <typename Visit> void walkUpper(const Place &place, int64_t position, Visit visit);
 
   const Plan &thePlan;
@@ -243,6 +256,7 @@ private:
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<std::unique_ptr<KindView>> kinds; // (group · 3 + whose) · 4 + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
+  std::map<Place, std::pair<int64_t, std::vector<PeerPart>>> lastPeers; // of one position each
 };
 
 template <typename Visit>

@@ -17,14 +17,16 @@ namespace {
 /// Where the parts of peers begin in a packed place: no row reaches from one into the next.
 class Borders {
 public:
-  explicit Borders(const std::vector<PeerPart> &parts) {
-    for (const PeerPart &part : parts)
-      starts.push_back(part.offset);
-    std::sort(starts.begin(), starts.end()); // several peers may share a part
-  }
   /// None where a place is at rest.
-  Borders(Routes &routes, const Place &place, int64_t position)
-      : Borders(place.isMoving() ? routes.peers(place, position) : std::vector<PeerPart>()) {}
+  Borders(Routes &routes, const Place &place, int64_t position) {
+    if (!place.isMoving())
+      return;
+    for (const PeerPart &part : routes.peers(place, position))
+      starts.push_back(part.offset);
+    // Several peers may share a part; mostly peers are in the order of their parts.
+    if (!std::is_sorted(starts.begin(), starts.end()))
+      std::sort(starts.begin(), starts.end());
+  }
   bool at(int64_t offset) const { return std::binary_search(starts.begin(), starts.end(), offset); }
 
 private:
@@ -254,11 +256,12 @@ private:
 };
 
 std::vector<Message> messages(Routes &routes, const Table &table, int64_t rank) {
-  auto side = [&](const Place &place) {
+  static const std::vector<PeerPart> kNone;
+  auto side = [&](const Place &place) -> const std::vector<PeerPart> & {
     int64_t position = routes.position(place.segment, rank);
-    return position < 0 ? std::vector<PeerPart>{} : routes.peers(place, position);
+    return position < 0 ? kNone : routes.peers(place, position);
   };
-  std::vector<PeerPart> sends = side(table.from), receives = side(table.to);
+  const std::vector<PeerPart> &sends = side(table.from), &receives = side(table.to);
   std::vector<Message> result;
   for (size_t s = 0, r = 0; s < sends.size() || r < receives.size();) {
     int64_t peer = std::min(s < sends.size() ? sends[s].peer : routes.worldSize(),

@@ -82,8 +82,9 @@ for level in comm scheduled; do
   refused "the smallest norm" $level "over blocks" 5.96046455e-15 5.36441803e-07
   changed "the smallest norm" $level "optim.orthogonalize" 9.9999999999999995e-08 9.0 "every over blocks" 5.96046455e-15 5.36441803e-07
 done
+refused "a constant of a kernel" exec "@Muon_scalars(%" 0.2 0.3
+changed "a constant of a kernel" exec "optim.rule @Muon" 0.2 0.3 "@Muon_scalars(%" 0.2 0.3
 # The kernel computes several parameters at once and what is left one by one.
-changed "a constant of a kernel" exec "every @Muon_scalars(%" 0.2 0.3
 changed "a constant of a kernel" llvm "every @Muon_scalars(%" 0.2 0.3
 # A decision changes who computes, and never what.
 edit decided "optim.group" "strategy owner owners [0]" "strategy owner owners [1]"

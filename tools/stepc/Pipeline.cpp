@@ -97,10 +97,11 @@ const Rung kRungs[] = {
        return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const CompileOptions &, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const CompileOptions &,
+        Level entered) {
        llvm::FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(module);
        if (mlir::succeeded(target))
-         kernels::buildLlvmPipeline(manager, **target);
+         kernels::buildLlvmPipeline(manager, **target, entered < Level::Exec);
        return mlir::success(mlir::succeeded(target));
      }},
 };

@@ -29,6 +29,28 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 
 // -----
 
+// An order of accumulation that the target's products do not have.
+module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a] strategy owner owners [0]
+  comm.segment @s group @g all
+
+  exec.program workspace 8192 scratch 5120 {
+    // expected-error @+1 {{'exec.product' op expected the target's accumulation, fused_chain, found rounded_chain}}
+    exec.product rounded_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+      by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    exec.advance_steps
+  }
+}
+
+// -----
+
 // A kernel without a body.
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]

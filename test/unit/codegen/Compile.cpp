@@ -96,7 +96,9 @@ public:
     FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(*module);
     if (failed(target))
       return std::move(result);
-    auto toLlvm = [&](OpPassManager &m) { kernels::buildLlvmPipeline(m, **target); };
+    auto toLlvm = [&](OpPassManager &m) {
+      kernels::buildLlvmPipeline(m, **target, /*isProven=*/false);
+    };
     if (!lower(module, toLlvm, request.restart == Restart::Llvm))
       return std::move(result);
     codegen::CodegenOptions options;

@@ -1,15 +1,13 @@
 //===- PlanOfProgram.cpp - The plan of a module at level exec --------------===//
 
-#include "passes/kernels/PlanOfProgram.h"
-#include "passes/kernels/TargetShape.h"
+#include "passes/plan/PlanOfProgram.h"
 #include "passes/plan/PlanFromIR.h"
 #include "runtime/plan/Tables.h"
 
 using namespace mlir;
+using namespace stepc;
 
-namespace stepc::kernels {
-
-FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
+FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
   auto programs = module.getOps<exec::ProgramOp>();
   if (!llvm::hasSingleElement(programs))
     return module.emitOpError("expected one exec.program, found ")
@@ -22,8 +20,6 @@ FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
   plan.arenaBytes = program.getWorkspace();
   plan.scratchBytes = program.getScratch();
   plan.chunkElements = program.getChunk();
-  if (auto chip = module->getAttrOfType<StringAttr>(kChipAttr))
-    plan.chip = chip.str();
   exec::Numbering numbering(plan, symbols->groups, symbols->segments);
   SmallVector<Operation *> commands;
   for (auto command : program.getBody().getOps<exec::CommandOpInterface>()) {
@@ -33,7 +29,6 @@ FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
     plan.commands.push_back(std::move(*made));
     commands.push_back(command);
   }
-  // What the tables route, and what kernels compute, is proven at level scheduled.
   if (std::string wrong = plan::validate(plan); !wrong.empty())
     return program.emitOpError("expected consistent tables, found that ") << wrong;
   int64_t which = 0;
@@ -43,5 +38,3 @@ FailureOr<plan::Plan> planOfProgram(ModuleOp module) {
   }
   return std::move(plan);
 }
-
-} // namespace stepc::kernels

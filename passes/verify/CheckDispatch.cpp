@@ -1,0 +1,202 @@
+//===- CheckDispatch.cpp - What kernels make of their operands -------------===//
+
+#include "passes/verify/CheckProgram.h"
+#include "runtime/geometry/Geometry.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+using plan::OperandKind;
+
+func::FuncOp ProgramCheck::kernelOf(const plan::Command &command) {
+  auto kernel = symbols.lookup<func::FuncOp>(plan.kernels[command.kernel]);
+  if (kernel && !kernel.isExternal() && kernel.getBody().hasOneBlock())
+    return kernel;
+  user->emitOpError("expected a kernel that says what it computes, a func.func of one block, found "
+                    "none named @")
+      << plan.kernels[command.kernel];
+  return {};
+}
+
+bool ProgramCheck::parameters(const plan::Command &command) {
+  func::FuncOp kernel = kernelOf(command);
+  if (!kernel)
+    return false;
+  Type f32 = Float32Type::get(kernel.getContext()), f64 = Float64Type::get(kernel.getContext());
+  size_t each = command.operands.size() / command.groups.size();
+  for (auto [i, group] : llvm::enumerate(command.groups)) {
+    const plan::Group &of = plan.groups[group];
+    size_t given = plan.rules[of.rule].hyperparameters.size() + 4;
+    int64_t columns = kernel.getNumResults(), count = int64_t(of.parameters.size());
+    if (each != 1 || kernel.getNumArguments() != given ||
+        command.operands[i].bytes != columns * 4 ||
+        llvm::any_of(kernel.getArgumentTypes(), [&](Type type) { return type != f64; }) ||
+        llvm::any_of(kernel.getResultTypes(), [&](Type type) { return type != f32; })) {
+      user->emitOpError("expected one table of the scalars that its kernel makes of the ")
+          << given << " numbers of group @" << of.name;
+      return false;
+    }
+    if (columns == 0 || count == 0)
+      continue;
+    Site site{command.operands[i].value, columns * 4 * count, {}, {0, 0}, group, columns, f32};
+    if (!workspace.write({site, versions.scalars(group, kernel.getBody().front())}, int64_t(i)))
+      return false;
+  }
+  return true;
+}
+
+bool ProgramCheck::chunks(const plan::Command &command) {
+  func::FuncOp kernel = kernelOf(command);
+  if (!kernel)
+    return false;
+  auto [known, isNew] = forms.try_emplace(kernel);
+  if (isNew)
+    known->second = readChunkKernel(kernel);
+  if (failed(known->second))
+    return false;
+  const ChunkForm &form = *known->second;
+  size_t each = command.operands.size() / command.tables.size();
+  if (form.arguments != each) {
+    user->emitOpError("expected as many operands per table as the kernel has arguments, ")
+        << form.arguments << ", found " << each;
+    return false;
+  }
+  // Tables are walked side by side: all is read before anything is written.
+  std::vector<Writes> writes(command.tables.size());
+  touched.clear();
+  for (size_t i = 0; i < command.tables.size(); ++i)
+    if (!evaluateChunks(form, command, i, writes[i]))
+      return false;
+  for (auto [i, each] : llvm::enumerate(writes)) {
+    for (Held &value : each.staged)
+      if (!workspace.write(std::move(value), int64_t(i)))
+        return false;
+    for (auto [version, term] : each.shards) {
+      Touch &touch = touched[version];
+      if (touch.table != int64_t(i) || touch.isWritten) {
+        user->emitOpError("expected shards that one table of a dispatch alone reads or writes, and "
+                          "that it writes once");
+        return false;
+      }
+      touch.isWritten = true;
+      *version = {term, user};
+    }
+  }
+  return true;
+}
+
+/// Remembers that a table of the dispatch reads or writes shards.
+void ProgramCheck::touch(Version *version, int64_t table) {
+  auto [known, isNew] = touched.try_emplace(version, Touch{table, false});
+  if (known->second.table != table)
+    known->second.table = -1;
+}
+
+bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &command, size_t index,
+                                  Writes &writes) {
+  int64_t table = command.tables[index], segment = plan.tables[table].from.segment;
+  if (isEmpty(segment))
+    return true;
+  ArrayRef<plan::Operand> operands =
+      ArrayRef(command.operands).slice(index * form.arguments, form.arguments);
+  SmallVector<Term> arguments;
+  TableUse &uses = use(table);
+  for (const ChunkForm::Operand &read : form.reads) {
+    const plan::Operand &operand = operands[read.argument];
+    if (operand.kind != OperandKind::Workspace) {
+      Version *version = chunkShards(read, operand, table, /*writes=*/false);
+      if (!version)
+        return false;
+      touch(version, int64_t(index));
+      arguments.push_back(version->term);
+      continue;
+    }
+    std::optional<Site> site = chunkSite(read, operand, table);
+    Held *value =
+        site ? workspace.read(*site, int64_t(index), read.reach == ChunkForm::Reach::Element)
+             : nullptr;
+    if (!value)
+      return false;
+    uses.reads = true;
+    complete(*value, table);
+    arguments.push_back(value->terms[0]);
+  }
+  if (!form.columns.empty() && !scalars(form, operands[0], segment, int64_t(index), arguments))
+    return false;
+  for (const ChunkForm::Operand &write : form.writes)
+    arguments.push_back(versions.terms.unknown(write.element));
+  SmallVector<Term> yields = versions.evaluate(*form.body, arguments);
+  for (auto [write, term] : llvm::zip_equal(form.writes, yields)) {
+    const plan::Operand &operand = operands[write.argument];
+    if (operand.kind != OperandKind::Workspace) {
+      Version *version = chunkShards(write, operand, table, /*writes=*/true);
+      if (!version)
+        return false;
+      touch(version, int64_t(index));
+      writes.shards.push_back({version, term});
+      continue;
+    }
+    std::optional<Site> site = chunkSite(write, operand, table);
+    if (!site)
+      return false;
+    uses.writes = true;
+    writes.staged.push_back({*site, {term}, nullptr, table});
+  }
+  return true;
+}
+
+Version *ProgramCheck::chunkShards(const ChunkForm::Operand &view, const plan::Operand &operand,
+                                   int64_t table, bool writes) {
+  const plan::Table &rows = plan.tables[table];
+  bool isShards = operand.kind == OperandKind::Parameters ||
+                  operand.kind == OperandKind::Gradients || operand.kind == OperandKind::State;
+  if (isShards && rows.kind == plan::TableKind::ShardChunks &&
+      view.reach == ChunkForm::Reach::Element)
+    return shards(operand, rows.from, view.element, writes);
+  user->emitOpError("expected a view that its dispatch has, found argument ") << view.argument;
+  return nullptr;
+}
+
+/// Where a kernel's view of the workspace stands, as its rows lead there (kernel_abi.h).
+std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
+                                            const plan::Operand &operand, int64_t table) {
+  using Reach = ChunkForm::Reach;
+  const plan::Table &rows = plan.tables[table];
+  if (rows.kind == plan::TableKind::ShardChunks) {
+    if (view.reach == Reach::Element && rows.to != rows.from)
+      return staged(operand, rows.to, view.element, Need::From, table);
+  } else {
+    geometry::View walked = geometry::view(groupOf(rows.from.segment), rows.from.value);
+    Extents block{1, 1};
+    if (view.reach == Reach::Element || view.reach == Reach::Row)
+      block.rows = walked.rows;
+    if (view.reach == Reach::Element || view.reach == Reach::Column)
+      block.cols = walked.cols;
+    // A row's value is found by the rows of the group's blocks.
+    if (view.reach != Reach::Row || walked.rows == groupOf(rows.from.segment).rows())
+      return blocks(operand, rows.from.segment, block, view.element);
+  }
+  user->emitOpError("expected rows that lead to operand ")
+      << view.argument << " in the workspace, found a table that does not";
+  return std::nullopt;
+}
+
+bool ProgramCheck::scalars(const ChunkForm &form, const plan::Operand &operand, int64_t segment,
+                           int64_t index, SmallVector<Term> &arguments) {
+  int64_t group = plan.segments[segment].group, columns = operand.bytes / 4;
+  int64_t most = *llvm::max_element(form.columns);
+  if (operand.kind != OperandKind::Scalars || most >= columns ||
+      *llvm::min_element(form.columns) < 0) {
+    user->emitOpError("expected scalars with column ") << most << " as the first operand";
+    return false;
+  }
+  int64_t bytes = operand.bytes * int64_t(plan.groups[group].parameters.size());
+  Site site{
+      operand.value, bytes, {}, {0, 0}, group, columns, Float32Type::get(module.getContext())};
+  Held *value = workspace.read(site, index, /*along=*/false);
+  if (!value)
+    return false;
+  for (int64_t column : form.columns)
+    arguments.push_back(value->terms[column]);
+  return true;
+}

@@ -1,0 +1,84 @@
+//===- CheckProgram.h - Commands compute what the rules say -----*- C++ -*-===//
+#ifndef STEPC_PASSES_VERIFY_CHECKPROGRAM_H
+#define STEPC_PASSES_VERIFY_CHECKPROGRAM_H
+
+#include "passes/verify/ChunkForm.h"
+#include "passes/verify/ShardVersions.h"
+#include "passes/verify/Verify.h"
+#include "passes/verify/WorkspaceState.h"
+
+#include <set>
+
+namespace stepc::verify {
+
+/// Runs the commands of a plan, which plan::validateProgram accepts, on terms.
+class ProgramCheck {
+public:
+  ProgramCheck(const plan::Plan &plan, mlir::ModuleOp module);
+  /// `commands`: the operations that the plan's commands are of.
+  mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> commands);
+
+  StepFacts facts;
+
+private:
+  bool execute(const plan::Command &command);
+  bool parameters(const plan::Command &command);
+  bool chunks(const plan::Command &command);
+  bool batch(const plan::Command &command);
+  bool copy(const plan::Command &command);
+  bool start(const plan::Command &command);
+
+  const plan::Group &groupOf(int64_t segment) const;
+  bool isEmpty(int64_t segment) const;
+  mlir::Type typeOf(plan::DType type) const;
+  mlir::func::FuncOp kernelOf(const plan::Command &command);
+
+  // Each gives nothing, after an error, where an operand is not what the command takes it for.
+  int64_t targetOf(const plan::Operand &operand, const plan::Group &group) const;
+  Version *shards(const plan::Operand &operand, const plan::Place &place, mlir::Type element,
+                  bool writes);
+  Site blocks(const plan::Operand &operand, int64_t segment, Extents block, mlir::Type element);
+  Site staged(const plan::Operand &operand, const plan::Place &place, mlir::Type element,
+              Need::Unit unit, int64_t table);
+  Version *chunkShards(const ChunkForm::Operand &view, const plan::Operand &operand, int64_t table,
+                       bool writes);
+  std::optional<Site> chunkSite(const ChunkForm::Operand &view, const plan::Operand &operand,
+                                int64_t table);
+  bool scalars(const ChunkForm &form, const plan::Operand &operand, int64_t segment, int64_t index,
+               llvm::SmallVector<Term> &arguments);
+  bool checkSize(const plan::Table &table, mlir::Type element);
+
+  /// What one table of a dispatch writes.
+  struct Writes {
+    std::vector<std::pair<Version *, Term>> shards;
+    std::vector<Held> staged;
+  };
+  bool evaluateChunks(const ChunkForm &form, const plan::Command &command, size_t index,
+                      Writes &writes);
+  void touch(Version *version, int64_t table);
+
+  void need(Need::Unit unit, int64_t index, int64_t bytes, int64_t elements, int64_t size);
+  TableUse &use(int64_t table);
+  void complete(const Held &value, int64_t consumer);
+
+  const plan::Plan &plan;
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  ShardVersions versions;
+  WorkspaceState workspace;
+  mlir::Operation *user = nullptr;
+  int64_t started = 0;
+  /// Shards that the dispatch at hand reads or writes, and for which of its tables (-1: several).
+  struct Touch {
+    int64_t table;
+    bool isWritten;
+  };
+  llvm::DenseMap<Version *, Touch> touched;
+  llvm::DenseMap<mlir::Operation *, mlir::FailureOr<ChunkForm>> forms;
+  llvm::DenseMap<int64_t, size_t> useIndex;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> ways;
+};
+
+} // namespace stepc::verify
+
+#endif

@@ -1,0 +1,81 @@
+//===- ChunkForm.cpp - What a kernel over chunks does ----------------------===//
+
+#include "passes/verify/ChunkForm.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::verify;
+
+/// The argument that a value is a view of, or nothing.
+static BlockArgument viewOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && isa<MemRefType>(argument.getType()) ? argument : BlockArgument();
+}
+
+static std::optional<ChunkForm::Operand> readOperand(BlockArgument view, AffineMap map) {
+  using Reach = ChunkForm::Reach;
+  auto isAxis = [&](unsigned axis) {
+    return map.getNumResults() == 1 && map.getResult(0) == getAffineDimExpr(axis, map.getContext());
+  };
+  Type element = cast<MemRefType>(view.getType()).getElementType();
+  ChunkForm::Operand made{view.getArgNumber(), element, Reach::Element};
+  if (map.isIdentity())
+    return made;
+  if (map.getNumResults() == 0)
+    made.reach = Reach::Block;
+  else if (isAxis(0))
+    made.reach = Reach::Row;
+  else if (isAxis(1))
+    made.reach = Reach::Column;
+  else
+    return std::nullopt;
+  return made;
+}
+
+/// The column of the scalars that a value was loaded from.
+static std::optional<int64_t> columnOf(Value value) {
+  auto load = value.getDefiningOp<memref::LoadOp>();
+  if (!load || load.getIndices().size() != 1)
+    return std::nullopt;
+  BlockArgument row = viewOf(load.getMemRef());
+  std::optional<int64_t> column = getConstantIntValue(load.getIndices()[0]);
+  return row && row.getArgNumber() == 0 ? column : std::nullopt;
+}
+
+FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
+  linalg::GenericOp generic;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    auto found = dyn_cast<linalg::GenericOp>(op);
+    if ((found && generic) || (!found && !isa<arith::ConstantOp, memref::LoadOp>(op)))
+      return op.emitOpError(
+          "expected in a kernel over chunks one linalg.generic, and loads of scalars before it");
+    generic = found ? found : generic;
+  }
+  if (!generic || generic.getNumLoops() != 2 || generic.getNumParallelLoops() != 2)
+    return kernel.emitOpError(
+        "expected in a kernel over chunks one linalg.generic over the rows and columns of a chunk");
+  ChunkForm form;
+  form.arguments = kernel.getNumArguments();
+  form.body = generic.getBody();
+  for (OpOperand &operand : generic->getOpOperands()) {
+    AffineMap map = generic.getMatchingIndexingMap(&operand);
+    bool isOut = generic.isDpsInit(&operand);
+    if (BlockArgument view = viewOf(operand.get()); view && (isOut || form.columns.empty()))
+      if (std::optional<ChunkForm::Operand> read = readOperand(view, map);
+          read && (!isOut || read->reach == ChunkForm::Reach::Element)) {
+        (isOut ? form.writes : form.reads).push_back(*read);
+        continue;
+      }
+    std::optional<int64_t> column = isOut ? std::nullopt : columnOf(operand.get());
+    if (!column)
+      return generic.emitOpError("expected in a kernel over chunks views of its arguments, and "
+                                 "behind them columns of the first, found operand ")
+             << operand.getOperandNumber() << " by " << AffineMapAttr::get(map);
+    form.columns.push_back(*column);
+  }
+  return form;
+}
