@@ -23,6 +23,9 @@ def Optim_Strategy : Optim_Enum<"Strategy", "how a group's blocks come together"
   I64EnumAttrCase<"Elementwise", 0, "elementwise">, I64EnumAttrCase<"Local", 1, "local">,
   I64EnumAttrCase<"Owner", 2, "owner">, I64EnumAttrCase<"Gather", 3, "gather">]>;
 
+def Optim_BlockAxis : Optim_Enum<"BlockAxis", "which axis of its matrices a parameter is divided along", [
+  I64EnumAttrCase<"Rows", 0, "rows">, I64EnumAttrCase<"Columns", 1, "columns">]>;
+
 // Where an operation of a rule runs (level 2).
 def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
   I64EnumCase<"In", 0, "in">,         // on shards, before the exchange

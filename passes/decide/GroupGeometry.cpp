@@ -16,13 +16,7 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
     mesh.axes.push_back(cast<StringAttr>(axis).str());
   mesh.sizes = meshOp.getSizes().vec();
   mesh.ranks = meshOp.getRanks().vec();
-  group.shape = p.getShape().vec();
-  group.batchAxes = p.getBatch();
-  group.placements = toPlan(p.getPlacements());
-  if (ArrayAttr own = p.getGradientPlacementsAttr())
-    group.gradientPlacements = toPlan(own);
-  if (ArrayAttr own = p.getStatePlacementsAttr())
-    group.statePlacements = toPlan(own);
+  group = op.toPlan();
   group.parameters = {0};
   int64_t blocks = group.blocksPerParameter();
   for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {

@@ -70,12 +70,7 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
-  lists.shape = exemplar.getShape().vec();
-  lists.placements = optim::toPlan(exemplar.getPlacements());
-  if (ArrayAttr own = exemplar.getGradientPlacementsAttr())
-    lists.gradientPlacements = optim::toPlan(own);
-  if (ArrayAttr own = exemplar.getStatePlacementsAttr())
-    lists.statePlacements = optim::toPlan(own);
+  lists = group.toPlan();
   auto meshOp = optim::lookupMesh(group, exemplar.getMeshAttr());
   mesh.sizes = meshOp.getSizes().vec();
   mesh.ranks = meshOp.getRanks().vec();
