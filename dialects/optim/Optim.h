@@ -61,9 +61,8 @@ std::vector<plan::Placement> toPlan(mlir::ArrayAttr placements);
 /// "[S(0), R]", as in PyTorch.
 std::string describe(const std::vector<plan::Placement> &placements);
 inline std::string describe(mlir::ArrayAttr placements) { return describe(toPlan(placements)); }
-/// The plan's form of a mesh, and of a group of such parameters: shape, types and placements.
+/// The plan's form of a mesh.
 plan::Mesh toPlan(MeshOp mesh);
-plan::Group toPlan(ParameterOp parameter);
 
 /// By which a dialect lists strategies, so that they are judged and can be forced.
 class StrategyListInterface : public mlir::DialectInterface::Base<StrategyListInterface> {

@@ -76,6 +76,36 @@ std::string StridedShardAttr::whyIllegal(int64_t position, ArrayRef<Attribute> p
       .str();
 }
 
+BlocksAttr BlocksAttr::get(MLIRContext *context, const plan::Division &division) {
+  SmallVector<DenseI64ArrayAttr> parts;
+  for (const std::vector<plan::Span> &part : division.parts) {
+    SmallVector<int64_t> numbers;
+    for (const plan::Span &span : part)
+      numbers.append({span.begin, span.end});
+    parts.push_back(DenseI64ArrayAttr::get(context, numbers));
+  }
+  return get(context, BlockAxis(division.axis), parts);
+}
+
+plan::Division BlocksAttr::toPlan() const {
+  plan::Division division{plan::Division::Axis(getAxis()), {}};
+  for (DenseI64ArrayAttr part : getParts()) {
+    std::vector<plan::Span> &spans = division.parts.emplace_back();
+    for (size_t i = 0, e = part.size(); i < e; i += 2)
+      spans.push_back({part[i], part[i + 1]});
+  }
+  return division;
+}
+
+LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, BlockAxis,
+                                 ArrayRef<DenseI64ArrayAttr> parts) {
+  for (DenseI64ArrayAttr part : parts)
+    if (part.size() % 2)
+      return emitError() << "expected an end for each begin of a part, found " << part.size()
+                         << " numbers";
+  return success();
+}
+
 Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placement) {
   switch (placement.kind) {
   case plan::PlacementKind::Replicate:

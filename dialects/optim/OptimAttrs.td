@@ -36,6 +36,26 @@ def Optim_StridedShard : Optim_Placement<"StridedShard", "strided_shard"> {
   let assemblyFormat = "`<` $dim `,` $factor `>`";
 }
 
+def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
+  let summary = "how each matrix of a parameter is divided into parts, of which each is a block of its own";
+  let description = [{
+    A part is a list of runs of rows or columns, begin and end of each. A matrix of seven rows whose first two and last one
+    are one block:
+    ```mlir
+    #optim.blocks<rows, [0, 2, 6, 7], [2, 5], [5, 6]>
+    ```
+    Constraints: an end for each begin. `optim.parameter` checks that each row stands in one part.
+  }];
+  let parameters = (ins "::stepc::optim::BlockAxis":$axis,
+                        ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$parts);
+  let builders = [AttrBuilder<(ins "const ::stepc::plan::Division &":$division)>];
+  let assemblyFormat = "`<` $axis `,` $parts `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    plan::Division toPlan() const;
+  }];
+}
+
 def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it

@@ -19,6 +19,7 @@ static_assert(int64_t(ValueKind::Full) == int64_t(plan::ValueKind::Full) &&
               int64_t(ValueKind::Rows) == int64_t(plan::ValueKind::Rows) &&
               int64_t(ValueKind::Cols) == int64_t(plan::ValueKind::Cols) &&
               int64_t(ValueKind::One) == int64_t(plan::ValueKind::One));
+static_assert(int64_t(BlockAxis::Columns) == int64_t(plan::Division::Columns));
 static_assert(int64_t(MissingGrad::Skip) == int64_t(plan::MissingGrad::Skip) &&
               int64_t(MissingGrad::Zero) == int64_t(plan::MissingGrad::Zero));
 

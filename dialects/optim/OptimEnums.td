@@ -19,6 +19,9 @@ def Optim_MissingGrad : Optim_Enum<"MissingGrad", "what an absent gradient means
   I64EnumAttrCase<"Error", 0, "error">, I64EnumAttrCase<"Skip", 1, "skip">,
   I64EnumAttrCase<"Zero", 2, "zero">]>;
 
+def Optim_BlockAxis : Optim_Enum<"BlockAxis", "which axis of its matrices a parameter is divided along", [
+  I64EnumAttrCase<"Rows", 0, "rows">, I64EnumAttrCase<"Columns", 1, "columns">]>;
+
 // Where an operation of a rule runs (level 2).
 def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
   I64EnumCase<"In", 0, "in">,         // on shards, before the exchange

@@ -111,6 +111,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
     /// No reduction, no orthogonalization and full states only: the order of elements says nothing.
     bool isElementwise();
+    /// Whether it sees of which block an element is: not elementwise, or rows, cols or numel are read.
+    bool seesBlocks();
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -170,20 +172,27 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     optim.parameter @bias shape [64] batch 0 type bf16 gradient f32 mesh @world
       placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate] aliases []
     ```
-    Gradient and states stand as the parameter does, unless they have placements of their own.
+    Gradient and states stand as the parameter does, unless they have placements of their own. `blocks` divides each matrix:
+    rules see its parts, each as a matrix of its own, wherever the shards end.
+    ```mlir
+    optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
+      placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
+    ```
     Constraints: the mesh exists; sizes not negative, and at most 2^40 elements (sizes of 0 left out); one placement per
-    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes.
+    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes;
+    `blocks` divides matrices, and each of their rows or columns stands in one part.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
                        Optim_PlacementArray:$placements,
                        OptionalAttr<Optim_PlacementArray>:$gradient_placements,
-                       OptionalAttr<Optim_PlacementArray>:$state_placements, StrArrayAttr:$aliases,
+                       OptionalAttr<Optim_PlacementArray>:$state_placements,
+                       OptionalAttr<Optim_Blocks>:$blocks, StrArrayAttr:$aliases,
                        OptionalAttr<FlatSymbolRefAttr>:$route);
   let assemblyFormat = [{
     $label `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements (`gradient_placements` $gradient_placements^)?
-    (`state_placements` $state_placements^)? `aliases` $aliases (`route` $route^)? attr-dict
+    (`state_placements` $state_placements^)? (`blocks` $blocks^)? `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
@@ -191,6 +200,8 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ::llvm::StringRef getSymName() { return getLabel(); }
     /// Those of the parameter, its gradient or its states.
     ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
+    /// What geometry asks of it: shape, types, placements and division, as of a group of its own.
+    plan::Group toPlan();
     /// Whether gradient and states stand where the parameter does.
     bool standsInOneWay() { return !getGradientPlacements() && !getStatePlacements(); }
     /// Two axes, or a declared stack of matrices.
@@ -225,7 +236,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them alone. They are those
     of `strategy`, set by `optim-assign-strategies`; their bases (one per block, parameters in order) by
     `optim-balance-owners`, `waves` (one per block: when it is computed) by `optim-assign-waves`; `reason` says why the
-    strategy. A group without hops computes no blocks: its rule is elementwise.
+    strategy. A group without hops computes no blocks: its rule is elementwise. `part` says which part of divided parameters
+    the group has: its blocks are these alone.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
@@ -233,19 +245,23 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     ```
     Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
     mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
-    as blocks, each between 0 and 2^20 − 1, and none without hops.
+    as blocks, each between 0 and 2^20 − 1, and none without hops; parameters that are divided as the first is, and a part of
+    them where the rule sees blocks.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
+                       OptionalAttr<I64Attr>:$part,
                        OptionalAttr<Optim_StrategyInterface>:$strategy,
                        OptionalAttr<Optim_HopArray>:$hops,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name `rule` $rule `parameters` $parameters (`strategy` $strategy^)? (`hops` $hops^)?
+    $sym_name `rule` $rule `parameters` $parameters (`part` $part^)? (`strategy` $strategy^)? (`hops` $hops^)?
     (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.
     ParameterOp getExemplar();
+    /// The first parameter's, with the group's part.
+    plan::Group toPlan();
     int64_t getBlocksPerParameter();
     int64_t getRows();
     int64_t getCols();

@@ -140,6 +140,11 @@ bool RuleOp::isElementwise() {
                        [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
 }
 
+bool RuleOp::seesBlocks() {
+  auto sizes = getBody().front().getArguments().take_back(3);
+  return !isElementwise() || llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
+}
+
 LogicalResult RouteOp::verify() {
   if (getRest() && !getPatterns().empty())
     return emitOpError("expected no patterns beside rest");
@@ -194,7 +199,7 @@ LogicalResult ParameterOp::verify() {
     elements *= std::max<int64_t>(1, size);
   }
   for (Type type : {getType(), getGradient()})
-    if (!toPlan(type) || type.isF64())
+    if (!optim::toPlan(type) || type.isF64())
       return emitOpError("expected a type of f32, bf16 or f16, found ") << type;
   int64_t rank = getShape().size(), batch = getBatch();
   if (batch != 0 && batch != rank - 2)
@@ -221,6 +226,16 @@ LogicalResult ParameterOp::verify() {
         return emitOpError(whose) << "placement " << position << ": " << why;
     }
   }
+  if (auto blocks = getBlocks()) {
+    if (rank < 2 || batch != rank - 2)
+      return emitOpError("expected blocks of matrices, found ")
+             << rank << " axes, " << batch << " of them batch axes";
+    bool isRows = blocks->getAxis() == BlockAxis::Rows;
+    std::string wrong =
+        plan::checkDivision(blocks->toPlan(), getShape()[isRows ? rank - 2 : rank - 1]);
+    if (!wrong.empty())
+      return emitOpError(wrong);
+  }
   for (Attribute placements : {getGradientPlacementsAttr(), getStatePlacementsAttr()})
     if (placements == getPlacements())
       return emitOpError("expected gradient_placements and state_placements only where they differ "
@@ -239,20 +254,6 @@ plan::Mesh optim::toPlan(MeshOp mesh) {
   return result;
 }
 
-plan::Group optim::toPlan(ParameterOp parameter) {
-  plan::Group group;
-  group.shape = parameter.getShape().vec();
-  group.batchAxes = parameter.getBatch();
-  group.parameterType = *toPlan(parameter.getType());
-  group.gradientType = *toPlan(parameter.getGradient());
-  group.placements = toPlan(parameter.getPlacements());
-  if (ArrayAttr own = parameter.getGradientPlacementsAttr())
-    group.gradientPlacements = toPlan(own);
-  if (ArrayAttr own = parameter.getStatePlacementsAttr())
-    group.statePlacements = toPlan(own);
-  return group;
-}
-
 ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {
   ArrayAttr own = kind == plan::ShardsKind::Gradient ? getGradientPlacementsAttr()
                   : kind == plan::ShardsKind::State  ? getStatePlacementsAttr()
@@ -263,18 +264,29 @@ ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {
 ParameterOp GroupOp::getExemplar() {
   return lookupParameter(*this, cast<FlatSymbolRefAttr>(getParameters()[0]));
 }
-int64_t GroupOp::getBlocksPerParameter() {
-  ParameterOp p = getExemplar();
-  return geometry::view(p.getShape().vec(), p.getBatch()).blocks;
+plan::Group ParameterOp::toPlan() {
+  plan::Group group;
+  group.shape = getShape().vec();
+  group.batchAxes = getBatch();
+  group.parameterType = *optim::toPlan(getType());
+  group.gradientType = *optim::toPlan(getGradient());
+  group.placements = optim::toPlan(getPlacements());
+  if (ArrayAttr own = getGradientPlacementsAttr())
+    group.gradientPlacements = optim::toPlan(own);
+  if (ArrayAttr own = getStatePlacementsAttr())
+    group.statePlacements = optim::toPlan(own);
+  if (auto blocks = getBlocks())
+    group.division = blocks->toPlan();
+  return group;
 }
-int64_t GroupOp::getRows() {
-  ParameterOp p = getExemplar();
-  return geometry::view(p.getShape().vec(), p.getBatch()).rows;
+plan::Group GroupOp::toPlan() {
+  plan::Group group = getExemplar().toPlan();
+  group.part = getPart().value_or(-1);
+  return group;
 }
-int64_t GroupOp::getCols() {
-  ParameterOp p = getExemplar();
-  return geometry::view(p.getShape().vec(), p.getBatch()).cols;
-}
+int64_t GroupOp::getBlocksPerParameter() { return toPlan().blocksPerParameter(); }
+int64_t GroupOp::getRows() { return toPlan().rows(); }
+int64_t GroupOp::getCols() { return toPlan().cols(); }
 bool GroupOp::lacksBases() {
   return getHops() && llvm::any_of(getHops()->getAsRange<HopAttr>(), [&](HopAttr hop) {
            return !hop.getOwned().empty() && hop.getBase().empty() && getBlocksPerParameter() > 0;
@@ -295,8 +307,12 @@ std::vector<plan::Hop> GroupOp::getPlanHops() {
 }
 
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (!symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr()))
+  auto rule = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
+  if (!rule)
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
+  if (!getPart() && getExemplar().getBlocks() && rule.seesBlocks())
+    return emitOpError("expected a part of the divided parameters, because rule ")
+           << getRuleAttr() << " sees blocks, found none";
   return success();
 }
 
@@ -324,14 +340,21 @@ LogicalResult GroupOp::verify() {
         p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
         p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements() ||
         p.getGradientPlacements() != first.getGradientPlacements() ||
-        p.getStatePlacements() != first.getStatePlacements()) {
+        p.getStatePlacements() != first.getStatePlacements() ||
+        p.getBlocks() != first.getBlocks()) {
       auto diag =
-          emitOpError("expected parameters of equal shape, types, mesh and placements, found ")
+          emitOpError(
+              "expected parameters of equal shape, types, mesh, placements and blocks, found ")
           << attr << " that differs";
       diag.attachNote(p.getLoc()) << "the parameter is here";
       return diag;
     }
   }
+  if (std::optional<int64_t> part = getPart())
+    if (int64_t parts = first.getBlocks() ? first.getBlocks()->getParts().size() : 0;
+        *part < 0 || *part >= parts)
+      return emitOpError("expected one of the ")
+             << parts << " parts of the parameters, found " << *part;
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
   if (getWaves() && !getHops())

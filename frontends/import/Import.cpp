@@ -179,6 +179,8 @@ private:
           TypeAttr::get(lower(parameter.gradDType)),
           FlatSymbolRefAttr::get(&context, parameter.mesh), placements,
           unlessEqual(parameter.gradPlacements), unlessEqual(parameter.statePlacements),
+          parameter.blocks.parts.empty() ? optim::BlocksAttr()
+                                         : optim::BlocksAttr::get(&context, parameter.blocks),
           builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
     }
   }

@@ -5,6 +5,7 @@
 #define STEPC_FRONTENDS_MANIFEST_MANIFEST_H
 
 #include "frontends/manifest/InputError.h"
+#include "runtime/plan/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -128,6 +129,8 @@ struct Parameter {
   /// Leading axes that count matrices (experts): 0, or the rank of the shape
   /// less 2.
   int64_t batchAxes = 0;
+  /// How each matrix is divided into blocks; no parts where it is not.
+  plan::Division blocks;
   bool requiresGrad = true;
 
   int64_t numElements() const;

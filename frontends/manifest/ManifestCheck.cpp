@@ -138,6 +138,17 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
                           number(parameter.batchAxes)
                     : "expected 0 or " + number(rank - 2) + ", which leaves two matrix axes of " +
                           number(rank) + " dimensions, found " + number(parameter.batchAxes));
+  else if (parameter.blocks.parts.empty())
+    return;
+  else if (rank < 2 || parameter.batchAxes != rank - 2)
+    report("/blocks", "expected blocks of matrices, found " + count(rank, "dimension") + ", " +
+                          number(parameter.batchAxes) + " of them batch axes");
+  else if (std::string wrong = plan::checkDivision(
+               parameter.blocks,
+               parameter
+                   .shape[parameter.blocks.axis == plan::Division::Rows ? rank - 2 : rank - 1]);
+           !wrong.empty())
+    report("/blocks", wrong);
 }
 
 void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report) {

@@ -17,7 +17,8 @@ using CheckReport = std::function<void(const std::string &pointer, const std::st
 /// product, each once.
 void checkMesh(const Mesh &mesh, const CheckReport &report);
 
-/// Elements within kMaxElements; batch axes that leave a matrix.
+/// Elements within kMaxElements; batch axes that leave a matrix; blocks of matrices, each row or column
+/// in one.
 void checkShape(const Parameter &parameter, const CheckReport &report);
 
 /// Placements: one per axis, dimensions within the shape, strided shards that

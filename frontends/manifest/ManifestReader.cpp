@@ -40,6 +40,7 @@ private:
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
+  void readBlocks(const json::Value *value, const Pointer &at, plan::Division &blocks);
   void readPlacements(const json::Value *value, const Pointer &at,
                       std::vector<Placement> &placements);
 
@@ -203,6 +204,61 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
   }
 }
 
+void Reader::readBlocks(const json::Value *value, const Pointer &at, plan::Division &blocks) {
+  const json::Object *object =
+      value ? json.object(*value, at, "blocks", {"axis", "runs", "sizes", "repeat"}) : nullptr;
+  if (!object)
+    return;
+  if (const json::Value *axis = json.required(*object, "axis", at)) {
+    if (axis->getAsString() == llvm::StringRef("columns"))
+      blocks.axis = plan::Division::Columns;
+    else if (axis->getAsString() != llvm::StringRef("rows"))
+      json.mismatch(at + "/axis", "rows or columns", *axis);
+  }
+  const json::Value *runs = object->get("runs"), *sizes = object->get("sizes");
+  if (!runs == !sizes || (runs && object->get("repeat")))
+    return json.error(at, "expected runs, or sizes with or without repeat");
+  auto number = [&](const json::Value &value, const Pointer &at, int64_t low) {
+    return json
+        .integer(value, at, low ? "a size from 1 to 2^40" : "an index from 0 to 2^40", low,
+                 kMaxElements)
+        .value_or(0);
+  };
+  Pointer listAt = at + (runs ? "/runs" : "/sizes");
+  const json::Array *list = json.array(runs ? *runs : *sizes, listAt, "an array of blocks");
+  if (list && list->empty())
+    json.error(listAt, "expected at least one block, found none");
+  int64_t repeat = 1, end = 0;
+  if (const json::Value *times = object->get("repeat"))
+    repeat =
+        json.integer(*times, at + "/repeat", "a number from 1 to 65536", 1, 1 << 16).value_or(1);
+  for (size_t i = 0; list && i < list->size(); ++i) {
+    Pointer partAt = listAt + "/" + std::to_string(i);
+    std::vector<plan::Span> &part = blocks.parts.emplace_back();
+    if (!runs) {
+      int64_t begin = end;
+      end += number((*list)[i], partAt, 1);
+      part.push_back({begin, end});
+      if (end > kMaxElements / repeat)
+        return json.error(listAt, "expected at most 2^40 rows or columns, found more");
+      continue;
+    }
+    const json::Array *spans = json.array((*list)[i], partAt, "an array of runs");
+    for (size_t j = 0; spans && j < spans->size(); ++j) {
+      Pointer spanAt = partAt + "/" + std::to_string(j);
+      const json::Array *span = (*spans)[j].getAsArray();
+      if (span && span->size() == 2)
+        part.push_back(
+            {number((*span)[0], spanAt + "/0", 0), number((*span)[1], spanAt + "/1", 0)});
+      else
+        json.mismatch(spanAt, "a run [begin, end]", (*spans)[j]);
+    }
+  }
+  for (std::vector<plan::Span> &part : blocks.parts)
+    for (int64_t i = 1; i < repeat; ++i)
+      part.push_back({part[0].begin + i * end, part[0].end + i * end});
+}
+
 void Reader::readParameter(const json::Value &value, const Pointer &at) {
   Parameter &parameter = manifest.parameters.emplace_back();
   if (const json::Object *raw = value.getAsObject())
@@ -210,7 +266,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   const json::Object *object =
       json.object(value, at, "a parameter",
                   {"name", "aliases", "shape", "dtype", "grad_dtype", "mesh", "placements",
-                   "grad_placements", "state_placements", "batch_axes", "requires_grad"});
+                   "grad_placements", "state_placements", "batch_axes", "blocks", "requires_grad"});
   if (!object)
     return json.setParameter("");
 
@@ -238,6 +294,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   if (const json::Value *batch = object->get("batch_axes"))
     parameter.batchAxes =
         json.integer(*batch, at + "/batch_axes", "a number of axes", 0, kMaxElements).value_or(0);
+  readBlocks(object->get("blocks"), at + "/blocks", parameter.blocks);
   if (errors.size() == before)
     checkShape(parameter, reportAt(at));
 

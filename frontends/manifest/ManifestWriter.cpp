@@ -72,6 +72,18 @@ void writeParameter(json::OStream &out, const Parameter &parameter) {
     writeList(out, "state_placements", placementTexts(parameter.statePlacements));
   if (parameter.batchAxes)
     out.attribute("batch_axes", parameter.batchAxes);
+  if (!parameter.blocks.parts.empty())
+    out.attributeObject("blocks", [&] {
+      out.attribute("axis", parameter.blocks.axis == plan::Division::Rows ? "rows" : "columns");
+      json::Array parts;
+      for (const std::vector<plan::Span> &part : parameter.blocks.parts) {
+        json::Array spans;
+        for (const plan::Span &span : part)
+          spans.push_back(json::Array{span.begin, span.end});
+        parts.push_back(std::move(spans));
+      }
+      writeList(out, "runs", parts);
+    });
   if (!parameter.requiresGrad)
     out.attribute("requires_grad", false);
 }

@@ -137,6 +137,22 @@ private:
     placements("placements", plan::ShardsKind::Parameter);
     placements("gradient_placements", plan::ShardsKind::Gradient);
     placements("state_placements", plan::ShardsKind::State);
+    if (!group.division.parts.empty()) {
+      json.attributeObject("blocks", [&] {
+        json.attribute("axis", group.division.axis == plan::Division::Rows ? "rows" : "columns");
+        json.attributeArray("runs", [&] {
+          for (const std::vector<plan::Span> &part : group.division.parts)
+            json.array([&] {
+              for (const plan::Span &span : part)
+                json.array([&] {
+                  json.value(span.begin);
+                  json.value(span.end);
+                });
+            });
+        });
+      });
+      json.attribute("part", group.part); // -1: the rule sees no blocks
+    }
     json.attribute("strategy", group.strategy);
     list("parameters", group.parameters, [&](int64_t index) {
       json.attribute("index", index);

@@ -12,7 +12,7 @@ using namespace stepc::optim;
 GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size()) {
   ParameterOp p = op.getExemplar();
   mesh = optim::toPlan(lookupMesh(op, p.getMeshAttr()));
-  group = optim::toPlan(p);
+  group = op.toPlan();
   group.hops = op.getPlanHops();
   group.parameters = {0};
   int64_t blocks = group.blocksPerParameter();

@@ -36,12 +36,15 @@ private:
       return signalPassFailure();
     llvm::StringMap<FlatSymbolRefAttr> rules;
     llvm::StringSet<>
-        exchanging; // routes whose rule has a matrix space: a force may tell groups apart
+        exchanging, // routes whose rule has a matrix space: a force may tell groups apart
+        dividing;   // routes whose rule sees blocks
     for (auto route : module.getOps<RouteOp>()) {
       rules[route.getSymName()] = route.getRuleAttr();
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
       if (rule && stepc::decide::hasMatrixSpace(rule))
         exchanging.insert(route.getSymName());
+      if (rule && rule.seesBlocks())
+        dividing.insert(route.getSymName());
     }
     llvm::MapVector<Attribute, SmallVector<Attribute>> groups;
     Builder builder(&getContext());
@@ -54,22 +57,31 @@ private:
       if (exchanging.contains(*parameter.getRoute()))
         if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter, true))
           forced = last->strategy;
-      Attribute key = builder.getArrayAttr(
-          {rules.lookup(*parameter.getRoute()), parameter.getShapeAttr(), parameter.getBatchAttr(),
-           parameter.getTypeAttr(), parameter.getGradientAttr(), parameter.getMeshAttr(),
-           parameter.getPlacementsAttr(), parameter.getPlacementsOf(ShardsKind::Gradient),
-           parameter.getPlacementsOf(ShardsKind::State), forced});
-      groups[key].push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+      Attribute none = builder.getUnitAttr();
+      auto blocks = parameter.getBlocksAttr();
+      auto add = [&](Attribute part) {
+        Attribute key = builder.getArrayAttr(
+            {rules.lookup(*parameter.getRoute()), part, parameter.getShapeAttr(),
+             parameter.getBatchAttr(), parameter.getTypeAttr(), parameter.getGradientAttr(),
+             parameter.getMeshAttr(), parameter.getPlacementsAttr(),
+             parameter.getPlacementsOf(ShardsKind::Gradient),
+             parameter.getPlacementsOf(ShardsKind::State), blocks ? blocks : none, forced});
+        groups[key].push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+      };
+      if (!blocks || !dividing.contains(*parameter.getRoute()))
+        add(none);
+      else
+        for (int64_t part = 0, e = blocks.getParts().size(); part < e; ++part)
+          add(builder.getI64IntegerAttr(part));
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups))
       GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
                       cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
-                      builder.getArrayAttr(entry.second), StrategyAttrInterface(), ArrayAttr(),
-                      DenseI64ArrayAttr(), StringAttr());
-    int64_t parameters = 0;
-    for (auto &[key, members] : groups)
-      parameters += members.size();
+                      builder.getArrayAttr(entry.second),
+                      dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]),
+                      StrategyAttrInterface(), ArrayAttr(), DenseI64ArrayAttr(), StringAttr());
+    int64_t parameters = llvm::range_size(module.getOps<ParameterOp>());
     remark::passed(
         module.getLoc(),
         remark::RemarkOpts::name("parameters-grouped").category("optim-group-parameters"))

@@ -63,10 +63,11 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
 }
 
 def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
-  let summary = "Collect parameters of equal rule, shape, types, mesh and placements";
+  let summary = "Collect parameters of equal rule, shape, types, mesh, placements and blocks";
   let description = [{
     Groups are numbered in the order in which their first parameter stands. Parameters that `force` gives
-    different strategies stand in different groups.
+    different strategies stand in different groups. Parameters whose matrices are divided stand in a group per part, unless
+    their rule does not see blocks: it is elementwise and reads neither rows nor cols nor numel.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 

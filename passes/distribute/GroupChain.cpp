@@ -95,7 +95,7 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
-  layout = optim::toPlan(exemplar);
+  layout = group.toPlan();
   layout.hops = group.getPlanHops();
   mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
   home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);

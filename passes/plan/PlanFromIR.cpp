@@ -114,15 +114,13 @@ private:
     FailureOr<int64_t> rule = find(op, result.rules, op.getRuleAttr(), "a rule");
     if (failed(rule))
       return failure();
-    auto first = cast<FlatSymbolRefAttr>(op.getParameters()[0]);
-    optim::ParameterOp exemplar = parameterOps.lookup(first.getAttr());
-    plan::Group group = exemplar ? optim::toPlan(exemplar) : plan::Group();
-    group.name = op.getSymName().str();
-    group.rule = *rule;
     auto index = int64_t(plan().groups.size());
+    plan::Group group;
     for (Attribute attr : op.getParameters())
       if (failed(addParameter(op, cast<FlatSymbolRefAttr>(attr), index, group)))
         return failure();
+    group.name = op.getSymName().str();
+    group.rule = *rule;
     group.computes = bool(op.getHops());
     group.strategy = group.computes ? op.getStrategy()->name().str() : "elementwise";
     group.hops = op.getPlanHops();
@@ -136,7 +134,9 @@ private:
     optim::ParameterOp parameter = parameterOps.lookup(name.getAttr());
     if (!parameter)
       return op.emitOpError("expected a parameter, found none named ") << name;
-    if (!result.parameters.try_emplace(name.getAttr(), plan().parameters.size()).second) {
+    auto [known, isNew] =
+        result.parameters.try_emplace(name.getAttr(), int64_t(plan().parameters.size()));
+    if (!isNew && !op.getPart()) {
       auto diag = op.emitOpError("expected parameters of no other group, found ") << name;
       diag.attachNote(parameter.getLoc()) << "the parameter is here";
       return diag;
@@ -147,10 +147,16 @@ private:
     FailureOr<int64_t> mesh = find(parameter, result.meshes, parameter.getMeshAttr(), "a mesh");
     if (failed(route) || failed(mesh))
       return failure();
-    auto indexInGroup = int64_t(group.parameters.size());
-    group.mesh = *mesh; // equal in all
-    group.parameters.push_back(plan().parameters.size());
-    plan().parameters.push_back({name.getValue().str(), *route, index, indexInGroup});
+    if (group.parameters.empty()) {
+      group = parameter.toPlan();
+      group.part = op.getPart().value_or(-1);
+      group.mesh = *mesh;
+    }
+    // That all of its parts stand in a group each is checked with the whole plan.
+    if (isNew)
+      plan().parameters.push_back(
+          {name.getValue().str(), *route, index, int64_t(group.parameters.size())});
+    group.parameters.push_back(known->second);
     return success();
   }
 

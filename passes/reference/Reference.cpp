@@ -9,11 +9,12 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;
 
-/// The parameter as the geometry sees it, placements apart.
+/// The parameter as the geometry sees it, on one rank.
 static plan::Group groupOf(optim::ParameterOp parameter) {
-  plan::Group group;
-  group.shape = parameter.getShape().vec();
-  group.batchAxes = static_cast<int64_t>(parameter.getBatch());
+  plan::Group group = parameter.toPlan();
+  group.placements.clear();
+  group.gradientPlacements.clear();
+  group.statePlacements.clear();
   return group;
 }
 
@@ -44,23 +45,36 @@ std::vector<Tensor> reference::initialStates(optim::RuleOp rule, optim::Paramete
 
 namespace {
 
-/// A tensor cut into the blocks of its view. A value of one block (a state of kind one of a
-/// parameter whose leading axes were never declared) is the same for all.
+/// A tensor cut into the blocks of its view, of a part where these are divided. A value of one block
+/// (a state of kind one of a parameter whose leading axes were never declared) is the same for all.
 struct Blocks {
   geometry::View view;
+  std::vector<geometry::Rect> rects; // by block
 
-  size_t offset(int64_t block) const {
-    return static_cast<size_t>((view.blocks == 1 ? 0 : block) * view.rows * view.cols);
+  Blocks(const plan::Group &group, plan::ValueKind kind)
+      : view(geometry::view(group, kind)), rects(geometry::rectangles(group, {}, 0, kind)) {}
+
+  /// visit(offset in the tensor, offset in the block, length)
+  template <typename Visit> void forRuns(int64_t block, Visit visit) const {
+    block = view.blocks == 1 ? 0 : block;
+    auto before = [](const geometry::Rect &rect, int64_t block) { return rect.block < block; };
+    for (auto rect = std::lower_bound(rects.begin(), rects.end(), block, before);
+         rect != rects.end() && rect->block == block; ++rect)
+      for (int64_t row = 0; row < rect->rows; ++row)
+        visit(rect->offset + row * rect->stride, (rect->row + row) * view.cols + rect->col,
+              rect->cols);
   }
   Matrix read(const Tensor &tensor, int64_t block) const {
     Matrix matrix(view.rows, view.cols);
-    std::copy_n(tensor.data.begin() + static_cast<ptrdiff_t>(offset(block)), matrix.data.size(),
-                matrix.data.begin());
+    forRuns(block, [&](int64_t from, int64_t to, int64_t length) {
+      std::copy_n(tensor.data.begin() + from, length, matrix.data.begin() + to);
+    });
     return matrix;
   }
   void write(Tensor &tensor, int64_t block, const Matrix &matrix) const {
-    std::copy(matrix.data.begin(), matrix.data.end(),
-              tensor.data.begin() + static_cast<ptrdiff_t>(offset(block)));
+    forRuns(block, [&](int64_t to, int64_t from, int64_t length) {
+      std::copy_n(matrix.data.begin() + from, length, tensor.data.begin() + to);
+    });
   }
 };
 
@@ -89,12 +103,9 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
       failed(checkShape(parameter, "the gradient", tensors.gradient, group.shape)))
     return failure();
 
-  Blocks full{geometry::view(group, plan::ValueKind::Full)};
-  std::vector<Blocks> views;
   std::optional<unsigned> master;
   for (unsigned i = 0; i < rule.getNumStates(); ++i) {
     optim::StateAttr state = rule.getState(i);
-    views.push_back({geometry::view(group, plan::ValueKind(state.getKind()))});
     if (!stateExists(parameter, state))
       continue;
     if (failed(checkShape(parameter, ("state '" + state.getName().getValue() + "'").str(),
@@ -107,9 +118,8 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
   // Every block reads what was before the step, also where blocks share a state.
   Tensors result = tensors;
   const Tensor &current = master ? tensors.states[*master] : tensors.parameter;
-  double numel = static_cast<double>(group.batchAxes > 0 ? full.view.rows * full.view.cols
-                                                         : geometry::elements(group.shape));
-  for (int64_t block = 0; block < full.view.blocks; ++block) {
+  auto stepBlock = [&](const Blocks &full, ArrayRef<Blocks> views, int64_t block,
+                       double numel) -> LogicalResult {
     std::vector<Matrix> arguments;
     arguments.push_back(full.read(current, block));
     arguments.push_back(full.read(tensors.gradient, block));
@@ -134,6 +144,21 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
       else if (!rule.getState(i).getMaster())
         views[i].write(result.states[i], block, (*yielded)[1 + i]);
     }
+    return success();
+  };
+  int64_t parts = rule.seesBlocks() ? static_cast<int64_t>(group.division.parts.size()) : 0;
+  for (int64_t part = 0; part < std::max<int64_t>(1, parts); ++part) {
+    group.part = parts ? part : -1;
+    Blocks full(group, plan::ValueKind::Full);
+    std::vector<Blocks> views;
+    for (unsigned i = 0; i < rule.getNumStates(); ++i)
+      views.push_back({group, plan::ValueKind(rule.getState(i).getKind())});
+    double numel =
+        static_cast<double>(group.batchAxes > 0 || parts ? full.view.rows * full.view.cols
+                                                         : geometry::elements(group.shape));
+    for (int64_t block = 0; block < full.view.blocks; ++block)
+      if (failed(stepBlock(full, views, block, numel)))
+        return failure();
   }
   tensors = std::move(result);
   return success();

@@ -24,7 +24,15 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
       map.grids.push_back({rect.block, 0, 0});
     total += rect.rows * rect.cols;
   }
-  map.gridSize = total / int64_t(map.grids.size());
+  map.perBlock = total / int64_t(map.grids.size());
+  map.gridSize = map.perBlock;
+  if (group.part >= 0) { // the grid has the other parts, too
+    int64_t all = 0;
+    for (const geometry::Rect &rect :
+         geometry::rectangles(geometry::whole(group), mesh, position, kind, whose))
+      all += rect.rows * rect.cols;
+    map.gridSize = all / int64_t(map.grids.size());
+  }
   size_t grid = 0;
   for (const geometry::Rect &rect : rects) {
     if (map.grids[grid].block != rect.block)
@@ -42,7 +50,7 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
   if (rows == 0 || cols == 0)
     return map;
   map.width = cols;
-  map.gridSize = rows * cols;
+  map.gridSize = map.perBlock = rows * cols;
   map.parts.push_back({0, 0, rows, cols, 0, 0});
   map.grids.reserve(blocks.size());
   for (int64_t block : blocks)

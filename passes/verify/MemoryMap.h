@@ -2,7 +2,7 @@
 //
 // A shard of a parameter, or the computed blocks of a rank, as a sequence of
 // grids (one per block) of equal size; each grid is tiled by rectangles of its
-// block. Made from placements (geometry::rectangles) or from a list of blocks:
+// block, or holds them beside those of other parts of a divided matrix. Made from placements (geometry::rectangles) or from a list of blocks:
 // the ground truth that tables are compared with.
 //
 //===----------------------------------------------------------------------===//
@@ -45,10 +45,10 @@ public:
   /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Elements of one block in this memory.
-  int64_t blockElements() const { return gridSize; }
+  int64_t blockElements() const { return perBlock; }
 
   /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this.
-  /// False when it leaves the memory.
+  /// False when it leaves the memory, or the blocks' parts of it.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
 
 private:
@@ -70,7 +70,7 @@ private:
   std::vector<Grid> grids;
   std::vector<std::pair<int64_t, int64_t>> spans; // per block, of shards
   std::vector<Part> parts;
-  int64_t width = 0, gridSize = 0;
+  int64_t width = 0, gridSize = 0, perBlock = 0;
 };
 
 template <typename Visit>
@@ -112,17 +112,20 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
   int64_t last = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
   if (last > elements())
     return false;
-  int64_t row = strip.first % gridSize / width, col = strip.first % gridSize % width;
+  int64_t row = strip.first % gridSize / width, col = strip.first % gridSize % width, visited = 0;
+  auto count = [&](const Cut &cut) {
+    visited += cut.rows * cut.cols;
+    visit(cut);
+  };
   if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width &&
-      row + strip.rows <= gridSize / width) {
+      row + strip.rows <= gridSize / width)
     rectangle(grids[strip.first / gridSize], {row, col, strip.rows, strip.cols, 0, 0}, strip.second,
-              strip.secondStride, visit);
-    return true;
-  }
-  for (int64_t i = 0; i < strip.rows; ++i)
-    line(strip.first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
-         visit);
-  return true;
+              strip.secondStride, count);
+  else
+    for (int64_t i = 0; i < strip.rows; ++i)
+      line(strip.first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
+           count);
+  return visited == strip.rows * strip.cols; // the rest is of other parts
 }
 
 /// A copy of a rank's shards of some blocks: one after the other, each as it stands in its shard.

@@ -46,7 +46,10 @@ bool TableCheck::run(const plan::RankTable &rows) {
 
 bool TableCheck::isParameter(int64_t parameter) const {
   const auto &all = truth.plan().parameters;
-  return parameter >= 0 && parameter < int64_t(all.size()) && all[parameter].group == groupIndex;
+  if (parameter < 0 || parameter >= int64_t(all.size()))
+    return false;
+  auto index = size_t(all[parameter].indexInGroup);
+  return index < group.parameters.size() && group.parameters[index] == parameter;
 }
 
 void TableCheck::findSlots() {

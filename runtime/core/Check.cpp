@@ -91,7 +91,7 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
     return values ? values + groups[p] * stride
                   : instance.routeValues[lib.parameter(p).route].data();
   };
-  int64_t count = int64_t(instance.records.size());
+  int64_t count = int64_t(lib.plan.parameters.size());
   for (int64_t p = 0; p < count; ++p)
     if (seen.emplace(rowOf(p), lib.parameter(p).route).second)
       rows.push_back({rowOf(p), p});

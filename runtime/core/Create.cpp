@@ -155,15 +155,26 @@ void prepareBindings(stepc_instance &instance) {
   instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
   instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
   instance.halfStepped.assign(count, 0);
+  instance.firstRecord.assign(lib.plan.groups.size(), -1);
   for (const plan::Route &route : lib.plan.routes)
     instance.routeValues.push_back(route.defaults);
   instance.records.resize(count);
-  for (size_t p = 0; p < count; ++p) {
-    const plan::Group &group = lib.group(p);
+  for (size_t g = 0; g < lib.plan.groups.size(); ++g) {
+    const plan::Group &group = lib.plan.groups[g];
     double rows = double(group.rows()), cols = double(group.cols());
-    // Of a stack of matrices a rule sees one; of anything else the whole parameter.
-    double numel = group.batchAxes > 0 ? rows * cols : double(product(group.shape));
-    instance.records[p] = {rows, cols, numel, 0, nullptr, 1, {0, 0}};
+    // Of a stack of matrices, or of a part of one, a rule sees that; of anything else the whole parameter.
+    double numel =
+        group.batchAxes > 0 || group.part >= 0 ? rows * cols : double(product(group.shape));
+    for (int64_t p : group.parameters) {
+      bool isFirst = lib.parameter(p).group == int64_t(g);
+      if (!isFirst && p == group.parameters.front())
+        instance.firstRecord[g] = instance.records.size();
+      stepc_parameter_record record{rows, cols, numel, 0, nullptr, 1, {0, 0}};
+      if (isFirst)
+        instance.records[p] = record;
+      else
+        instance.records.push_back(record);
+    }
   }
   placeHyperparameters(instance, nullptr, 0, {});
 }

@@ -121,7 +121,9 @@ struct stepc_instance {
   bool shardsChecked = false, gradientsChecked = false;              // since they were bound
 
   // --- one step ---
+  // One per parameter, then of each group that has a further part of its parameters one per parameter.
   std::vector<stepc_parameter_record> records;
+  std::vector<int64_t> firstRecord; // per group, of its records; -1: those of its parameters
   bool someInactive = false;
   std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;

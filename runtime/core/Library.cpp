@@ -27,10 +27,11 @@ std::string toText(const std::vector<plan::Placement> &placements) {
 }
 
 /// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
-/// axis replicates; columns move up where the row axis before them went.
+/// axis replicates; columns move up where the row axis before them went and no axis of parts came.
 std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
   int64_t axes = int64_t(group.shape.size());
-  bool losesRows = kind == plan::ValueKind::Cols && axes - group.batchAxes >= 2;
+  bool partsForRows = !group.division.parts.empty() && group.division.axis == plan::Division::Rows;
+  bool losesRows = kind == plan::ValueKind::Cols && axes - group.batchAxes >= 2 && !partsForRows;
   std::vector<bool> replicated = geometry::replicatedAxes(group, kind, plan::ShardsKind::State);
   std::vector<plan::Placement> placements = group.placementsOf(plan::ShardsKind::State);
   for (size_t i = 0; i < placements.size(); ++i) {

@@ -47,6 +47,11 @@ public:
   }
 
 private:
+  int64_t recordOf(int64_t group, int64_t parameter) const {
+    int64_t first = instance.firstRecord[group];
+    return first < 0 ? parameter : first + plan.parameters[parameter].indexInGroup;
+  }
+
   int64_t groupOf(int64_t table) const {
     return plan.segments[plan.tables[table].from.segment].group;
   }
@@ -78,14 +83,13 @@ private:
     return part ? part->byte - part->first * plan.tables[table].elementBytes : 0;
   }
 
-  /// What a row says of an operand, for an element of `parameter`.
-  int64_t wordOf(const plan::Operand &operand, int64_t parameter) const {
-    const plan::Parameter &of = plan.parameters[parameter];
+  /// What a row says of an operand, for an element of `parameter` of `group`.
+  int64_t wordOf(const plan::Operand &operand, int64_t group, int64_t parameter) const {
     switch (operand.kind) {
     case plan::OperandKind::Scalars:
-      return operand.value + of.indexInGroup * operand.bytes;
+      return operand.value + plan.parameters[parameter].indexInGroup * operand.bytes;
     case plan::OperandKind::BlockRows:
-      return plan.groups[of.group].rows();
+      return plan.groups[group].rows();
     default:
       return operand.value;
     }
@@ -104,12 +108,13 @@ private:
     }
     for (size_t i = 0; i < command.tables.size(); ++i) {
       const plan::Place &staged = plan.tables[command.tables[i]].to;
+      int64_t group = groupOf(command.tables[i]);
       for (const plan::Chunk &chunk : tables[command.tables[i]].chunks) {
         const auto *words = reinterpret_cast<const int64_t *>(&chunk);
         made.rows.insert(made.rows.end(), words, words + kWords);
         for (size_t k = i * each; k < (i + 1) * each; ++k)
           if (!shardsOf(command.operands[k]))
-            made.rows.push_back(wordOf(command.operands[k], chunk.parameter) +
+            made.rows.push_back(wordOf(command.operands[k], group, chunk.parameter) +
                                 shiftOf(command.operands[k], staged, chunk.staged));
         made.launch.elements += chunk.rows * chunk.cols;
         ++made.launch.items;
@@ -139,9 +144,9 @@ private:
     made.launch.stride = 1 + int64_t(each);
     for (size_t i = 0; i < command.groups.size(); ++i)
       for (int64_t parameter : plan.groups[command.groups[i]].parameters) {
-        made.rows.push_back(parameter);
+        made.rows.push_back(recordOf(command.groups[i], parameter));
         for (size_t k = i * each; k < (i + 1) * each; ++k)
-          made.rows.push_back(wordOf(command.operands[k], parameter));
+          made.rows.push_back(wordOf(command.operands[k], command.groups[i], parameter));
         ++made.launch.items;
       }
   }
@@ -191,7 +196,7 @@ void advanceSteps(void *argument) {
   checkCounts(instance);
   if (instance.failure)
     return;
-  for (size_t p = 0; p < instance.records.size(); ++p)
+  for (size_t p = 0; p < instance.library.plan.parameters.size(); ++p)
     instance.steps[p] += instance.records[p].active;
   instance.stepsAdvanced = true;
 }
@@ -259,7 +264,23 @@ std::string prepareProgram(stepc_instance &instance) {
   return {};
 }
 
+/// What a step says of a parameter holds for all of its parts.
+static void completeRecords(stepc_instance &instance) {
+  const plan::Plan &plan = instance.library.plan;
+  if (instance.records.size() == plan.parameters.size())
+    return;
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    for (size_t i = 0; instance.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size(); ++i) {
+      stepc_parameter_record &record = instance.records[instance.firstRecord[g] + i];
+      const stepc_parameter_record &own = instance.records[plan.groups[g].parameters[i]];
+      record.step = own.step;
+      record.hyperparameters = own.hyperparameters;
+      record.active = own.active;
+    }
+}
+
 void walkProgram(stepc_instance &instance) {
+  completeRecords(instance);
   for (PreparedCommand &command : instance.program) {
     // What would come next reads what did not arrive.
     if (instance.failure)

@@ -37,10 +37,11 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
   plan::ShardsKind list = of == STEPC_PARAMETER  ? plan::ShardsKind::Parameter
                           : of == STEPC_GRADIENT ? plan::ShardsKind::Gradient
                                                  : plan::ShardsKind::State;
-  geometry::View view = geometry::view(group, kind);
+  plan::Group whole = geometry::whole(group);
+  geometry::View view = geometry::view(whole, kind);
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
-       geometry::rectangles(group, plan.meshes[group.mesh], local.position, kind, list))
+       geometry::rectangles(whole, plan.meshes[group.mesh], local.position, kind, list))
     for (int64_t row = 0; row < rect.rows; ++row)
       rows.push_back({((rect.block * view.rows) + rect.row + row) * view.cols + rect.col,
                       rect.offset + row * rect.stride, rect.cols});

@@ -50,13 +50,22 @@ bool keeps(const KeptAxes &kept, int64_t dim) {
              kept.leading.end();
 }
 
-std::vector<size_t> keptList(const KeptAxes &kept) {
-  std::vector<size_t> axes = kept.leading;
-  if (kept.row >= 0)
-    axes.push_back(static_cast<size_t>(kept.row));
-  if (kept.col >= 0)
-    axes.push_back(static_cast<size_t>(kept.col));
-  return axes;
+/// The sizes of a value's axes, from those of its parameter's.
+std::vector<int64_t> keptSizes(const Group &group, ValueKind kind,
+                               const std::vector<int64_t> &sizes) {
+  KeptAxes kept = keptAxes(group, kind);
+  auto parts = static_cast<int64_t>(group.division.parts.size());
+  std::vector<int64_t> result;
+  for (size_t axis : kept.leading)
+    result.push_back(sizes[axis]);
+  for (auto [axis, divides] :
+       {std::pair(kept.row, plan::Division::Rows), std::pair(kept.col, plan::Division::Columns)}) {
+    if (axis >= 0)
+      result.push_back(sizes[static_cast<size_t>(axis)]);
+    else if (parts > 0 && group.division.axis == divides)
+      result.push_back(parts);
+  }
+  return result;
 }
 
 /// A half-open interval of local positions.
@@ -99,6 +108,28 @@ std::vector<Run> slice(const std::vector<Run> &runs, const std::vector<Interval>
   return result;
 }
 
+/// Keeps what lies in `spans`, numbered by them.
+std::vector<Run> within(const std::vector<Run> &runs, const std::vector<plan::Span> &spans) {
+  std::vector<Run> result;
+  for (const Run &run : runs) {
+    int64_t before = 0;
+    for (const plan::Span &span : spans) {
+      int64_t begin = std::max(span.begin, run.global);
+      int64_t end = std::min(span.end, run.global + run.length);
+      Run next{before + begin - span.begin, run.local + begin - run.global, end - begin};
+      before += span.end - span.begin;
+      if (begin >= end)
+        continue;
+      if (!result.empty() && result.back().global + result.back().length == next.global &&
+          result.back().local + result.back().length == next.local)
+        result.back().length += next.length;
+      else
+        result.push_back(next);
+    }
+  }
+  return result;
+}
+
 std::vector<Run> wholeAxis(int64_t size) {
   return size > 0 ? std::vector<Run>{{0, 0, size}} : std::vector<Run>{};
 }
@@ -126,6 +157,29 @@ View view(const Group &group, ValueKind kind) {
     result.rows = group.shape[static_cast<size_t>(kept.row)];
   if (kept.col >= 0)
     result.cols = group.shape[static_cast<size_t>(kept.col)];
+  if (group.division.parts.empty())
+    return result;
+  bool columns = group.division.axis == plan::Division::Columns;
+  int64_t &extent = columns ? result.cols : result.rows;
+  bool drops = (columns ? kept.col : kept.row) < 0;
+  if (group.part < 0) {
+    extent = drops ? static_cast<int64_t>(group.division.parts.size()) : extent;
+  } else if (!drops) {
+    extent = 0;
+    for (const plan::Span &span : group.division.parts[static_cast<size_t>(group.part)])
+      extent += span.end - span.begin;
+  }
+  return result;
+}
+
+Group whole(const Group &group) {
+  Group result;
+  result.shape = group.shape;
+  result.batchAxes = group.batchAxes;
+  result.placements = group.placements;
+  result.gradientPlacements = group.gradientPlacements;
+  result.statePlacements = group.statePlacements;
+  result.division = group.division;
   return result;
 }
 
@@ -196,6 +250,16 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   };
   std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
+  if (auto parts = static_cast<int64_t>(group.division.parts.size())) {
+    bool columns = group.division.axis == plan::Division::Columns;
+    std::vector<Run> &runs = columns ? colRuns : rowRuns;
+    if ((columns ? kept.col : kept.row) < 0) {
+      (columns ? localCols : localRows) = parts;
+      runs = group.part < 0 ? wholeAxis(parts) : std::vector<Run>{{0, group.part, 1}};
+    } else if (group.part >= 0) {
+      runs = within(runs, group.division.parts[static_cast<size_t>(group.part)]);
+    }
+  }
   std::vector<Rect> result;
   if (localRows == 0 || localCols == 0)
     return result;
@@ -227,19 +291,13 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
 
 std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64_t position,
                                      ValueKind kind) {
-  std::vector<int64_t> full = localShape(group.shape, group.placementsOf(plan::ShardsKind::State),
-                                         mesh, coordinates(mesh, position));
-  std::vector<int64_t> result;
-  for (size_t axis : keptList(keptAxes(group, kind)))
-    result.push_back(full[axis]);
-  return result;
+  return keptSizes(group, kind,
+                   localShape(group.shape, group.placementsOf(plan::ShardsKind::State), mesh,
+                              coordinates(mesh, position)));
 }
 
 std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
-  std::vector<int64_t> result;
-  for (size_t axis : keptList(keptAxes(group, kind)))
-    result.push_back(group.shape[axis]);
-  return result;
+  return keptSizes(group, kind, group.shape);
 }
 
 std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::ShardsKind of) {

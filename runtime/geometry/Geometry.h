@@ -40,8 +40,9 @@ struct View {
   int64_t blocks, rows, cols;
 };
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);
-/// The same of a value of `kind`: [blocks, R or 1, C or 1]. For One without declared batch
-/// axes there is one block, even where a parameter's leading axes collapse into many.
+/// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
+/// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
+/// matrices it is that of the group's part.
 View view(const plan::Group &group, plan::ValueKind kind);
 
 /// The product of the sizes; 1 for a scalar.
@@ -60,12 +61,18 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
                                 const std::vector<plan::Placement> &placements,
                                 const plan::Mesh &mesh, const std::vector<int64_t> &coords);
 
+/// The group of undivided matrices that has the same shards: what the trainer sees. Where the matrices
+/// are divided, a state that drops the divided axis has an element per part in its place, on every
+/// rank; all others are as if nothing were divided.
+plan::Group whole(const plan::Group &group);
+
 /// All rectangles of a shard at mesh position `position`, ordered by block, row, column: of the
 /// parameter, its gradient or its states, which stand by placements of their own.
 /// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
 /// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
 /// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
-/// that mesh axis replicates.
+/// that mesh axis replicates. Of divided matrices, those of the group's part: rows and columns count
+/// in the part, offsets and strides in the whole shard.
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind,
                              plan::ShardsKind of = plan::ShardsKind::Parameter);

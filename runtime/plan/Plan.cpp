@@ -179,8 +179,50 @@ int64_t Group::blocksPerParameter() const { return geometry::view(shape, batchAx
 int64_t Group::blockCount() const {
   return blocksPerParameter() * static_cast<int64_t>(parameters.size());
 }
-int64_t Group::rows() const { return geometry::view(shape, batchAxes).rows; }
-int64_t Group::cols() const { return geometry::view(shape, batchAxes).cols; }
+int64_t Group::rows() const { return geometry::view(*this, ValueKind::Full).rows; }
+int64_t Group::cols() const { return geometry::view(*this, ValueKind::Full).cols; }
+
+std::string checkDivision(const Division &division, int64_t size) {
+  const char *what = division.axis == Division::Rows ? "row" : "column";
+  std::vector<Span> spans;
+  for (const std::vector<Span> &part : division.parts) {
+    if (part.empty())
+      return std::string("expected ") + what + "s in each part, found an empty one";
+    for (size_t i = 0; i < part.size(); ++i) {
+      int64_t last = i > 0 ? part[i - 1].end : 0;
+      if (part[i].begin < last || part[i].end <= part[i].begin || part[i].end > size)
+        return std::string("expected ") + what + "s of a part in their order, between " +
+               std::to_string(last) + " and " + std::to_string(size) + ", found " +
+               std::to_string(part[i].begin) + ":" + std::to_string(part[i].end);
+      spans.push_back(part[i]);
+    }
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const Span &a, const Span &b) { return a.begin < b.begin; });
+  spans.push_back({size, size});
+  int64_t end = 0;
+  for (const Span &span : spans) {
+    if (span.begin != end)
+      return std::string("expected each ") + what + " in one part, found " + what + " " +
+             std::to_string(std::min(span.begin, end)) +
+             (span.begin < end ? " in two" : " in none");
+    end = span.end;
+  }
+  return {};
+}
+
+std::string describePart(const Group &group) {
+  constexpr size_t kMost = 3;
+  if (group.part < 0)
+    return {};
+  const std::vector<Span> &spans = group.division.parts[static_cast<size_t>(group.part)];
+  std::string text = group.division.axis == Division::Rows ? "rows" : "columns";
+  for (size_t i = 0; i < spans.size() && i < kMost; ++i)
+    text += (i ? ", " : " ") + std::to_string(spans[i].begin) + ":" + std::to_string(spans[i].end);
+  if (spans.size() > kMost)
+    text += " and " + std::to_string(spans.size() - kMost) + " more";
+  return text + " of ";
+}
 
 bool stateExists(const Group &group, const State &state) {
   return !(state.master && group.parameterType == DType::F32);

@@ -81,12 +81,31 @@ struct Route {
   MissingGrad missingGrad = MissingGrad::Error;
 };
 
+/// `group` is that of the first part of a parameter whose blocks are divided; all of them list the same
+/// parameters in the same order.
 struct Parameter {
   std::string name;
   int64_t route = 0;
   int64_t group = 0;
   int64_t indexInGroup = 0;
 };
+
+/// Rows or columns [begin, end) of a matrix.
+struct Span {
+  int64_t begin = 0, end = 0;
+  bool operator==(const Span &) const = default;
+};
+
+/// How the matrices of a parameter are divided: of each part the rows (columns) that it consists of, in
+/// their order. All parts together have every row once.
+struct Division {
+  enum Axis : int64_t { Rows = 0, Columns = 1 };
+  Axis axis = Rows;
+  std::vector<std::vector<Span>> parts; // none: each matrix is one block
+  bool operator==(const Division &) const = default;
+};
+/// What is wrong with the parts of an axis of that size: each row (column) stands in one, in its order.
+std::string checkDivision(const Division &division, int64_t size);
 
 /// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
 struct Factor {
@@ -112,7 +131,8 @@ struct Hop {
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
 /// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
 /// 1 × n; [] is 1 × 1; more axes (elementwise rules only) collapse the leading
-/// ones into blocks. A block's index in the group is
+/// ones into blocks. Where the matrices are divided, the group has one part of each: blocks of
+/// these rows or columns alone. A block's index in the group is
 /// indexInGroup · blocksPerParameter + (row-major batch index).
 struct Group {
   std::string name;
@@ -125,6 +145,8 @@ struct Group {
   std::vector<Placement> placements; // of the parameter
   // Of its gradient and its states; empty where they are the parameter's.
   std::vector<Placement> gradientPlacements, statePlacements;
+  Division division;
+  int64_t part = -1; // of the division; -1: whole matrices, for a rule that sees no blocks
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
   std::string strategy;            // what chose the hops: a name for people
@@ -136,6 +158,9 @@ struct Group {
   int64_t rows() const;
   int64_t cols() const;
 };
+
+/// "rows 0:4, 8:12 of ", of the group's part; nothing where it has whole matrices.
+std::string describePart(const Group &group);
 
 /// False for the master copy of a parameter that is f32 already: such a state does not exist.
 bool stateExists(const Group &group, const State &state);

@@ -91,6 +91,7 @@ template <typename Enum> constexpr Enum last();
 template <> constexpr DType last() { return DType::F64; }
 template <> constexpr ValueKind last() { return ValueKind::One; }
 template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
+template <> constexpr Division::Axis last() { return Division::Columns; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
 template <> constexpr Distribution::Kind last() { return Distribution::StateShards; }
 template <> constexpr End last() { return End::Kept; }
@@ -156,6 +157,8 @@ public:
     field(v.missingGrad);
   }
   void field(Ref<Parameter> v) { fields(v.name, v.route, v.group, v.indexInGroup); }
+  void field(Ref<Span> v) { fields(v.begin, v.end); }
+  void field(Ref<std::vector<Span>> v) { list(v, "rows or columns"); }
   void field(Ref<Factor> v) { fields(v.axis, v.stride, v.size); }
   void field(Ref<Hop> v) {
     list(v.owned, "factors");
@@ -169,6 +172,9 @@ public:
     list(v.placements, "placements");
     list(v.gradientPlacements, "gradient placements");
     list(v.statePlacements, "state placements");
+    field(v.division.axis);
+    list(v.division.parts, "parts");
+    field(v.part);
     list(v.parameters, "parameters");
     fields(v.computes, v.strategy);
     list(v.hops, "hops");

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace stepc::plan {
@@ -40,6 +42,7 @@ public:
     each("rule", plan.rules, &Validator::rule);
     each("route", plan.routes, &Validator::route);
     each("group", plan.groups, &Validator::group);
+    each("group", plan.groups, &Validator::parts);
     each("parameter", plan.parameters, &Validator::parameter);
     each("segment", plan.segments, &Validator::segment);
     each("table", plan.tables, &Validator::table);
@@ -115,6 +118,8 @@ private:
       return message;
     // Shards by one list are cut where those by another end: their pieces count together.
     std::vector<int64_t> runs(group.shape.size(), 1);
+    if (Check message = division(group, runs); !message.empty())
+      return message;
     if (Check message = placements(group, group.placements, runs); !message.empty())
       return message;
     for (const auto *list : {&group.gradientPlacements, &group.statePlacements}) {
@@ -129,10 +134,58 @@ private:
       if (!inside(group.parameters[i], plan.parameters))
         return outside("parameter", group.parameters[i]);
       const Parameter &parameter = at(plan.parameters, group.parameters[i]);
-      if (parameter.group != index || parameter.indexInGroup != static_cast<int64_t>(i))
+      if (!inside(parameter.group, plan.groups) ||
+          parameter.indexInGroup != static_cast<int64_t>(i))
         return "parameter " + parameter.name + " says that it stands elsewhere";
+      if (i == 0 && !partsOf[parameter.group].insert(group.part).second)
+        return "expected another part of " + parameter.name + " than " + std::to_string(group.part);
+      const Group &first = at(plan.groups, parameter.group);
+      if (parameter.group == index)
+        continue;
+      if (parameter.group != at(plan.parameters, group.parameters[0]).group ||
+          !areOfEqualShards(group, first))
+        return "parameter " + parameter.name + " says that it stands elsewhere";
+      if (i == 0 && group.parameters != first.parameters)
+        return "expected the parameters of group " + first.name +
+               ", which has another part of them";
     }
     return hops(group);
+  }
+
+  static bool areOfEqualShards(const Group &a, const Group &b) {
+    auto fields = [](const Group &g) {
+      return std::tie(g.rule, g.mesh, g.shape, g.batchAxes, g.parameterType, g.gradientType,
+                      g.placements, g.gradientPlacements, g.statePlacements, g.division);
+    };
+    return a.part >= 0 && b.part >= 0 && fields(a) == fields(b);
+  }
+
+  /// Every row or column stands in one part. `runs`: the pieces of each axis.
+  Check division(const Group &group, std::vector<int64_t> &runs) {
+    const auto &parts = group.division.parts;
+    if (parts.empty())
+      return group.part == -1 ? Check() : "expected no part of matrices that are not divided";
+    if (!known(group.division.axis, Division::Columns) ||
+        static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2)
+      return "expected a division of the rows or the columns of matrices";
+    if (group.part != -1 && !inside(group.part, parts))
+      return outside("part", group.part);
+    size_t axis = group.shape.size() - (group.division.axis == Division::Rows ? 2 : 1);
+    if (Check message = checkDivision(group.division, group.shape[axis]); !message.empty())
+      return message;
+    for (const std::vector<Span> &part : parts)
+      runs[axis] = std::max(runs[axis], static_cast<int64_t>(part.size()));
+    return {};
+  }
+
+  /// All parts of a parameter stand in some group.
+  Check parts(const Group &group, int64_t index) {
+    auto found = partsOf.find(index);
+    size_t expected = group.part < 0 ? 1 : group.division.parts.size();
+    if (found == partsOf.end() || found->second.size() == expected)
+      return {};
+    return "expected groups of all " + std::to_string(expected) + " parts, found " +
+           std::to_string(found->second.size());
   }
 
   Check shape(const Group &group) {
@@ -312,6 +365,7 @@ private:
 
   const Plan &plan;
   std::string error;
+  std::map<int64_t, std::set<int64_t>> partsOf; // per first group of its parameters
 };
 
 } // namespace

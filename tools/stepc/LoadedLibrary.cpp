@@ -112,6 +112,8 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
   };
   if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
     return differs("shape");
+  if (group.division != parameter.blocks)
+    return differs("blocks");
   if (toTensorType(group.parameterType) != manifest::toTensorType(parameter.dtype) ||
       toTensorType(group.gradientType) != manifest::toTensorType(parameter.gradDType))
     return differs("types");

@@ -12,9 +12,8 @@
  *    of scalars, where the row of the chunk's parameter does; or the number of rows of a block. So
  *    one launch serves all groups. Chunks of parameters that the step skips (missing_grad = skip)
  *    are left out;
- *  - parameters: arguments[0] = rows, each the parameter and a word per operand as above;
- *    arguments[1] = the workspace; arguments[2] = stepc_parameter_record of all parameters of the
- *    plan. Those that the step skips are left out;
+ *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
+ *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step skips are left out;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace.
  *===----------------------------------------------------------------------===*/
@@ -35,8 +34,10 @@ typedef struct stepc_chunk {
       reserved;
 } stepc_chunk;
 
-/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. rows and cols are the matrix
- * block's (as float64), numel too where batch axes are declared and else the whole parameter's;
+/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. Of divided matrices these are
+ * the records of the first part; those of the others follow. rows and cols are the matrix
+ * block's (as float64), numel too where batch axes are declared or matrices divided, and else the
+ * whole parameter's;
  * step is the number of this step, from 1. */
 typedef struct stepc_parameter_record {
   double rows, cols, numel, step;

@@ -47,6 +47,35 @@ optim.parameter @batch shape [2, 4, 6] batch 1 type f32 gradient f32 mesh @world
 
 // -----
 
+// A group has one part of divided parameters, where the rule sees blocks.
+// CHECK-LABEL: @divided
+// CHECK: optim.group @group.0 rule @Sees parameters [@a, @b] part 0
+// CHECK-NEXT: optim.group @group.1 rule @Sees parameters [@a, @b] part 1
+// CHECK-NEXT: optim.group @group.2 rule @Sees parameters [@other] part 0
+// CHECK-NEXT: optim.group @group.3 rule @Sees parameters [@other] part 1
+// CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@plain]{{$}}
+// CHECK-NOT: optim.group
+module @divided {
+optim.rule @Sees hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %cols : tensor<?x?xf32>
+  optim.yield %s : tensor<?x?xf32>
+}
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @S rule @Sees rest patterns [] except [] defaults [] missing_grad error
+optim.route @P rule @Plain patterns ["plain"] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @S
+optim.parameter @other shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 1], [1, 4]> aliases [] route @S
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @S
+optim.parameter @plain shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @P
+}
+
+// -----
+
 // What is grouped stays so.
 // CHECK-LABEL: @grouped
 // CHECK: optim.group @mine rule @Plain parameters [@b, @a]

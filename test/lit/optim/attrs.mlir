@@ -13,6 +13,12 @@ optim.parameter @replicated shape [4, 4] batch 0 type f32 gradient f32 mesh @wor
 optim.parameter @shard shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases []
 optim.parameter @strided shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<0, 3>, #optim.shard<0>] aliases []
 
+// Blocks along either axis.
+// CHECK: optim.parameter @rows {{.*}} blocks <rows, [0, 1, 3, 4], [1, 3]> aliases
+// CHECK: optim.parameter @columns {{.*}} blocks <columns, [0, 3], [3, 4]> aliases
+optim.parameter @rows shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks <rows, [0, 1, 3, 4], [1, 3]> aliases []
+optim.parameter @columns shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks #optim.blocks<columns, [0, 3], [3, 4]> aliases []
+
 // States of every kind of shape and every storage type, one of them the master.
 // CHECK-LABEL: optim.rule @States
 // CHECK-SAME: #optim.state<"full", bf16, full, 0.000000e+00 : f64, false>

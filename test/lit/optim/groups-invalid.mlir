@@ -144,8 +144,67 @@ optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-note @below {{the parameter is here}}
 optim.parameter @b shape [4, 4] batch 0 type f32 gradient bf16 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected parameters of equal shape, types, mesh and placements, found @b that differs}}
+// expected-error @below {{expected parameters of equal shape, types, mesh, placements and blocks, found @b that differs}}
 optim.group @g rule @R parameters [@a, @b]
+
+// -----
+
+// Vectors are not divided.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected blocks of matrices, found 1 axes, 0 of them batch axes}}
+optim.parameter @w shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <columns, [0, 4]> aliases []
+
+// -----
+
+// A run has an end.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected an end for each begin of a part, found 3 numbers}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2, 4]> aliases []
+
+// -----
+
+// Every row stands in a part.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected each row in one part, found row 3 in none}}
+optim.parameter @w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 3]> aliases []
+
+// -----
+
+// Parameters of one group are divided alike, and the group has one of their parts.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 4]> aliases []
+// expected-note @below {{the parameter is here}}
+optim.parameter @b shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 1], [1, 4]> aliases []
+// expected-error @below {{expected parameters of equal shape, types, mesh, placements and blocks, found @b that differs}}
+optim.group @g rule @R parameters [@a, @b] part 0
+
+// -----
+
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 4]> aliases []
+// expected-error @below {{expected one of the 2 parts of the parameters, found 2}}
+optim.group @g rule @R parameters [@a] part 2
+
+// -----
+
+// A rule that reads the number of rows sees blocks.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %rows : tensor<?x?xf32>
+  optim.yield %s : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 4]> aliases []
+// expected-error @below {{expected a part of the divided parameters, because rule @R sees blocks, found none}}
+optim.group @g rule @R parameters [@a]
 
 // -----
 

@@ -97,7 +97,7 @@ Values step(const std::string &text, const std::string &strategy) {
     return whole;
   std::vector<plan::Group> groups;
   for (auto parameter : made.module->getOps<optim::ParameterOp>()) {
-    groups.push_back(optim::toPlan(parameter));
+    groups.push_back(parameter.toPlan());
     groups.back().parameters = {0};
     auto size = size_t(geometry::elements(groups.back().shape));
     for (int64_t count : {size, size, size / size_t(groups.back().cols())})

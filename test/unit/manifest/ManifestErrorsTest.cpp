@@ -88,7 +88,7 @@ TEST(ManifestErrors, UnknownKeysHint) {
             "/parameters/0/grad_placement: expected a key of a parameter (name, "
             "aliases, shape, "
             "dtype, grad_dtype, mesh, placements, grad_placements, state_placements, "
-            "batch_axes, "
+            "batch_axes, blocks, "
             "requires_grad), found 'grad_placement', did you mean 'grad_placements'? "
             "(parameter 'w')\n");
 }
@@ -242,6 +242,53 @@ TEST(ManifestErrors, BatchAxes) {
             "dimensions, found 1 (parameter 'w')\n");
   EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])", R"(, "batch_axes": 2)")), "");
   EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])")), "");
+}
+
+TEST(ManifestErrors, Blocks) {
+  auto one = [](const std::string &blocks, const std::string &shape = "[6, 4]") {
+    std::string error = errorsOf(withShape(shape, R"(["R", "R"])", ", \"blocks\": " + blocks));
+    std::string prefix = "/parameters/0/blocks", suffix = " (parameter 'w')\n";
+    EXPECT_TRUE(error.empty() || error.find(prefix) == 0u) << error;
+    return error.empty()
+               ? error
+               : error.substr(prefix.size(), error.size() - prefix.size() - suffix.size());
+  };
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [3, 1, 2]})"), "");
+  EXPECT_EQ(one(R"({"axis": "columns", "sizes": [1, 1], "repeat": 2})"), "");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[0, 1], [2, 6]], [[1, 2]]]})"), "");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [6]})", "[2, 6, 4]"),
+            ": expected blocks of matrices, found 3 dimensions, 0 of them batch axes");
+  EXPECT_EQ(one(R"({"axis": "columns", "sizes": [6]})", "[6]"),
+            ": expected blocks of matrices, found 1 dimension, 0 of them batch axes");
+  EXPECT_EQ(one(R"({"axis": "row", "sizes": [6]})"),
+            "/axis: expected rows or columns, found \"row\"");
+  EXPECT_EQ(one(R"({"sizes": [6]})"), ": expected the key 'axis', found none");
+  for (const char *which :
+       {"", R"(, "sizes": [6], "runs": [[[0, 6]]])", R"(, "repeat": 2, "runs": [[[0, 6]]])"})
+    EXPECT_EQ(one(std::string(R"({"axis": "rows")") + which + "}"),
+              ": expected runs, or sizes with or without repeat");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": []})"),
+            "/sizes: expected at least one block, found none");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": 6})"), "/sizes: expected an array of blocks, found 6");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [6, 0]})"),
+            "/sizes/1: expected a size from 1 to 2^40, found 0");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [1099511627776], "repeat": 2})"),
+            "/sizes: expected at most 2^40 rows or columns, found more");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [6], "repeat": 0})"),
+            "/repeat: expected a number from 1 to 65536, found 0");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[0]]})"),
+            "/runs/0/0: expected a run [begin, end], found 0");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [7]})"), "/runs/0: expected an array of runs, found 7");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[-1, 6]]]})"),
+            "/runs/0/0/0: expected an index from 0 to 2^40, found -1");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[]]})"),
+            ": expected rows in each part, found an empty one");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[2, 6], [0, 2]]]})"),
+            ": expected rows of a part in their order, between 6 and 6, found 0:2");
+  EXPECT_EQ(one(R"({"axis": "columns", "sizes": [2, 1]})"),
+            ": expected each column in one part, found column 3 in none");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[0, 3]], [[2, 6]]]})"),
+            ": expected each row in one part, found row 2 in two");
 }
 
 TEST(ManifestErrors, PlacementTexts) {

@@ -63,6 +63,17 @@ TEST(Manifest, Defaults) {
   EXPECT_EQ(m.meshes[0].ranks, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
 }
 
+// Eight heads' queries stand before their keys and values.
+TEST(Manifest, InterleavedBlocks) {
+  Manifest m =
+      mustRead(R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}]}],
+    "parameters": [{"name": "w", "shape": [12, 4], "dtype": "f32", "mesh": "m", "placements": ["S(0)"],
+                    "blocks": {"axis": "rows", "sizes": [4, 1, 1], "repeat": 2}}]})j");
+  EXPECT_EQ(m.parameters[0].blocks,
+            (stepc::plan::Division{stepc::plan::Division::Rows,
+                                   {{{0, 4}, {6, 10}}, {{4, 5}, {10, 11}}, {{5, 6}, {11, 12}}}}));
+}
+
 TEST(ManifestText, Syntax) {
   ErrorList errors;
   EXPECT_FALSE(readManifest("{\n  \"version\": 1,\n  oops\n}", "m.json", errors));
@@ -199,6 +210,11 @@ TEST(Manifest, DocumentedExamplesRead) {
                           "grad_placements",
                           "state_placements",
                           "batch_axes",
+                          "blocks",
+                          "axis",
+                          "sizes",
+                          "repeat",
+                          "runs",
                           "requires_grad"})
     EXPECT_NE(doc.find("| `" + std::string(key) + "` |"), std::string::npos) << key;
 }
@@ -258,6 +274,14 @@ private:
       p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 8));
     if (p.shape.size() >= 3 && upTo(0, 1))
       p.batchAxes = p.shape.size() - 2;
+    if (int64_t(p.shape.size()) == p.batchAxes + 2 && upTo(0, 1)) {
+      p.blocks = {stepc::plan::Division::Axis(upTo(0, 1)), {{}, {}}};
+      int64_t size =
+          p.shape[p.shape.size() - (p.blocks.axis == stepc::plan::Division::Rows ? 2 : 1)];
+      for (int64_t i = 0; i < size; ++i)
+        p.blocks.parts[i % 2].push_back({i, i + 1});
+      p.blocks.parts.resize(std::min<int64_t>(size, 2));
+    }
     p.dtype = DType(upTo(0, 2));
     p.gradDType = DType(upTo(0, 2));
     p.requiresGrad = upTo(0, 3);
@@ -300,7 +324,7 @@ TEST(Manifest, RandomManifestsRoundTrip) {
   if (const char *given = std::getenv("STEPC_SEED"))
     seed = std::strtoull(given, nullptr, 10);
   std::printf("STEPC_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  int strided = 0, batched = 0;
+  int strided = 0, batched = 0, divided = 0;
   for (int i = 0; i < 1000; ++i) {
     Manifest m = Drawer(seed + i).draw();
     std::string text = writeManifest(m);
@@ -311,10 +335,12 @@ TEST(Manifest, RandomManifestsRoundTrip) {
     ASSERT_EQ(writeManifest(*again), text) << "case " << i;
     for (const Parameter &p : m.parameters) {
       batched += p.batchAxes > 0;
+      divided += !p.blocks.parts.empty();
       for (const Placement &placement : p.placements)
         strided += placement.kind == Placement::Kind::StridedShard;
     }
   }
   EXPECT_GE(strided, 50);
   EXPECT_GE(batched, 50);
+  EXPECT_GE(divided, 50);
 }

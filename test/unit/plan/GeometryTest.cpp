@@ -112,6 +112,44 @@ TEST(Geometry, AStridedShardHasOneRunPerPiece) {
             (std::vector<Rect>{{0, 0, 2, 2, 2, 0, 4}, {0, 0, 6, 2, 2, 2, 4}}));
 }
 
+// Rows 0–1 and 6, 2–4, 5 of seven; the second rank holds rows 4 to 6.
+TEST(Geometry, PartsOfMatrices) {
+  Case c({2}, {S(1)}, {2, 7, 3}, 1);
+  Group group = c.group;
+  group.division = {Division::Rows, {{{0, 2}, {6, 7}}, {{2, 5}}, {{5, 6}}}};
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Full), (Sizes{2, 7, 3}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Rows), (Sizes{2, 7}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Cols), (Sizes{2, 3, 3}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::One), (Sizes{2, 3}));
+  EXPECT_EQ(geometry::localStateShape(group, c.mesh, 1, ValueKind::Cols), (Sizes{2, 3, 3}));
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::One).size(), 2u);
+  EXPECT_EQ(geometry::view(group, ValueKind::Cols).rows, 3);
+  group.part = 0;
+  EXPECT_EQ(group.rows(), 3);
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 0, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 0, 2, 3, 0, 3}, {1, 0, 0, 2, 3, 12, 3}}));
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::Rows),
+            (std::vector<Rect>{{0, 2, 0, 1, 1, 2, 1}, {1, 2, 0, 1, 1, 5, 1}}));
+  group.part = 1;
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::Cols),
+            (std::vector<Rect>{{0, 0, 0, 1, 3, 3, 3}, {1, 0, 0, 1, 3, 12, 3}}));
+  group.part = 2;
+  EXPECT_TRUE(geometry::rectangles(group, c.mesh, 0, ValueKind::Full).empty());
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 0, ValueKind::One),
+            (std::vector<Rect>{{0, 0, 0, 1, 1, 2, 1}, {1, 0, 0, 1, 1, 5, 1}}));
+  // Two columns and one of three: a value per part and row.
+  Case d({2}, {S(1)}, {2, 3});
+  group = d.group;
+  group.division = {Division::Columns, {{{0, 1}, {2, 3}}, {{1, 2}}}};
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Rows), (Sizes{2, 2}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::One), (Sizes{2}));
+  group.part = 0;
+  EXPECT_EQ(geometry::rectangles(group, d.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 1, 2, 1, 0, 1}}));
+  EXPECT_EQ(geometry::rectangles(group, d.mesh, 1, ValueKind::Rows),
+            (std::vector<Rect>{{0, 0, 0, 2, 1, 0, 2}}));
+}
+
 TEST(Geometry, RectanglesOfABatch) {
   // Experts over the first axis, columns over the second.
   Case c({2, 2}, {S(0), S(2)}, {3, 2, 5}, 1);

@@ -51,6 +51,16 @@ Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t 
   return list;
 }
 
+/// The place of a row or column in the group's part of a divided matrix, or -1.
+int64_t placeInPart(const Group &group, int64_t index) {
+  int64_t place = 0;
+  for (const Span &span : group.division.parts[static_cast<size_t>(group.part)])
+    for (int64_t i = span.begin; i < span.end; ++i, ++place)
+      if (i == index)
+        return place;
+  return -1;
+}
+
 } // namespace
 
 Extent blockExtent(const Group &group, ValueKind kind) {
@@ -68,14 +78,25 @@ std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64
     bool isRow = matrix == 2 && axis == axes - 2, isCol = matrix >= 1 && axis == axes - 1;
     bool collapsed = axis >= group.batchAxes && axis < axes - matrix;
     int64_t extentHere = group.shape[static_cast<size_t>(axis)];
-    if ((isRow && kind != ValueKind::Full && kind != ValueKind::Rows) ||
-        (isCol && kind != ValueKind::Full && kind != ValueKind::Cols) ||
-        (collapsed && kind == ValueKind::One))
+    Ids held = axisIndices(group, mesh, position, axis);
+    if (group.part >= 0 && (group.division.axis == Division::Rows ? isRow : isCol)) {
+      extentHere = isRow ? group.rows() : group.cols();
+      for (int64_t &index : held)
+        index = placeInPart(group, index);
+      if (kind != ValueKind::Full && kind != (isRow ? ValueKind::Rows : ValueKind::Cols)) {
+        // One value per part, on every rank; ours is the group's part.
+        held.assign(group.division.parts.size(), -1);
+        held[static_cast<size_t>(group.part)] = 0;
+        extentHere = 1;
+      }
+    } else if ((isRow && kind != ValueKind::Full && kind != ValueKind::Rows) ||
+               (isCol && kind != ValueKind::Full && kind != ValueKind::Cols) ||
+               (collapsed && kind == ValueKind::One))
       continue;
     Ids next;
     for (int64_t id : ids)
-      for (int64_t index : axisIndices(group, mesh, position, axis))
-        next.push_back(id * extentHere + index);
+      for (int64_t index : held)
+        next.push_back(id < 0 || index < 0 ? -1 : id * extentHere + index);
     ids = next;
   }
   return ids;
@@ -111,7 +132,7 @@ std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh, int64_
   for (int64_t holder = 0; holder < static_cast<int64_t>(mesh.ranks.size()); ++holder)
     if (agree(group, mesh, position, holder))
       for (int64_t block : shardIdentities(group, mesh, holder, ValueKind::One))
-        held.insert(block);
+        held.insert(block); // -1: another part's
   Ids result;
   for (int64_t block : blocks) {
     bool here = held.count(block % group.blocksPerParameter()) > 0;

@@ -73,6 +73,8 @@ Plan rich() {
   plan.groups[0].gradientType = DType::F16;
   plan.groups[0].gradientPlacements = {R, R};
   plan.groups[0].statePlacements = {S0, R};
+  plan.groups[0].division = {Division::Columns, {{{0, 1}, {1, 4}}}};
+  plan.groups[0].part = 0;
   plan.segments.push_back({"first", 0, {2, 0}, false});
   using enum Distribution::Kind;
   plan.tables.push_back({TableKind::Message,
@@ -274,10 +276,48 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group 0: expected 3 positions for the blocks of a hop, found 2");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops.clear(); }),
             "group 0: expected whole blocks on every rank after 0 hops");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {2, 3, 4}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].shape = {2, 3, 4};
+              p.groups[0].division.parts.clear();
+              p.groups[0].part = -1;
+            }),
             "group 0: expected no matrix space for axes that are neither a matrix nor declared");
   EXPECT_EQ(message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
             "group 0: parameter p2 says that it stands elsewhere");
+  using Parts = std::vector<std::vector<Span>>;
+  auto divided = [&](Parts parts) {
+    return message([&](Plan &p) { p.groups[0].division.parts = parts; });
+  };
+  EXPECT_EQ(divided({}), "group 0: expected no part of matrices that are not divided");
+  EXPECT_EQ(divided({{}, {{0, 4}}}), "group 0: expected columns in each part, found an empty one");
+  std::string order = "group 0: expected columns of a part in their order, between ";
+  EXPECT_EQ(divided({{{1, 4}, {0, 1}}}), order + "4 and 4, found 0:1");
+  EXPECT_EQ(divided({{{0, 0}, {0, 4}}}), order + "0 and 4, found 0:0");
+  EXPECT_EQ(divided({{{0, 5}}}), order + "0 and 4, found 0:5");
+  std::string once = "group 0: expected each column in one part, found column ";
+  EXPECT_EQ(divided({{{0, 3}}}), once + "3 in none");
+  EXPECT_EQ(divided({{{0, 2}}, {{1, 4}}}), once + "1 in two");
+  EXPECT_EQ(divided({{{0, 1}}, {{1, 4}}}), "group 0: expected groups of all 2 parts, found 1");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].part = 1; }), "group 0: part 1 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {4}; }),
+            "group 0: expected a division of the rows or the columns of matrices");
+  auto second = [&](auto change) {
+    return message([&](Plan &p) {
+      p.groups[0].division.parts = {{{0, 1}}, {{1, 4}}};
+      p.groups.push_back(p.groups[0]);
+      p.groups[1].part = 1;
+      change(p.groups[1]);
+    });
+  };
+  EXPECT_EQ(second([](Group &) {}), "");
+  EXPECT_EQ(second([](Group &g) { g.part = 0; }), "group 1: expected another part of p0 than 0");
+  EXPECT_EQ(second([](Group &g) { g.gradientType = DType::F32; }),
+            "group 1: parameter p0 says that it stands elsewhere");
+  EXPECT_EQ(second([](Group &g) {
+              g.parameters.pop_back();
+              g.hops[0].base.pop_back();
+            }),
+            "group 1: expected the parameters of group group, which has another part of them");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
             "segment 1: a block stands in it twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),

@@ -25,20 +25,20 @@ public:
     for (int64_t i = 0; i < meshes; ++i)
       mesh();
     for (int64_t i = 0; i < groups; ++i)
-      group(i);
+      group(static_cast<int64_t>(plan.groups.size()));
     // A plan lists parameters in the trainer's order, not group by group.
     std::vector<int64_t> order(plan.parameters.size());
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), random);
     std::vector<Parameter> shuffled(order.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      const Parameter &p = shuffled[static_cast<size_t>(order[i])] = plan.parameters[i];
-      plan.groups[static_cast<size_t>(p.group)].parameters[static_cast<size_t>(p.indexInGroup)] =
-          order[i];
-    }
+    for (size_t i = 0; i < order.size(); ++i)
+      shuffled[static_cast<size_t>(order[i])] = plan.parameters[i];
+    for (Group &group : plan.groups)
+      for (int64_t &parameter : group.parameters)
+        parameter = order[static_cast<size_t>(parameter)];
     plan.parameters = shuffled;
-    for (int64_t i = 0; i < groups; ++i)
-      segments(i);
+    for (size_t i = 0; i < plan.groups.size(); ++i)
+      segments(static_cast<int64_t>(i));
     return std::move(drawn);
   }
 
@@ -102,6 +102,43 @@ private:
       g.parameters.push_back(static_cast<int64_t>(plan.parameters.size()));
       plan.parameters.push_back({g.name + "." + std::to_string(i), 0, index, i});
     }
+    if (axes == g.batchAxes + 2 && chance(30))
+      divide(g);
+    for (auto parts = static_cast<int64_t>(g.division.parts.size()), i = int64_t(0);
+         i < std::max<int64_t>(1, parts); ++i) {
+      g.part = parts ? i : -1;
+      g.name = "group" + std::to_string(plan.groups.size());
+      addGroup(g, mesh, local);
+    }
+  }
+
+  /// Cuts rows or columns into runs, and gives these to two parts or more.
+  void divide(Group &g) {
+    Division division{chance(50) ? Division::Rows : Division::Columns, {}};
+    int64_t size = g.shape[g.shape.size() - (division.axis == Division::Rows ? 2 : 1)];
+    if (size < 2)
+      return;
+    division.parts.resize(static_cast<size_t>(range(2, std::min<int64_t>(4, size))));
+    std::vector<int64_t> part(static_cast<size_t>(size));
+    int64_t run = range(1, 4), parts = static_cast<int64_t>(division.parts.size()), of = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      of = i % run == 0 ? range(0, parts - 1) : of;
+      part[static_cast<size_t>(i)] = i < parts ? i : of; // each has one at least
+    }
+    for (int64_t i = 0; i < size; ++i) {
+      std::vector<Span> &spans = division.parts[static_cast<size_t>(part[static_cast<size_t>(i)])];
+      if (!spans.empty() && spans.back().end == i && chance(90))
+        ++spans.back().end;
+      else
+        spans.push_back({i, i + 1});
+    }
+    count(division.axis == Division::Rows ? "divided rows" : "divided columns");
+    g.division = std::move(division);
+  }
+
+  void addGroup(Group g, const Mesh &mesh, bool local) {
+    auto axes = static_cast<int64_t>(g.shape.size());
+    bool collapsed = axes > g.batchAxes + 2;
     bool mayBeLocal = geometry::blocksAreWhole(g, mesh);
     Strategy strategy = collapsed || chance(8)                ? Strategy::Elementwise
                         : mayBeLocal && (local || chance(30)) ? Strategy::Local
@@ -112,7 +149,7 @@ private:
     constexpr const char *kNames[] = {"elementwise", "local", "owner", "gather"};
     count(std::string("strategy ") + kNames[static_cast<size_t>(strategy)]);
     traits(g, mesh);
-    plan.groups.push_back(g);
+    drawn.plan.groups.push_back(g);
   }
 
   void segments(int64_t index) {

@@ -48,6 +48,8 @@ void Scene::fillShards() {
       Ids ids = local, want = local;
       int64_t first = identity(static_cast<int64_t>(p) * perParameter, 0, 0);
       for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] < 0)
+          continue;
         want[i] = ids[i] += first;
         if (!inSegment.count(ids[i] / (size.rows * size.cols)))
           want[i] = -1;
@@ -56,7 +58,9 @@ void Scene::fillShards() {
       shards[static_cast<size_t>(rank)].push_back(Buffer::of(ids));
       wanted[static_cast<size_t>(rank)].push_back(want);
     }
-    if (total != query.elements(t.shards(), rank))
+    // Between the runs of a part stand other parts.
+    int64_t elements = query.elements(t.shards(), rank);
+    if (group.part < 0 ? total != elements : total > elements)
       fail("the shard layout has another size", rank);
   }
 }
@@ -76,11 +80,10 @@ void Scene::owners() {
 }
 
 Buffer *Scene::shard(int64_t rank, int64_t parameter) {
-  if (parameter < 0 || parameter >= static_cast<int64_t>(plan.parameters.size()) ||
-      plan.parameters[static_cast<size_t>(parameter)].group != segment.group)
+  auto found = std::find(group.parameters.begin(), group.parameters.end(), parameter);
+  if (found == group.parameters.end())
     return nullptr;
-  auto index = plan.parameters[static_cast<size_t>(parameter)].indexInGroup;
-  return &shards[static_cast<size_t>(rank)][static_cast<size_t>(index)];
+  return &shards[static_cast<size_t>(rank)][static_cast<size_t>(found - group.parameters.begin())];
 }
 
 void Scene::shardsReadOnce(int64_t rank) {

@@ -202,7 +202,8 @@ private:
       if (copy)
         eachCopy(rank, index, [&](int64_t s, int64_t offset, int64_t parameter) {
           Buffer *local = shard(rank, parameter);
-          if (!local || !local->has(s) || !target.write(offset, local->ids[static_cast<size_t>(s)]))
+          int64_t id = local && local->has(s) ? local->ids[static_cast<size_t>(s)] : -1;
+          if (id < 0 || !target.write(offset, id))
             fail("a copy into blocks is wrong", rank);
         });
       else

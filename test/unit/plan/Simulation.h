@@ -17,7 +17,7 @@
 namespace stepc::test {
 
 /// The identities in a shard's local order: ((block in parameter · R + row) · C
-/// + col), with the R and C of the kind. Element by element, with torch.chunk
+/// + col), with the R and C of the kind; -1 of elements of another part. Element by element, with torch.chunk
 /// on lists of indices.
 std::vector<int64_t> shardIdentities(const plan::Group &group, const plan::Mesh &mesh,
                                      int64_t position, plan::ValueKind kind);

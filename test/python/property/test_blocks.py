@@ -1,0 +1,338 @@
+"""Divided matrices: each part of a parameter is a matrix of its own, wherever the shards end.
+
+A parameter with blocks, on many ranks, must have the bytes of its parts as parameters of their own on one
+rank: the parameter, and states of every kind. STEPC_SEED repeats a run.
+"""
+
+import json
+import os
+import random
+import re
+
+import numpy as np
+import pytest
+from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
+from random_layouts import Mesh, random_layout
+from random_rules import random_rule
+
+pytestmark = pytest.mark.skipif(
+    not STEPC.is_file(), reason="build/bin/stepc was not built"
+)
+
+SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
+STEPS = 2
+SPEC = """
+optimizer Muon(lr) {
+  state m : f32
+  m = 0.95 * m + grad
+  let o = orthogonalize(grad + 0.95 * m, steps = 2, precision = bf16)
+  param = (1 - lr * 0.1) * param - lr * 0.2 * sqrt(max(rows, cols)) * o / numel
+}
+optimizer Factored(lr) {
+  state r : f32[rows]
+  state c : f32[cols]
+  state n : f32[]
+  master : f32
+  r = lerp(r, mean(grad * grad, over = columns), 0.1)
+  c = lerp(c, mean(grad * grad, over = rows), 0.1)
+  n = 0.9 * n + rms(grad) + step * rows
+  param = param - lr * grad / (sqrt(r * c) + n + 1e-3)
+}
+optimizer Scaled(lr) {
+  state v : f32
+  v = lerp(v, grad * grad, 0.1)
+  param = param - lr * sqrt(rows / cols) * grad / (sqrt(v) + 1e-8)
+}
+optimizer Plain(lr) {
+  state v : f32
+  v = lerp(v, grad * grad, 0.1)
+  param = param - lr * grad / (sqrt(v) + 1e-8)
+}
+route {
+  Muon(lr = 0.02) for "muon*" if present
+  Factored(lr = 0.02) for "factored*" if present
+  Scaled(lr = 0.02) for "scaled*" if present
+  Plain(lr = 0.02) for rest
+}
+"""
+RULES = {"muon": {"m": "full"}, "factored": {"r": "rows", "c": "cols", "n": "one", "master": "full"},
+         "scaled": {"v": "full"}, "plain": {"v": "full"}}  # fmt: skip
+
+
+def parts_of(blocks):
+    """Per part the indices of its rows or columns."""
+    runs = blocks.get("runs")
+    if runs is None:
+        sizes, repeat = blocks["sizes"], blocks.get("repeat", 1)
+        edges = np.cumsum([0, *sizes])
+        runs = [[[k * edges[-1] + edges[i], k * edges[-1] + edges[i + 1]] for k in range(repeat)]
+                for i in range(len(sizes))]  # fmt: skip
+    return [np.concatenate([np.arange(*run) for run in part]) for part in runs]
+
+
+def random_blocks(source, shape):
+    """Consecutive, interleaved, or any runs at all."""
+    axis = source.choice(["rows", "columns"])
+    size = shape[-2 if axis == "rows" else -1]
+    repeat = source.choice(
+        [n for n in range(1, size + 1) if size % n == 0 and size // n > 1] or [1]
+    )
+    if source.random() < 0.5 or size < 4:
+        each = size // repeat
+        cuts = sorted(
+            source.sample(range(1, each), min(each - 1, source.randint(1, 2)))
+        )
+        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, each], strict=True)]
+        return {"axis": axis, "sizes": sizes} | (
+            {"repeat": repeat} if repeat > 1 else {}
+        )
+    part = [0, 1, *(source.choice([0, 1, 1, 2]) for _ in range(size - 2))]
+    runs = [
+        [[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))
+    ]
+    return {"axis": axis, "runs": runs}
+
+
+def cut(values, kind, blocks, part, index, batch):
+    """What one part has of a value."""
+    axis = 0 if blocks["axis"] == "rows" else 1
+    dropped = kind == "one" or kind == ("cols" if axis == 0 else "rows")
+    if dropped:  # an element per part stands where the divided axis was
+        at = batch if kind in ("one", "cols") else batch + 1
+        return np.take(values, part, axis=at)
+    return np.take(values, index, axis=batch + (axis if kind == "full" else 0))
+
+
+class Case:
+    """Parameters on a mesh, the same on one rank, and their parts as parameters there."""
+
+    def __init__(self, parameters, sizes):
+        self.many = {"version": 1, "parameters": parameters, "meshes": [
+            {"name": "m", "axes": [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]}]}  # fmt: skip
+        one = [{"name": "m", "axes": [{"name": "x", "size": 1}]}]
+        lists = ("placements", "grad_placements", "state_placements")
+        alone = [
+            {**{k: v for k, v in p.items() if k not in lists}, "placements": ["R"]}
+            for p in parameters
+        ]
+        self.one = {"version": 1, "meshes": one, "parameters": alone}
+        self.apart = {"version": 1, "meshes": one, "parameters": []}
+        for p in alone:
+            for i, index in enumerate(parts_of(p["blocks"])):
+                shape = list(p["shape"])
+                shape[-2 if p["blocks"]["axis"] == "rows" else -1] = len(index)
+                own = {k: v for k, v in p.items() if k != "blocks"}
+                self.apart["parameters"].append(
+                    {**own, "name": f"{p['name']}.{i}", "shape": shape}
+                )
+
+    def tensors(self, seed):
+        """(of the parameters, of their parts)."""
+        generator = np.random.default_rng(list(str(seed).encode()))
+        whole, apart = {}, {}
+        for p in self.one["parameters"]:
+            name, batch = p["name"], p.get("batch_axes", 0)
+            for key in (
+                f"param:{name}",
+                *(f"grad:{name}@{step}" for step in range(1, STEPS + 1)),
+            ):
+                values = generator.normal(size=p["shape"])
+                dtype = p["dtype"] if key[0] == "p" else p.get("grad_dtype", p["dtype"])
+                whole[key] = tensor(values, dtype)
+                for i, index in enumerate(parts_of(p["blocks"])):
+                    own = cut(values, "full", p["blocks"], i, index, batch)
+                    apart[key.replace(name, f"{name}.{i}")] = tensor(own, dtype)
+        return whole, apart
+
+    def check(self, folder, seed, *options, spec=SPEC, kinds=RULES):
+        """All bytes of the run on many ranks; how the reference and one rank agree with the parts."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "spec.optim").write_text(spec)
+        whole, apart = self.tensors(seed)
+        save(folder / "whole.safetensors", whole)
+        save(folder / "apart.safetensors", apart)
+        for name in ("many", "one", "apart"):
+            (folder / f"{name}.json").write_text(
+                json.dumps(getattr(self, name), indent=1)
+            )
+
+        def step(name, given, *options):
+            return run(folder / "spec.optim", folder / f"{name}.json", folder / f"{given}.safetensors",
+                       folder / "out.safetensors", *options, steps=STEPS)  # fmt: skip
+
+        many, one = step("many", "whole", *options), step("one", "whole")
+        assert many == one
+        self.compare(one, step("apart", "apart"), kinds)
+        self.compare(
+            step("one", "whole", "--reference"),
+            step("apart", "apart", "--reference"),
+            kinds,
+        )
+
+    def compare(self, found, parts, kinds):
+        for p in self.one["parameters"]:
+            name, batch, blocks = p["name"], p.get("batch_axes", 0), p["blocks"]
+            values = {f"param:{name}": "full"}
+            values |= {
+                f"state:{name}:{s}": kind
+                for s, kind in kinds[name.split(".")[0]].items()
+            }
+            for i, index in enumerate(parts_of(blocks)):
+                assert found[f"state:{name}:step"] == parts[f"state:{name}.{i}:step"]
+                for key, kind in values.items():
+                    if key not in found:  # a master of f32
+                        assert "master" in key or kind == "full"
+                        continue
+                    own = parts[key.replace(name, f"{name}.{i}")]
+                    there = cut(found[key].array(), kind, blocks, i, index, batch)
+                    assert there.shape == own.shape, key
+                    assert np.array_equal(there, own.array(), equal_nan=True), (
+                        key,
+                        i,
+                        blocks,
+                    )
+
+
+def parameter(name, shape, placements, blocks, **more):
+    return {"name": name, "shape": list(shape), "dtype": "f32", "mesh": "m", "placements": placements,
+            "blocks": blocks, **more}  # fmt: skip
+
+
+FUSED = [
+    {
+        "axis": "rows",
+        "runs": [[[0, 40]], [[40, 50]], [[50, 60]]],
+    },  # rows 0-4096, 4096-5120, 5120-6144, smaller
+    {"axis": "rows", "sizes": [10, 3, 2], "repeat": 4},  # Megatron's QKV
+    {"axis": "columns", "sizes": [7, 9], "repeat": 2},
+]
+
+
+@pytest.mark.parametrize("sizes, placements", [
+    ((4,), ["S(0)"]), ((4,), ["S(1)"]), ((7,), ["S(0)"]), ((2, 4), ["_S(0, 4)", "S(0)"]), ((2, 4), ["R", "S(0)"]),
+    ((2, 4), ["S(1)", "S(0)"]),
+])  # fmt: skip
+@pytest.mark.parametrize("strategy", ["owner", "gather"])
+def test_parts_step_as_matrices_of_their_own(tmp_path, sizes, placements, strategy):
+    parameters = [parameter(f"{rule}.{i}", (60, 32), placements, blocks)
+                  for rule in RULES for i, blocks in enumerate(FUSED)]  # fmt: skip
+    Case(parameters, sizes).check(tmp_path, 1, "--strategy", f"muon*={strategy}", "--strategy",
+                                  f"factored*={strategy}", "--waves", 2)  # fmt: skip
+
+
+def test_random_parts(tmp_path, capsys):
+    """Random shapes, blocks and placements; lists of their own; stacks; replicas; types."""
+    source, counts = random.Random(SEED), {}
+    with capsys.disabled():
+        print(f"\nSTEPC_SEED={SEED}", end="")
+    for number in range(int(os.environ.get("STEPC_BLOCKS", "10"))):
+        sizes = source.choice([(1,), (3,), (5,), (2, 2), (2, 4), (3, 2)])
+        mesh = Mesh("m", sizes, list(range(int(np.prod(sizes)))))
+        rules = [random_rule(source, "random", "matrix")]
+        text = rules[0].text + SPEC.replace(
+            "route {", 'route {\n  random() for "random*" if present'
+        )
+        kinds = {
+            **RULES,
+            "random": {name: kind for name, (_, kind) in rules[0].states.items()}
+            | {"master": "full"},
+        }
+        parameters = []
+        for i in range(6):
+            layout = random_layout(
+                source,
+                mesh,
+                rules[0],
+                batched=source.random() < 0.3,
+                whole=source.random() < 0.2,
+            )
+            if (
+                len(layout.shape) < 2
+                or len(layout.shape) - layout.batch != 2
+                or max(layout.shape[-2:]) < 2
+            ):
+                continue
+            blocks = random_blocks(source, layout.shape)
+            while min(map(len, parts_of(blocks))) < 1 or len(parts_of(blocks)) < 2:
+                blocks = random_blocks(source, layout.shape)
+            name = source.choice(
+                ["muon", "factored", "scaled", "plain", "random", "random"]
+            )
+            lists = {
+                "grad_placements": layout.gradient,
+                "state_placements": layout.state,
+            }
+            one = parameter(f"{name}.{i}", layout.shape, layout.placements, blocks,
+                            batch_axes=layout.batch, dtype=source.choice(["f32", "bf16"]), grad_dtype="f32",
+                            **{k: v for k, v in lists.items() if v})  # fmt: skip
+            parameters.append(one)
+            for trait in (name, blocks["axis"], "runs" if "runs" in blocks else "sizes",
+                          *(["lists"] if layout.gradient or layout.state else [])):  # fmt: skip
+                counts[trait] = counts.get(trait, 0) + 1
+        options = ["--waves", source.randint(1, 3), "--threads", source.randint(1, 3)]
+        if source.random() < 0.7:
+            options += ["--strategy", f"*={source.choice(['owner', 'gather'])}"]
+        if parameters:
+            Case(parameters, sizes).check(
+                tmp_path / str(number),
+                f"{SEED}-{number}",
+                *options,
+                spec=text,
+                kinds=kinds,
+            )
+    with capsys.disabled():
+        print(f": {counts}", end=" ")
+
+
+def test_text_of_every_level_is_the_program(tmp_path):
+    """And a library says how its parameters are divided: a manifest with other blocks is another one."""
+    case = Case(
+        [parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES], (4,)
+    )
+    case.check(tmp_path, 2)
+    spec, many, whole = (
+        tmp_path / "spec.optim",
+        tmp_path / "many.json",
+        tmp_path / "whole.safetensors",
+    )
+    expected = run(spec, many, whole, tmp_path / "out.safetensors", steps=STEPS)
+    for level in ("optim", "decided", "comm", "scheduled", "exec"):
+        text = tmp_path / f"{level}.mlir"
+        text.write_text(stepc("compile", spec, "-m", many, "--emit", level, "-o", "-"))
+        stepc("compile", text, "-o", tmp_path / level)
+        (library,) = (tmp_path / level).glob("*.so")
+        stepc("run", spec, "-m", many, "--tensors", whole, "--steps", STEPS, "--library", library,
+              "-o", tmp_path / "again.safetensors")  # fmt: skip
+        assert load(tmp_path / "again.safetensors") == expected
+    # Groups may stand in any order.
+    text = (tmp_path / "decided.mlir").read_text()
+    groups = re.findall(r"  optim\.group .*\n", text)
+    assert sum(" part " in group for group in groups) == 9
+    (tmp_path / "turned.mlir").write_text(
+        text.replace("".join(groups), "".join(reversed(groups)))
+    )
+    stepc("compile", tmp_path / "turned.mlir", "-o", tmp_path / "turned")
+    (library,) = (tmp_path / "turned").glob("*.so")
+    arguments = (
+        "--tensors",
+        whole,
+        "--steps",
+        STEPS,
+        "--library",
+        library,
+        "-o",
+        tmp_path / "again.safetensors",
+    )
+    stepc("run", spec, "-m", many, *arguments)
+    assert load(tmp_path / "again.safetensors") == expected
+    # All parts of a parameter have a group.
+    (tmp_path / "less.mlir").write_text(text.replace(groups[1], ""))
+    with pytest.raises(CompilerFailed, match="expected groups of all 3 parts, found 2"):
+        stepc("compile", tmp_path / "less.mlir", "-o", tmp_path / "less")
+    case.many["parameters"][0]["blocks"] = FUSED[0]
+    (tmp_path / "other.json").write_text(json.dumps(case.many))
+    with pytest.raises(
+        CompilerFailed,
+        match="expected the manifest's blocks of parameter 'muon.0', found another",
+    ):
+        stepc("run", spec, "-m", tmp_path / "other.json", *arguments)
