@@ -178,7 +178,7 @@ class Run(c.Structure):
 
 
 class MeshInfo(Sized):
-    """``stepc_mesh_info``: where a parameter lies, and how many leading axes count matrices."""
+    """``stepc_mesh_info``: where a parameter lies, and what its matrices are."""
 
     _fields_ = [
         ("struct_size", c.c_int32),
@@ -190,6 +190,7 @@ class MeshInfo(Sized):
         ("rank_count", c.c_int64),
         ("batch_axes", c.c_int32),
         ("reserved", c.c_int32),
+        ("blocks", c.c_char_p),
     ]
 
 
