@@ -260,7 +260,7 @@ SIZES = {
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
-    "stepc_mesh_info": (MeshInfo, 56),
+    "stepc_mesh_info": (MeshInfo, 64),
     "stepc_library": (LibraryTable, 312),
 }
 for _name, (_type, _size) in SIZES.items():
