@@ -61,7 +61,9 @@
 // RUN: sed -e 's/#exec.table<kind = shard_chunks, from = <@sb, full, shards>, to = <@sb, full, blocks/#exec.table<kind = shard_chunks, from = <@sa, full, shards>, to = <@sa, full, blocks/' -e '/@out of/,/advance/{s/offset = 576/offset = 512/;s/, traveller = 1//}' %{from} | %{check} TWICE
 // TWICE: error: 'exec.dispatch_chunks' op expected shards that one table of a dispatch alone reads or writes, and that it writes once
 
-// What is in flight.
+// What is in flight, and never lands.
+// RUN: sed -e '/exec.await %1/d' %{from} | %{check} AWAIT
+// AWAIT: error: 'exec.advance_steps' op expected a consistent program, found that collective 1 is never awaited
 // RUN: sed -e '/exec.await %0/{h;d}' -e '/exec.copy.*@sa.*received/G' %{from} | %{check} ARRIVING
 // ARRIVING: error: 'exec.copy' op expected exec.await before what is received is read, found it in flight
 // ARRIVING: note: it was written here

@@ -16,9 +16,7 @@ import pytest
 from cases import STEPS, random_batch
 from compiler import STEPC, CompilerFailed, load, stepc
 
-pytestmark = pytest.mark.skipif(
-    not STEPC.is_file(), reason="build/bin/stepc was not built"
-)
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 PROGRAMS = int(os.environ.get("STEPC_MUTATED", "8"))
@@ -52,8 +50,7 @@ WORDS = {
     "loop": ('"parallel"', '"reduction"'),
     "column": ("%c0]", "%c1]", "%c2]", "%c3]"),
 }
-NUMBERS = ("offset", "bytes", "start", "traveller", "columns", "element_bytes", "scratch", "exponent", "workspace",
-           "chunk")  # fmt: skip
+NUMBERS = ("offset", "bytes", "start", "traveller", "columns", "element_bytes", "scratch", "exponent", "workspace")  # fmt: skip
 
 
 class Mutator:
@@ -62,22 +59,11 @@ class Mutator:
     def __init__(self, text, source):
         self.source = source
         self.lines = text.split("\n")
-        first = next(
-            i for i, line in enumerate(self.lines) if line.startswith("  exec.program")
-        )
-        last = next(
-            i for i, line in enumerate(self.lines) if i > first and line == "  }"
-        )
-        self.commands = range(
-            first + 1, last - 1
-        )  # but for the last one, which advances the steps
+        first = next(i for i, line in enumerate(self.lines) if line.startswith("  exec.program"))
+        last = next(i for i, line in enumerate(self.lines) if i > first and line == "  }")
         self.program = range(first, last)
-        self.kernels = [
-            i
-            for i, line in enumerate(self.lines)
-            if i > last and "=" in line or "yield" in line
-        ]
-        self.kernels = [i for i in self.kernels if i > last]
+        self.commands = range(first + 1, last - 1)  # but for the one that advances the steps
+        self.kernels = [i for i, line in enumerate(self.lines) if i > last and ("=" in line or "yield" in line)]
 
     def mutate(self):
         kinds = (
@@ -90,7 +76,7 @@ class Mutator:
             self.order,
             self.value,
         )
-        return self.source.choice(kinds)()
+        return self.chunk() if self.source.random() < 0.02 else self.source.choice(kinds)()
 
     def replace(self, places, make):
         """Replaces the text of one of `places` (line, first, last) by what `make` makes of it."""
@@ -103,42 +89,29 @@ class Mutator:
         return bool(new) and new != old
 
     def find(self, pattern, lines, group=0):
-        return [
-            (i, *m.span(group))
-            for i in lines
-            for m in re.finditer(pattern, self.lines[i])
-        ]
+        return [(i, *m.span(group)) for i in lines for m in re.finditer(pattern, self.lines[i])]
+
+    def chunk(self):
+        """Rows of another length."""
+        line = self.program[0]
+        self.lines[line] = re.sub(r"( chunk \d+)?( \{)$", rf" chunk {self.source.randint(1, 4000)}\2", self.lines[line])
+        return "chunk"
 
     def number(self):
         name = self.source.choice(NUMBERS)
         places = self.find(rf"\b{name}(?: =)? (-?\d+)", self.program, 1)
         used = [self.lines[i][a:b] for i, a, b in places]
-        by = (
-            self.source.choice((-64, 64, 1, -1, 32, 128))
-            if name not in ("start", "traveller")
-            else 1
-        )
+        by = self.source.choice((-64, 64, 1, -1, 32, 128)) if name not in ("start", "traveller") else 1
         other = lambda old: self.source.choice((*used, str(int(old) + by)))
-        if self.source.random() < 0.2 and (
-            shapes := self.find(r"tensor<(\d+)x\d+x", self.program, 1)
-        ):
+        if self.source.random() < 0.2 and (shapes := self.find(r"tensor<(\d+)x\d+x", self.program, 1)):
             return self.replace(shapes, lambda old: str(int(old) + 1)) and "extents"
         return self.replace(places, other) and name
 
     def word(self):
         name, words = self.source.choice(list(WORDS.items()))
-        lines = (
-            self.kernels
-            if words[0][0] in 'a%#m"o' and name != "shards"
-            else self.program
-        )
+        lines = self.kernels if words[0][0] in 'a%#m"o' and name != "shards" else self.program
         pattern = "|".join(rf"(?<![\w@]){re.escape(word)}(?!\w)" for word in words)
-        return (
-            self.replace(
-                self.find(pattern, lines), lambda old: self.source.choice(words)
-            )
-            and name
-        )
+        return self.replace(self.find(pattern, lines), lambda old: self.source.choice(words)) and name
 
     def symbol(self):
         """Another segment, group, kernel or state."""
@@ -153,12 +126,7 @@ class Mutator:
         """Two operands of a command, swapped, or one for another."""
         line = self.source.choice(self.commands)
         text = self.lines[line]
-        found = [
-            m.span()
-            for m in re.finditer(
-                r"#exec\.(?!table)\w+<[^<>]*>|<offset = (?:[^<>]|<[^<>]*>)*>", text
-            )
-        ]
+        found = [m.span() for m in re.finditer(r"#exec\.(?!table)\w+<[^<>]*>|<offset = (?:[^<>]|<[^<>]*>)*>", text)]
         if len(found) < 2:
             return False
         (a, b), (c, d) = sorted(self.source.sample(found, 2))
@@ -181,11 +149,7 @@ class Mutator:
             return False
         line, flag = self.source.choice(products), self.source.choice(flags)
         text = self.lines[line]
-        self.lines[line] = (
-            text.replace(f", {flag}", "")
-            if f", {flag}" in text
-            else text[:-1] + f", {flag}" + "}"
-        )
+        self.lines[line] = text.replace(f", {flag}", "") if f", {flag}" in text else text[:-1] + f", {flag}" + "}"
         return flag
 
     def order(self):
@@ -202,9 +166,7 @@ class Mutator:
             del self.lines[line]
         if what == "missing" and "exec.start" in text:
             token = text.split()[0]
-            self.lines = [
-                each for each in self.lines if each.strip() != f"exec.await {token}"
-            ]
+            self.lines = [each for each in self.lines if each.strip() != f"exec.await {token}"]
         if what != "missing":
             self.lines.insert(other, text)
         return what if what != "moved" or line != other else False
@@ -213,18 +175,10 @@ class Mutator:
         """Another value of a kernel."""
         line = self.source.choice(self.kernels)
         start = self.lines[line].find("=") + 1
-        places = [
-            (line, *m.span())
-            for m in re.finditer(r"%\w+", self.lines[line])
-            if m.start() > start
-        ]
+        places = [(line, *m.span()) for m in re.finditer(r"%\w+", self.lines[line]) if m.start() > start]
         near = "\n".join(self.lines[max(line - 6, 0) : line + 1])
         used = sorted(set(re.findall(r"%\w+", near)))
-        return (
-            bool(used)
-            and self.replace(places, lambda old: self.source.choice(used))
-            and "value of a kernel"
-        )
+        return bool(used) and self.replace(places, lambda old: self.source.choice(used)) and "value of a kernel"
 
 
 class Program:
@@ -264,17 +218,11 @@ class Program:
             stepc("compile", folder / "spec.mlir", "-o", folder)
         except CompilerFailed as failed:
             said = str(failed)
-            return (
-                "refused" if said.startswith("exit 1:") and "error: " in said else said
-            )
+            return "refused" if said.startswith("exit 1:") and "error: " in said else said
         if (folder / "libspec.so").read_bytes() == self.library:
             return "the same library"
         try:
-            return (
-                "equal bits"
-                if self.step(folder) == self.sound
-                else "accepted, and other bits"
-            )
+            return "equal bits" if self.step(folder) == self.sound else "accepted, and other bits"
         except CompilerFailed as failed:
             return f"accepted, and {failed}"
 
@@ -302,15 +250,9 @@ def test_no_edit_of_a_program_changes_bits(tmp_path, capsys):
     total = sum((histogram for histogram, _ in results), Counter())
     verdicts = ("refused", "the same library", "equal bits")
     with capsys.disabled():
-        print(
-            f"\nSTEPC_SEED={SEED}: {total.total()} edits of programs; "
-            + ", ".join(verdicts)
-        )
+        print(f"\nSTEPC_SEED={SEED}: {total.total()} edits of programs; " + ", ".join(verdicts))
         for what in sorted({what for what, _ in total}):
-            print(
-                f"  {what:20}"
-                + "".join(f"{total[what, verdict]:5}" for verdict in verdicts)
-            )
+            print(f"  {what:20}" + "".join(f"{total[what, verdict]:5}" for verdict in verdicts))
     wrong = [text for _, texts in results for text in texts]
     assert not wrong, f"STEPC_SEED={SEED}\n" + "\n".join(wrong)
     assert total.total() >= PROGRAMS * MUTANTS // 4
