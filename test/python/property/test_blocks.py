@@ -309,3 +309,22 @@ def test_text_of_every_level_is_the_program(tmp_path):
         match="expected the manifest's blocks of parameter 'muon.0', found another",
     ):
         stepc("run", spec, "-m", tmp_path / "other.json", *arguments)
+
+
+def test_a_skipped_step_is_one_for_all_parts(tmp_path):
+    """Without a gradient in the second step: no part of it steps, and the count says so once."""
+    parameters = [parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES]
+    case = Case(parameters, (4,))
+    whole, _ = case.tensors(3)
+    first = {k: v for k, v in whole.items() if k[-2:] != "@2"}
+    save(tmp_path / "one.safetensors", first)
+    save(tmp_path / "two.safetensors", first | {k: v for k, v in whole.items() if "plain" in k})
+    (tmp_path / "spec.optim").write_text(SPEC.replace("lr = 0.02", "lr = 0.02, missing_grad = skip"))
+    (tmp_path / "m.json").write_text(json.dumps(case.many))
+    once, twice = (
+        run(tmp_path / "spec.optim", tmp_path / "m.json", tmp_path / f"{name}.safetensors", tmp_path / "out", steps=steps)
+        for name, steps in (("one", 1), ("two", 2))
+    )
+    changed = {key for key in once if once[key] != twice[key]}
+    assert changed == {"param:plain.0", "state:plain.0:v", "state:plain.0:step"}
+    assert all(once[f"state:{rule}.0:step"].array() == 1 for rule in RULES)

@@ -144,28 +144,36 @@ TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
   group.placements = {{plan::PlacementKind::StridedShard, 1, 2},
                       {plan::PlacementKind::Replicate, 0, 1}};
   group.parameters = {0};
-  for (int64_t position = 0; position < 4; ++position) {
-    MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full,
-                                       plan::ShardsKind::Parameter);
-    std::vector<std::pair<int64_t, int64_t>> places(map.elements(), {-1, -1});
-    for (const geometry::Rect &rect :
-         geometry::rectangles(group, mesh, position, plan::ValueKind::Full))
-      for (int64_t r = 0; r < rect.rows; ++r)
-        for (int64_t c = 0; c < rect.cols; ++c)
-          places[rect.offset + r * rect.stride + c] = {rect.row + r, rect.col + c};
-    for (int64_t first = 0; first < map.elements(); ++first)
-      for (int64_t count = 1; first + count <= map.elements(); ++count) {
-        std::vector<std::pair<int64_t, int64_t>> found(count, {-1, -1});
-        ASSERT_TRUE(map.cut({first, 0, 100, 0, 1, count}, [&](const Cut &cut) {
-          for (int64_t r = 0; r < cut.rows; ++r)
-            for (int64_t c = 0; c < cut.cols; ++c)
-              found[cut.second - 100 + r * cut.secondStride + c] = {cut.row + r, cut.col + c};
-        }));
-        for (int64_t i = 0; i < count; ++i)
-          ASSERT_EQ(found[i], places[first + i]);
-      }
-    ASSERT_FALSE(map.cut({map.elements(), 0, 0, 0, 1, 1}, [](const Cut &) {}));
-  }
+  group.division = {plan::Division::Columns, {{{0, 2}, {5, 7}}, {{2, 5}, {7, 8}}}};
+  for (group.part = -1; group.part < 2; ++group.part)
+    for (int64_t position = 0; position < 4; ++position) {
+      MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full,
+                                         plan::ShardsKind::Parameter);
+      std::vector<std::pair<int64_t, int64_t>> places(map.elements(), {-1, -1});
+      for (const geometry::Rect &rect :
+           geometry::rectangles(group, mesh, position, plan::ValueKind::Full))
+        for (int64_t r = 0; r < rect.rows; ++r)
+          for (int64_t c = 0; c < rect.cols; ++c)
+            places[rect.offset + r * rect.stride + c] = {rect.row + r, rect.col + c};
+      auto isOther = [](std::pair<int64_t, int64_t> place) { return place.first < 0; };
+      int64_t others = std::count_if(places.begin(), places.end(), isOther);
+      EXPECT_EQ(others > 0, group.part >= 0);
+      EXPECT_EQ(map.blockElements(), map.elements() - others);
+      for (int64_t first = 0; first < map.elements(); ++first)
+        for (int64_t count = 1; first + count <= map.elements(); ++count) {
+          std::vector<std::pair<int64_t, int64_t>> found(count, {-1, -1});
+          bool inside = map.cut({first, 0, 100, 0, 1, count}, [&](const Cut &cut) {
+            for (int64_t r = 0; r < cut.rows; ++r)
+              for (int64_t c = 0; c < cut.cols; ++c)
+                found[cut.second - 100 + r * cut.secondStride + c] = {cut.row + r, cut.col + c};
+          });
+          // What is of another part is no place of this one.
+          ASSERT_EQ(inside, std::none_of(&places[first], &places[first] + count, isOther));
+          for (int64_t i = 0; i < count; ++i)
+            ASSERT_EQ(found[i], places[first + i]);
+        }
+      ASSERT_FALSE(map.cut({map.elements(), 0, 0, 0, 1, 1}, [](const Cut &) {}));
+    }
 }
 
 } // namespace
