@@ -112,4 +112,4 @@
 
 // What the tables do is proven, too.
 // RUN: sed -e '/exec.start.*shards to blocks/,/from/s/exchange/all_gather/' %{from} | %{check} GATHER
-// GATHER: error: 'exec.start' op expected an all-gather to bring all blocks of segment @sa to every rank of its mesh, found rank 0 to compute 0 of 1
+// GATHER: error: 'exec.start' op expected an all-gather by hops that own nothing, found segment @sa to move from shards to blocks
