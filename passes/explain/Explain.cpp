@@ -301,6 +301,7 @@ private:
       out.routes.push_back(plan.routes[route].name);
     out.pattern = patternOf(out.parameters);
     out.shape = group.shape;
+    out.part = plan::describePart(group);
     out.batchAxes = group.batchAxes;
     out.blocks = geometry.blockCount();
     out.type = plan::name(group.parameterType);

@@ -120,7 +120,7 @@ std::string fixed(double value) {
 }
 
 std::string shapeOf(const GroupReport &group) {
-  std::string text;
+  std::string text = group.part;
   for (auto [axis, size] : llvm::enumerate(group.shape))
     text += (axis == 0                          ? ""
              : int64_t(axis) == group.batchAxes ? " × "
@@ -227,6 +227,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"routes", llvm::json::Array(group.routes)},
                             {"parameters", llvm::json::Array(group.parameters)},
                             {"shape", llvm::json::Array(group.shape)},
+                            {"part", group.part},
                             {"batch_axes", group.batchAxes},
                             {"blocks", group.blocks},
                             {"dtype", group.type},

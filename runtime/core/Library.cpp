@@ -26,6 +26,22 @@ std::string toText(const std::vector<plan::Placement> &placements) {
   return text + "]";
 }
 
+/// As a manifest says it.
+std::string toText(const plan::Division &division) {
+  std::string text;
+  for (const std::vector<plan::Span> &part : division.parts) {
+    text += text.empty() ? "[" : ", [";
+    for (size_t i = 0; i < part.size(); ++i)
+      text += (i ? ", [" : "[") + std::to_string(part[i].begin) + ", " +
+              std::to_string(part[i].end) + "]";
+    text += "]";
+  }
+  if (text.empty())
+    return text;
+  const char *axis = division.axis == plan::Division::Rows ? "rows" : "columns";
+  return std::string("{\"axis\": \"") + axis + "\", \"runs\": [" + text + "]}";
+}
+
 /// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
 /// axis replicates; columns move up where the row axis before them went and no axis of parts came.
 std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
@@ -50,6 +66,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   text.placements = toText(group.placements);
   text.gradientPlacements = toText(group.placementsOf(plan::ShardsKind::Gradient));
   text.mesh = plan.meshes[group.mesh].name;
+  text.blocks = toText(group.division);
   const plan::Rule &rule = plan.rules[group.rule];
   for (size_t i = 0; i < rule.states.size(); ++i) {
     const plan::State &state = rule.states[i];

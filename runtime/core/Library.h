@@ -26,7 +26,7 @@ struct StateText {
 };
 
 struct GroupText {
-  std::string dtype, gradientType, placements, gradientPlacements, mesh;
+  std::string dtype, gradientType, placements, gradientPlacements, mesh, blocks;
   std::vector<StateText> states;
 };
 

@@ -112,7 +112,8 @@ int32_t meshInfo(int64_t parameter, stepc_mesh_info *info) {
                      .ranks = mesh.ranks.data(),
                      .rank_count = int64_t(mesh.ranks.size()),
                      .batch_axes = int32_t(group.batchAxes),
-                     .reserved = 0});
+                     .reserved = 0,
+                     .blocks = lib.groups[lib.parameter(parameter).group].blocks.c_str()});
 }
 
 const char *lastError(const stepc_instance *instance) {

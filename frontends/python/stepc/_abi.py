@@ -178,7 +178,7 @@ class Run(c.Structure):
 
 
 class MeshInfo(Sized):
-    """``stepc_mesh_info``: where a parameter lies, and how many leading axes count matrices."""
+    """``stepc_mesh_info``: where a parameter lies, and what its matrices are."""
 
     _fields_ = [
         ("struct_size", c.c_int32),
@@ -190,6 +190,7 @@ class MeshInfo(Sized):
         ("rank_count", c.c_int64),
         ("batch_axes", c.c_int32),
         ("reserved", c.c_int32),
+        ("blocks", c.c_char_p),
     ]
 
 
@@ -259,7 +260,7 @@ SIZES = {
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
-    "stepc_mesh_info": (MeshInfo, 56),
+    "stepc_mesh_info": (MeshInfo, 64),
     "stepc_library": (LibraryTable, 312),
 }
 for _name, (_type, _size) in SIZES.items():

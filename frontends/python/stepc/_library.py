@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import json
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -58,6 +59,8 @@ class Mesh:
     ranks: tuple[int, ...]
     batch_axes: int
     """The parameter's leading axes that count matrices."""
+    blocks: dict[str, Any] | None
+    """How its matrices are divided, as a manifest says it."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,8 @@ class Library:
                 raise error_for(status, f"no mesh of parameter {index} in '{self.path}'")
             axes = tuple((_text(info.axis_names[i]), info.axis_sizes[i]) for i in range(info.axes))
             ranks = tuple(info.ranks[i] for i in range(info.rank_count))
-            result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes))
+            blocks = json.loads(_text(info.blocks) or "null")
+            result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes, blocks))
         return tuple(result)
 
     @cached_property

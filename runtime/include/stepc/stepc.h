@@ -132,6 +132,9 @@ typedef struct stepc_mesh_info {
   int64_t rank_count;
   int32_t batch_axes; /* the parameter's: leading axes that count matrices */
   int32_t reserved;
+  /* How its matrices are divided, as a manifest says it: {"axis": "rows", "runs": [[[0, 4096]], …]};
+   * empty where they are not. */
+  const char *blocks;
 } stepc_mesh_info;
 
 /* What this rank did in the last step, and what the plan says it does in every step. Sizes in

@@ -15,9 +15,7 @@ from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
 from random_layouts import Mesh, random_layout
 from random_rules import random_rule
 
-pytestmark = pytest.mark.skipif(
-    not STEPC.is_file(), reason="build/bin/stepc was not built"
-)
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STEPS = 2
@@ -74,22 +72,14 @@ def random_blocks(source, shape):
     """Consecutive, interleaved, or any runs at all."""
     axis = source.choice(["rows", "columns"])
     size = shape[-2 if axis == "rows" else -1]
-    repeat = source.choice(
-        [n for n in range(1, size + 1) if size % n == 0 and size // n > 1] or [1]
-    )
+    repeat = source.choice([n for n in range(1, size + 1) if size % n == 0 and size // n > 1] or [1])
     if source.random() < 0.5 or size < 4:
         each = size // repeat
-        cuts = sorted(
-            source.sample(range(1, each), min(each - 1, source.randint(1, 2)))
-        )
+        cuts = sorted(source.sample(range(1, each), min(each - 1, source.randint(1, 2))))
         sizes = [b - a for a, b in zip([0, *cuts], [*cuts, each], strict=True)]
-        return {"axis": axis, "sizes": sizes} | (
-            {"repeat": repeat} if repeat > 1 else {}
-        )
+        return {"axis": axis, "sizes": sizes} | ({"repeat": repeat} if repeat > 1 else {})
     part = [0, 1, *(source.choice([0, 1, 1, 2]) for _ in range(size - 2))]
-    runs = [
-        [[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))
-    ]
+    runs = [[[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))]
     return {"axis": axis, "runs": runs}
 
 
@@ -112,8 +102,7 @@ class Case:
         one = [{"name": "m", "axes": [{"name": "x", "size": 1}]}]
         lists = ("placements", "grad_placements", "state_placements")
         alone = [
-            {**{k: v for k, v in p.items() if k not in lists}, "placements": ["R"]}
-            for p in parameters
+            {**{k: v for k, v in p.items() if k not in lists}, "placements": ["R"]} for p in parameters
         ]
         self.one = {"version": 1, "meshes": one, "parameters": alone}
         self.apart = {"version": 1, "meshes": one, "parameters": []}
@@ -122,9 +111,7 @@ class Case:
                 shape = list(p["shape"])
                 shape[-2 if p["blocks"]["axis"] == "rows" else -1] = len(index)
                 own = {k: v for k, v in p.items() if k != "blocks"}
-                self.apart["parameters"].append(
-                    {**own, "name": f"{p['name']}.{i}", "shape": shape}
-                )
+                self.apart["parameters"].append({**own, "name": f"{p['name']}.{i}", "shape": shape})
 
     def tensors(self, seed):
         """(of the parameters, of their parts)."""
@@ -152,9 +139,7 @@ class Case:
         save(folder / "whole.safetensors", whole)
         save(folder / "apart.safetensors", apart)
         for name in ("many", "one", "apart"):
-            (folder / f"{name}.json").write_text(
-                json.dumps(getattr(self, name), indent=1)
-            )
+            (folder / f"{name}.json").write_text(json.dumps(getattr(self, name), indent=1))
 
         def step(name, given, *options):
             return run(folder / "spec.optim", folder / f"{name}.json", folder / f"{given}.safetensors",
@@ -173,10 +158,7 @@ class Case:
         for p in self.one["parameters"]:
             name, batch, blocks = p["name"], p.get("batch_axes", 0), p["blocks"]
             values = {f"param:{name}": "full"}
-            values |= {
-                f"state:{name}:{s}": kind
-                for s, kind in kinds[name.split(".")[0]].items()
-            }
+            values |= {f"state:{name}:{s}": kind for s, kind in kinds[name.split(".")[0]].items()}
             for i, index in enumerate(parts_of(blocks)):
                 assert found[f"state:{name}:step"] == parts[f"state:{name}.{i}:step"]
                 for key, kind in values.items():
@@ -229,13 +211,10 @@ def test_random_parts(tmp_path, capsys):
         sizes = source.choice([(1,), (3,), (5,), (2, 2), (2, 4), (3, 2)])
         mesh = Mesh("m", sizes, list(range(int(np.prod(sizes)))))
         rules = [random_rule(source, "random", "matrix")]
-        text = rules[0].text + SPEC.replace(
-            "route {", 'route {\n  random() for "random*" if present'
-        )
+        text = rules[0].text + SPEC.replace("route {", 'route {\n  random() for "random*" if present')
         kinds = {
             **RULES,
-            "random": {name: kind for name, (_, kind) in rules[0].states.items()}
-            | {"master": "full"},
+            "random": {name: kind for name, (_, kind) in rules[0].states.items()} | {"master": "full"},
         }
         parameters = []
         for i in range(6):
@@ -255,9 +234,7 @@ def test_random_parts(tmp_path, capsys):
             blocks = random_blocks(source, layout.shape)
             while min(map(len, parts_of(blocks))) < 1 or len(parts_of(blocks)) < 2:
                 blocks = random_blocks(source, layout.shape)
-            name = source.choice(
-                ["muon", "factored", "scaled", "plain", "random", "random"]
-            )
+            name = source.choice(["muon", "factored", "scaled", "plain", "random", "random"])
             lists = {
                 "grad_placements": layout.gradient,
                 "state_placements": layout.state,
@@ -286,9 +263,7 @@ def test_random_parts(tmp_path, capsys):
 
 def test_text_of_every_level_is_the_program(tmp_path):
     """And a library says how its parameters are divided: a manifest with other blocks is another one."""
-    case = Case(
-        [parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES], (4,)
-    )
+    case = Case([parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES], (4,))
     case.check(tmp_path, 2)
     spec, many, whole = (
         tmp_path / "spec.optim",
@@ -308,9 +283,7 @@ def test_text_of_every_level_is_the_program(tmp_path):
     text = (tmp_path / "decided.mlir").read_text()
     groups = re.findall(r"  optim\.group .*\n", text)
     assert sum(" part " in group for group in groups) == 9
-    (tmp_path / "turned.mlir").write_text(
-        text.replace("".join(groups), "".join(reversed(groups)))
-    )
+    (tmp_path / "turned.mlir").write_text(text.replace("".join(groups), "".join(reversed(groups))))
     stepc("compile", tmp_path / "turned.mlir", "-o", tmp_path / "turned")
     (library,) = (tmp_path / "turned").glob("*.so")
     arguments = (

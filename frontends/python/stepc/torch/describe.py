@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -37,16 +39,45 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Blocks:
+    """The matrices in a fused weight: rules see each of them as a matrix of its own.
+
+    Args:
+        sizes: rows (columns) of each, one after the other.
+        repeat: how often they follow each other; each matrix has its part of every time.
+        axis: ``"rows"``, the second last axis, or ``"columns"``, the last.
+        runs: instead of sizes, for each matrix the runs ``(begin, end)`` that it consists of.
+    """
+
+    sizes: Sequence[int] = ()
+    repeat: int = 1
+    axis: str = "rows"
+    runs: Sequence[Sequence[tuple[int, int]]] = ()
+
+    def manifest(self) -> dict[str, Any]:
+        """As runs, however it was written."""
+        runs, total = self.runs, sum(self.sizes)
+        if bool(runs) == bool(self.sizes):
+            raise ValueError(f"expected sizes or runs, found {self}")
+        if not runs:
+            edges = list(accumulate(self.sizes, initial=0))
+            runs = [[(begin + i * total, end + i * total) for i in range(self.repeat)]
+                    for begin, end in pairwise(edges)]  # fmt: skip
+        return {"axis": self.axis, "runs": [[list(run) for run in part] for part in runs]}
+
+
+@dataclass(frozen=True)
 class Declarations:
     """What a trainer says about its tensors beside the tensors themselves."""
 
     batch: Sequence[str] | Mapping[str, int] = ()
     replicated: Sequence[str] = ()
     placements: Mapping[str, Placed] = field(default_factory=dict)
+    blocks: Mapping[str, Blocks] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # A bad pattern is an error where it is written, not where a parameter is first compared.
-        for patterns in (self.batch, self.replicated, self.placements):
+        for patterns in (self.batch, self.replicated, self.placements, self.blocks):
             for pattern in patterns:
                 parse_pattern(pattern)
 
@@ -66,17 +97,23 @@ class Declarations:
 
     def placed(self, names: Sequence[str]) -> Placed | None:
         """The last pattern of ``placements=`` that matches."""
-        found = None
-        for pattern, value in self.placements.items():
-            if matches(pattern, names):
-                found = value
-        return found
+        return self._last(self.placements, names)
+
+    def divided(self, names: Sequence[str]) -> dict[str, Any] | None:
+        """The blocks of the last pattern of ``blocks=`` that matches, as the manifest says them."""
+        found = self._last(self.blocks, names)
+        return found.manifest() if found else None
+
+    @staticmethod
+    def _last(declared: Mapping[str, Any], names: Sequence[str]) -> Any:
+        found = [value for pattern, value in declared.items() if matches(pattern, names)]
+        return found[-1] if found else None
 
     def unmatched(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
         """The patterns, each behind its argument's name, that match no parameter, frozen or not."""
         names = [name for name, _ in named]
         declared = (("batch", self.batch), ("replicated", self.replicated),
-                    ("placements", self.placements))  # fmt: skip
+                    ("placements", self.placements), ("blocks", self.blocks))  # fmt: skip
         return [(argument, pattern) for argument, patterns in declared for pattern in patterns
                 if not any(matches(pattern, [name]) for name in names)]  # fmt: skip
 
@@ -259,6 +296,7 @@ def describe(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
             texts, root, declarations.batch_axes(names, len(shape)), names[1:], local_shape,
+            blocks=declarations.divided(names),
         )  # fmt: skip
         if math.prod(shape) == 0:
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Entry:
     requires_grad: bool = True
     #: Its rule does the same to every element, so that it need not be known which a rank holds.
     elementwise: bool = False
+    #: How its matrices are divided, as the manifest says it.
+    blocks: dict[str, Any] | None = None
 
     @property
     def names(self) -> list[str]:

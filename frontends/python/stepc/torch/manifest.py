@@ -18,6 +18,7 @@ import torch.distributed as dist
 
 from stepc.errors import StepcError, warn_user
 from stepc.torch.describe import (
+    Blocks,
     Declarations,
     Placed,
     by_tensor,
@@ -40,6 +41,7 @@ def export_manifest(
     batch: Sequence[str] | Mapping[str, int] = (),
     replicated: Sequence[str] = (),
     placements: Mapping[str, Placed] | None = None,
+    blocks: Mapping[str, Blocks] | None = None,
     process_group: dist.ProcessGroup | None = None,
     timeout: float = 600.0,
 ) -> dict[str, Any]:
@@ -58,10 +60,11 @@ def export_manifest(
         replicated: patterns of plain tensors that every rank of the group holds whole: a rank that
             has one meets the whole group.
         placements: pattern to :class:`Placed`, for plain tensors that are shards.
+        blocks: pattern to :class:`Blocks`, for fused weights.
         process_group: the ranks that call this; the default group without it.
         timeout: seconds after which a rank that did not call this is an error.
     """
-    declarations = Declarations(batch, replicated, placements or {})
+    declarations = Declarations(batch, replicated, placements or {}, blocks or {})
     world = group_ranks(process_group)
     named = list(named_parameters)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
@@ -161,6 +164,8 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
                "mesh": mesh, "placements": list(entry.placements)}  # fmt: skip
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
+    if entry.blocks:
+        result["blocks"] = entry.blocks
     if not entry.requires_grad:
         result["requires_grad"] = False
     return result

@@ -83,7 +83,7 @@ class Merge:
         if any(entry.mesh is not first.mesh for _, entry in views):
             lifted = self._lift(name, [entry for _, entry in views])
         for number, entry in views[1:]:
-            for what in ("shape", "dtype", "grad_dtype", "placements", "batch_axes", "aliases"):
+            for what in ("shape", "dtype", "grad_dtype", "placements", "batch_axes", "blocks", "aliases"):
                 expected, found = getattr(first, what), getattr(entry, what)
                 if expected != found:
                     raise ValueError(

@@ -18,7 +18,7 @@ from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
-    Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
+    Blocks, Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
 )  # fmt: skip
 from stepc.torch.entries import Entry
 from stepc.torch.frozen import adopt_unfrozen, show_states
@@ -47,7 +47,7 @@ class Optimizer(RoutedGroups):
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
-        batch, replicated, placements: see :func:`stepc.torch.export_manifest`.
+        batch, replicated, placements, blocks: see :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         target, strategy, workspace_limit, numerics, arguments, if_present: see :func:`stepc.compile`.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
@@ -66,6 +66,7 @@ class Optimizer(RoutedGroups):
         batch: Sequence[str] | Mapping[str, int] = (),
         replicated: Sequence[str] = (),
         placements: Mapping[str, Placed] | None = None,
+        blocks: Mapping[str, Blocks] | None = None,
         partial_gradients: str = "reduce",
         target: str | None = None,
         strategy: str | Sequence[str] | Mapping[str, str] | None = None,
@@ -81,7 +82,7 @@ class Optimizer(RoutedGroups):
             raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._timeout, self._threads = float(timeout), threads
-        self._declarations = Declarations(batch, replicated, placements or {})
+        self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
             "numerics": numerics, "arguments": tuple(arguments),
@@ -148,7 +149,7 @@ class Optimizer(RoutedGroups):
         route = self._routing.parameters.get(canonical_name(entry.name))
         if entry.local_shape is None or route is None:
             return entry
-        elementwise = self._routing.routes[route].elementwise
+        elementwise = self._routing.routes[route].elementwise and not entry.blocks
         return dataclasses.replace(entry, elementwise=elementwise)
 
     def _plan(self, meeting: Meeting) -> None:

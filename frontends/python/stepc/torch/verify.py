@@ -49,6 +49,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             ),
             "mesh ranks": (list(planned.ranks), mesh["ranks"]),
             "batch axes": (planned.batch_axes, item.get("batch_axes", 0)),
+            "blocks": (planned.blocks, item.get("blocks")),
         }  # fmt: skip
         for what, (expected, actual) in pairs.items():
             if expected != actual:
