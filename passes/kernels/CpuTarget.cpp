@@ -50,7 +50,6 @@ public:
     manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertMathToLLVMPass());
     manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
     manager.addPass(createConvertControlFlowToLLVMPass());
-    manager.addPass(createUBToLLVMConversionPass());
     // The passes above leave casts between their types, back and forth, which fold; so does what
     // repeats.
     manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
