@@ -242,4 +242,55 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
   return drawn;
 }
 
+Plan richPlan() {
+  constexpr Placement R{}, S0{PlacementKind::Shard, 0, 1};
+  Plan plan =
+      simplePlan({2, 2}, {R, {PlacementKind::StridedShard, 0, 3}}, {6, 4}, 0, Strategy::Owner, 3)
+          .plan;
+  plan.chip = "znver5";
+  plan.numerics = "fast";
+  plan.arenaBytes = 4096;
+  plan.scratchBytes = 128;
+  plan.chunkElements = 100;
+  plan.programHash = 0xfedcba9876543210;
+  plan.rules[0].states.push_back({"w", DType::F64, ValueKind::Cols, -1.5, true});
+  plan.rules[0].definition = 0x0123456789abcdef;
+  plan.routes[0].defaults = {std::numeric_limits<double>::quiet_NaN()};
+  plan.routes[0].missingGrad = MissingGrad::Zero;
+  plan.groups[0].parameterType = DType::BF16;
+  plan.groups[0].gradientType = DType::F16;
+  plan.groups[0].gradientPlacements = {R, R};
+  plan.groups[0].statePlacements = {S0, R};
+  plan.groups[0].division = {Division::Columns, {{{0, 1}, {1, 4}}}};
+  plan.groups[0].part = 0;
+  plan.segments.push_back({"first", 0, {2, 0}, false});
+  using enum Distribution::Kind;
+  plan.tables.push_back({TableKind::Message,
+                         {1, ValueKind::Rows, Blocks, Shards, End::Sent},
+                         {0, ValueKind::Rows, Blocks, Shards, End::Received},
+                         2});
+  auto last = static_cast<int64_t>(plan.tables.size()) - 1;
+  plan.kernels = {"scalars", "double"};
+  Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
+  Operand whole{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16};
+  Operand square{OperandKind::Batch, 192, 128, -1, 0, 4, 4, DType::F16};
+  plan.commands = {{CommandKind::Parameters, 0, 0, {}, {scalars}, {0}},
+                   {CommandKind::Start,
+                    -1,
+                    0,
+                    {last, last},
+                    {place, place},
+                    {},
+                    CollectiveKind::AllGather,
+                    {0, {{1, 1, 2}}}},
+                   {CommandKind::Product, -1, 0, {1}, {whole, whole, square, square}},
+                   {CommandKind::Await, -1, 0, {}, {}},
+                   {CommandKind::AdvanceSteps, -1, 0, {}, {}}};
+  Batch &product = plan.commands[2].batch;
+  product = {Accumulation::RoundedChain, 0.5, -2, true, false, true};
+  product.kernels = {{1, 7}};
+  product.scratchBytes = 64;
+  return plan;
+}
+
 } // namespace stepc::test

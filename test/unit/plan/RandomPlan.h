@@ -41,6 +41,9 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<plan::Placement> placem
                  std::vector<int64_t> shape, int64_t batchAxes, Strategy strategy,
                  int64_t parameters = 1);
 
+/// A plan in which every field differs from its default, so that a forgotten one shows.
+plan::Plan richPlan();
+
 } // namespace stepc::test
 
 #endif

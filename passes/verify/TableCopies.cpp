@@ -1,0 +1,101 @@
+//===- TableCopies.cpp - The rows of a copy, and of a relay, on one rank ---===//
+
+#include "passes/verify/TableCheck.h"
+
+#include <algorithm>
+
+namespace stepc::verify {
+
+using plan::CopyRow;
+using plan::Distribution;
+using plan::Place;
+
+bool TableCheck::decode(const Place &place, const Strip &strip, int64_t parameter, Pieces &out) {
+  int64_t index = truth.plan().parameters[parameter].indexInGroup;
+  bool fine = true;
+  auto visit = [&](const Cut &cut) {
+    int64_t block = place.isBound() ? index * perParameter + cut.block : cut.block;
+    if (fine && segment.has(block) && block / perParameter == index)
+      return pack(cut, block, out);
+    if (fine)
+      fail("expected blocks of parameter '" + truth.plan().parameters[parameter].name +
+           "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
+           truth.describeBlock(groupIndex, block));
+    fine = false;
+  };
+  bool inside = place.isBound()      ? shardOf(place).cut(strip, visit)
+                : place.isOfShards() ? copyOf(place).cut(strip, visit)
+                                     : blocks.cut(strip, visit);
+  if (fine && !inside)
+    fail("expected rows inside of what the rank holds of parameter '" +
+         truth.plan().parameters[parameter].name + "', found " + std::to_string(strip.rows) +
+         " x " + std::to_string(strip.cols) + " elements from element " +
+         std::to_string(strip.first));
+  return fine && inside;
+}
+
+bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
+  sortByStart(read);
+  sortByStart(written);
+  Near start;
+  auto difference = findDifference(read, 0, written, 0, elements, start);
+  return !difference || fail("expected " + truth.describeElement(groupIndex, difference->received) +
+                             " to be copied to its place, found " +
+                             truth.describeElement(groupIndex, difference->sent));
+}
+
+bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
+  // Of what moves the other side tells what it is.
+  bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
+  if (table.from.isResting(Distribution::Blocks) || table.to.isResting(Distribution::Blocks)) {
+    findSlots();
+    blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed);
+  }
+  for (const CopyRow &row : rows) {
+    if (!isParameter(row.parameter))
+      return fail("expected parameters of group @" + group.name + ", found parameter " +
+                  std::to_string(row.parameter));
+    fromEnd = std::max(fromEnd, row.source + (row.rows - 1) * row.sourceStride + row.cols);
+    toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
+    Strip source{row.source, row.sourceStride, 0, row.cols, row.rows, row.cols};
+    Strip target{row.target, row.targetStride, 0, row.cols, row.rows, row.cols};
+    if (!knowsTo)
+      source.second = row.target, source.secondStride = row.targetStride;
+    if (!knowsFrom)
+      target.second = row.source, target.secondStride = row.sourceStride;
+    Pieces read, written;
+    if ((knowsFrom && !decode(table.from, source, row.parameter, read)) ||
+        (knowsTo && !decode(table.to, target, row.parameter, written)) ||
+        (knowsFrom && knowsTo && !areEqual(read, written, row.rows * row.cols)))
+      return false;
+    if (!knowsFrom || !knowsTo)
+      packed.insert(packed.end(), (knowsTo ? written : read).begin(),
+                    (knowsTo ? written : read).end());
+    covered.insert(covered.end(), written.begin(), written.end());
+  }
+  // What is filled is filled once; what is read may be read for several receivers.
+  if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
+    return false;
+  return unbroken();
+}
+
+bool TableCheck::runRelay(const plan::RankTable &rows, std::span<const Piece> arrived) {
+  for (const CopyRow &row : rows.copies) {
+    if (position < 0 || !isParameter(row.parameter))
+      return fail("expected parameters of group @" + group.name + " that the rank has part in, " +
+                  "found parameter " + std::to_string(row.parameter));
+    size_t first = packed.size();
+    for (int64_t i = 0; i < row.rows; ++i)
+      appendRange(arrived, row.source + i * row.sourceStride, row.cols,
+                  row.target + i * row.targetStride, packed);
+    for (; first < packed.size(); ++first)
+      if (int64_t block = packed[first].block;
+          !segment.has(block) || group.parameters[block / perParameter] != row.parameter)
+        return fail("expected blocks of parameter '" + truth.plan().parameters[row.parameter].name +
+                    "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
+                    truth.describeBlock(groupIndex, block));
+  }
+  return unbroken();
+}
+
+} // namespace stepc::verify
