@@ -71,6 +71,7 @@ public:
     placeFree();
     cutIn();
     cutOut();
+    settleFree();
   }
 
   llvm::DenseMap<Operation *, Space> space;
@@ -217,17 +218,39 @@ private:
     for (auto &[op, node] : nodes)
       if (one[node])
         space[op] = Space::Matrix;
-    // A free operation whose only users moved there would be an out value that enters matrix space.
+  }
+
+  bool isFree(Operation *op) const {
+    return !core.contains(op) && !leads.contains(op) && !follows.contains(op);
+  }
+
+  /// Puts free operations between what they read and what reads them, which may have moved into
+  /// matrix space since `placeFree`.
+  void settleFree() {
+    llvm::DenseSet<Operation *> late, early; // read something of matrix space, are read there
     for (Operation *op : ops)
-      if (space[op] == Space::Out && llvm::any_of(usersOf(op), [&](Operation *user) {
-            return user != yield && space.lookup(user) == Space::Matrix;
-          }))
+      for (Value operand : reads[op])
+        if (Operation *from = operand.getDefiningOp(); from && isFree(op))
+          if (isFree(from) ? late.contains(from) : space[from] == Space::Matrix)
+            late.insert(op);
+    for (Operation *op : llvm::reverse(ops)) {
+      if (!isFree(op))
+        continue;
+      bool usedIn = false;
+      for (Operation *user : usersOf(op)) {
+        if (user == yield)
+          continue;
+        if (isFree(user) ? early.contains(user) : space[user] == Space::Matrix)
+          early.insert(op);
+        usedIn |= space[user] == Space::In;
+      }
+      if (early.contains(op))
+        space[op] = late.contains(op) ? Space::Matrix : Space::In;
+      else if (late.contains(op))
+        space[op] = Space::Out;
+      else if (usedIn)
         space[op] = Space::In;
-    for (Operation *op : llvm::reverse(ops))
-      if (space[op] == Space::Out && llvm::any_of(usersOf(op), [&](Operation *user) {
-            return user != yield && space.lookup(user) == Space::In;
-          }))
-        space[op] = Space::In;
+    }
   }
 
   ArrayRef<Operation *> usersOf(Value value) const {

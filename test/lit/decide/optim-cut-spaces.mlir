@@ -218,3 +218,29 @@ optim.rule @ConditionOfOldState hyperparameters ["lr"] states [#optim.state<"m",
   %p = arith.select %k, %o, %param : tensor<?x?xi1>, tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32>
 }
+
+// What neither leads to matrix space nor follows from it stands behind what it reads, and before what reads it: operations that
+// it reads from have moved into matrix space, and so have those that read one of its results.
+// CHECK-LABEL: optim.rule @MovedBetween
+// CHECK: math.exp {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK: math.sqrt {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK-NEXT: arith.addf {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK: math.rsqrt {{.*}} {optim.space = #optim.space<out>}
+// CHECK: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<out>]}
+optim.rule @MovedBetween hyperparameters [] states [#optim.state<"s", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %s: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %a = math.absf %grad : tensor<?x?xf32>
+  %b = math.exp %a : tensor<?x?xf32>
+  %x = optim.reduce rms %a : tensor<?x?xf32> to tensor<1x1xf32>
+  %y = optim.reduce rms %b : tensor<?x?xf32> to tensor<1x1xf32>
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %xs = optim.broadcast %x : tensor<1x1xf32> to tensor<?x?xf32>
+  %ys = optim.broadcast %y : tensor<1x1xf32> to tensor<?x?xf32>
+  %free = math.sqrt %b : tensor<?x?xf32>
+  %u1 = arith.addf %o, %free : tensor<?x?xf32>
+  %u2 = arith.addf %u1, %xs : tensor<?x?xf32>
+  %u3 = arith.addf %u2, %ys : tensor<?x?xf32>
+  %stored = math.rsqrt %b : tensor<?x?xf32>
+  %p = arith.subf %param, %u3 : tensor<?x?xf32>
+  optim.yield %p, %stored : tensor<?x?xf32>, tensor<?x?xf32>
+}
