@@ -113,7 +113,7 @@ def python(report: pathlib.Path) -> Tally:
         "alone": [ALONE],
     }.items():
         output = report / f"pytest-{name}.xml"
-        code = run([sys.executable, "-m", "pytest", "-q", "-ra", f"--junitxml={output}", *options])
+        code = run([sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options])
         if code not in (0, 1) or not output.exists():  # it did not run to its end
             tally.add("failed")
         if not output.exists():
