@@ -90,12 +90,11 @@ Moves distribute::movesBack(const plan::Group &group, Distribution home) {
 GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
                        const Crossings &crossings, const ScalarColumns &columns, Value world)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
-      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), rows(group.getRows()),
-      cols(group.getCols()) {
+      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), layout(group.toPlan()),
+      rows(layout.rows()), cols(layout.cols()) {
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
-  layout = group.toPlan();
   layout.hops = group.getPlanHops();
   mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
   home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);
