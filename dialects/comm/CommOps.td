@@ -86,7 +86,7 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, DeclareOpInterfaceMeth
     ```mlir
     %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: a place; offset a multiple of 64; one extent per dynamic dimension.
+    Constraints: a place; offset a multiple of 64, neither it nor bytes negative; one extent per dynamic dimension.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
   let results = (outs AnyMemRef:$result);

@@ -202,8 +202,6 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
     /// What geometry asks of it: shape, types, placements and division, as of a group of its own.
     plan::Group toPlan();
-    /// Whether gradient and states stand where the parameter does.
-    bool standsInOneWay() { return !getGradientPlacements() && !getStatePlacements(); }
     /// Two axes, or a declared stack of matrices.
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];

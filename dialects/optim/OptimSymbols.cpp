@@ -7,6 +7,7 @@
 #include "runtime/geometry/Geometry.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -59,13 +60,15 @@ LogicalResult MeshOp::verify() {
     return emitOpError("expected one size per axis, found ")
            << getAxes().size() << " axes and " << getSizes().size() << " sizes";
   int64_t ranks = 1;
+  bool overflows = false;
   for (int64_t size : getSizes()) {
     if (size <= 0)
       return emitOpError("expected positive axis sizes, found ") << size;
-    ranks *= size;
+    overflows |= bool(llvm::MulOverflow(ranks, size, ranks));
   }
-  if (ranks != int64_t(getRanks().size()))
-    return emitOpError("expected ") << ranks << " ranks, found " << getRanks().size();
+  if (overflows || ranks != int64_t(getRanks().size()))
+    return emitOpError("expected as many ranks as the axes [")
+           << getSizes() << "] span, found " << getRanks().size();
   llvm::SmallSet<int64_t, 8> seen;
   for (int64_t rank : getRanks()) {
     if (rank < 0)
@@ -202,7 +205,7 @@ LogicalResult ParameterOp::verify() {
     if (!optim::toPlan(type) || type.isF64())
       return emitOpError("expected a type of f32, bf16 or f16, found ") << type;
   int64_t rank = getShape().size(), batch = getBatch();
-  if (batch != 0 && batch != rank - 2)
+  if (batch < 0 || (batch != 0 && batch != rank - 2))
     return emitOpError("expected batch axes that leave a matrix, found ")
            << batch << " of " << rank << " axes";
   for (ArrayAttr placements :
@@ -306,20 +309,22 @@ std::vector<plan::Hop> GroupOp::getPlanHops() {
   return hops;
 }
 
+LogicalResult GroupOp::verify() {
+  if (getParameters().empty())
+    return emitOpError("expected at least one parameter");
+  if (getWaves() && !getHops())
+    return emitOpError("expected no waves without hops, found ") << getWaves()->size();
+  if (bool(getStrategy()) != bool(getHops()))
+    return emitOpError("expected hops with a strategy, found ")
+           << (getHops() ? "no strategy" : "no hops");
+  return success();
+}
+
 LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto rule = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
   if (!rule)
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
-  if (!getPart() && getExemplar().getBlocks() && rule.seesBlocks())
-    return emitOpError("expected a part of the divided parameters, because rule ")
-           << getRuleAttr() << " sees blocks, found none";
-  return success();
-}
-
-LogicalResult GroupOp::verify() {
   auto module = (*this)->getParentOfType<ModuleOp>();
-  if (getParameters().empty())
-    return emitOpError("expected at least one parameter");
   // Of a few parameters each is searched for; of many, a search each would be quadratic.
   bool few = getParameters().size() < 8;
   llvm::DenseMap<StringAttr, ParameterOp> parameters;
@@ -355,13 +360,11 @@ LogicalResult GroupOp::verify() {
         *part < 0 || *part >= parts)
       return emitOpError("expected one of the ")
              << parts << " parts of the parameters, found " << *part;
+  if (!getPart() && first.getBlocks() && rule.seesBlocks())
+    return emitOpError("expected a part of the divided parameters, because rule ")
+           << getRuleAttr() << " sees blocks, found none";
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
-  if (getWaves() && !getHops())
-    return emitOpError("expected no waves without hops, found ") << getWaves()->size();
-  if (bool(getStrategy()) != bool(getHops()))
-    return emitOpError("expected hops with a strategy, found ")
-           << (getHops() ? "no strategy" : "no hops");
   return getHops() ? verifyHops(first, blocks) : success();
 }
 

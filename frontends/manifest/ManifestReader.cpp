@@ -40,7 +40,7 @@ private:
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
-  void readBlocks(const json::Value *value, const Pointer &at, plan::Division &blocks);
+  void readBlocks(const json::Value *value, const Pointer &at, Parameter &parameter);
   void readPlacements(const json::Value *value, const Pointer &at,
                       std::vector<Placement> &placements);
 
@@ -204,7 +204,8 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
   }
 }
 
-void Reader::readBlocks(const json::Value *value, const Pointer &at, plan::Division &blocks) {
+void Reader::readBlocks(const json::Value *value, const Pointer &at, Parameter &parameter) {
+  plan::Division &blocks = parameter.blocks;
   const json::Object *object =
       value ? json.object(*value, at, "blocks", {"axis", "runs", "sizes", "repeat"}) : nullptr;
   if (!object)
@@ -216,6 +217,7 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, plan::Divis
       json.mismatch(at + "/axis", "rows or columns", *axis);
   }
   const json::Value *runs = object->get("runs"), *sizes = object->get("sizes");
+  size_t before = errors.size();
   if (!runs == !sizes || (runs && object->get("repeat")))
     return json.error(at, "expected runs, or sizes with or without repeat");
   auto number = [&](const json::Value &value, const Pointer &at, int64_t low) {
@@ -254,6 +256,13 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, plan::Divis
         json.mismatch(spanAt, "a run [begin, end]", (*spans)[j]);
     }
   }
+  // Before they are repeated: a few bytes must not become a million runs.
+  bool isRows = blocks.axis == plan::Division::Rows;
+  if (sizes && errors.size() == before && parameter.shape.size() >= 2)
+    if (int64_t axis = parameter.shape.end()[isRows ? -2 : -1]; end * repeat != axis)
+      return json.error(listAt, "expected sizes that add up to " + std::to_string(axis) +
+                                    (isRows ? " rows" : " columns") + ", found " +
+                                    std::to_string(end * repeat));
   for (std::vector<plan::Span> &part : blocks.parts)
     for (int64_t i = 1; i < repeat; ++i)
       part.push_back({part[0].begin + i * end, part[0].end + i * end});
@@ -294,7 +303,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   if (const json::Value *batch = object->get("batch_axes"))
     parameter.batchAxes =
         json.integer(*batch, at + "/batch_axes", "a number of axes", 0, kMaxElements).value_or(0);
-  readBlocks(object->get("blocks"), at + "/blocks", parameter.blocks);
+  readBlocks(object->get("blocks"), at + "/blocks", parameter);
   if (errors.size() == before)
     checkShape(parameter, reportAt(at));
 

@@ -24,7 +24,7 @@ public:
   void write() {
     json.object([&] {
       json.attribute("format", "stepc-plan");
-      json.attribute("version", 1);
+      json.attribute("version", 2);
       json.attribute("name", plan.name);
       json.attribute("chip", plan.chip);
       json.attribute("numerics", plan.numerics);

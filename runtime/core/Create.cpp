@@ -27,7 +27,7 @@ int32_t fault(std::string &error, int32_t status, std::string message) {
 }
 
 /// What can be wrong with the options before a transport may be called.
-int32_t checkOptions(const Library &lib, const stepc_options *options, std::string &error) {
+int32_t checkOptions(const stepc_options *options, std::string &error) {
   if (!options)
     return fault(error, STEPC_ERROR_ARGUMENT, "options are null");
   if (options->abi_version != STEPC_ABI_VERSION)
@@ -182,17 +182,15 @@ void prepareBindings(stepc_instance &instance) {
 /// What a rank says of itself; compared by each.
 struct Hello {
   uint64_t magic, hash;
-  int64_t kernelAbi, globalRank, kinds;
+  int64_t kinds; // of its transport
 };
-constexpr uint64_t kMagic = 0x32304350455453; // "STEPC02"
+constexpr uint64_t kMagic = 0x33304350455453; // "STEPC03"
 
 int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
-  const Library &lib = instance.library;
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
-  own = {kMagic, lib.hash, STEPC_KERNEL_ABI_VERSION, lib.world[instance.rank],
-         instance.transport.kinds};
+  own = {kMagic, instance.library.hash, instance.transport.kinds};
   std::vector<stepc_operation> messages;
   for (int32_t peer = 0; peer < size; ++peer) {
     if (peer == instance.rank)
@@ -277,7 +275,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
 
 int32_t createChecked(const stepc_options *options, stepc_instance **out, std::string &error) {
   const Library &lib = library();
-  if (int32_t status = checkOptions(lib, options, error))
+  if (int32_t status = checkOptions(options, error))
     return status;
   const stepc_transport *transport = options->transport;
   std::unique_ptr<stepc_instance> instance;
@@ -301,6 +299,9 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
                      std::string("a worker thread could not be started: ") + exception.what());
     } catch (const std::bad_alloc &) {
       status = fault(error, STEPC_ERROR_MEMORY, "the tables of this rank could not be allocated");
+    } catch (const std::exception &exception) {
+      status = fault(error, STEPC_ERROR_PLAN,
+                     std::string("the tables of this rank cannot be made: ") + exception.what());
     }
     if (!status && instance->size > 1)
       status = meet(*instance, *hellos, error);

@@ -308,16 +308,6 @@ std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::Shard
   return result;
 }
 
-int64_t servingReplica(const Group &group, const Mesh &mesh, ValueKind kind, int64_t holder,
-                       int64_t reader) {
-  std::vector<bool> replicated = replicatedAxes(group, kind);
-  std::vector<int64_t> of = coordinates(mesh, holder), at = coordinates(mesh, reader);
-  int64_t position = 0;
-  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-    position = position * mesh.sizes[axis] + (replicated[axis] ? at[axis] : of[axis]);
-  return position;
-}
-
 bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
     std::vector<int64_t> coords = coordinates(mesh, position);

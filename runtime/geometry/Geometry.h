@@ -89,13 +89,6 @@ std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind,
                                  plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// The mesh position that serves `reader` with the rectangles of the parameter's shard `holder`: itself when
-/// reader holds the same shard, otherwise the replica of `holder` that shares the
-/// reader's coordinates along every mesh axis over which the value is replicated.
-/// `holder` serves `reader` iff servingReplica(…, holder, reader) == holder.
-int64_t servingReplica(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind,
-                       int64_t holder, int64_t reader);
-
 /// True when every rank has in its shard (of full values) by the placements of `from` all that it has
 /// by those of `to`.
 bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind from,

@@ -187,15 +187,21 @@ int64_t Group::cols() const { return geometry::view(*this, ValueKind::Full).cols
 std::string checkDivision(const Division &division, int64_t size) {
   const char *what = division.axis == Division::Rows ? "row" : "column";
   std::vector<Span> spans;
-  for (const std::vector<Span> &part : division.parts) {
+  for (size_t number = 0; number < division.parts.size(); ++number) {
+    const std::vector<Span> &part = division.parts[number];
+    std::string expected = std::string("expected ") + what + "s of part " + std::to_string(number);
     if (part.empty())
-      return std::string("expected ") + what + "s in each part, found an empty one";
+      return expected + ", found none";
     for (size_t i = 0; i < part.size(); ++i) {
-      int64_t last = i > 0 ? part[i - 1].end : 0;
-      if (part[i].begin < last || part[i].end <= part[i].begin || part[i].end > size)
-        return std::string("expected ") + what + "s of a part in their order, between " +
-               std::to_string(last) + " and " + std::to_string(size) + ", found " +
-               std::to_string(part[i].begin) + ":" + std::to_string(part[i].end);
+      std::string found =
+          ", found " + std::to_string(part[i].begin) + ":" + std::to_string(part[i].end);
+      if (part[i].end <= part[i].begin)
+        return expected + " in each run" + found;
+      if (part[i].begin < 0 || part[i].end > size)
+        return expected + " between 0 and " + std::to_string(size) + found;
+      if (i > 0 && part[i].begin < part[i - 1].end)
+        return expected + " in their order" + found + " behind " +
+               std::to_string(part[i - 1].begin) + ":" + std::to_string(part[i - 1].end);
       spans.push_back(part[i]);
     }
   }

@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t(1) << 42;   // of a group
 constexpr int64_t kMaxRectangles = int64_t(1) << 24; // of one shard; also blocks of a group
 constexpr int64_t kMaxFactor = int64_t(1) << 20;     // of a strided placement
-constexpr size_t kMaxTravellers = 1 << 16;           // of a start: their bytes add up
+constexpr int64_t kMaxMessage = int64_t(1) << 62;    // bytes that a start moves, of all ranks
 
 class Validator {
 public:
@@ -347,14 +347,23 @@ private:
   Check command(const Command &command, int64_t) {
     if (command.kind != CommandKind::Start)
       return {};
-    if (command.tables.size() > kMaxTravellers)
-      return "expected at most " + std::to_string(kMaxTravellers) + " values";
+    // At most, each of a group's elements goes to every rank of its mesh.
+    int64_t bytes = 0;
     for (int64_t index : command.tables) {
       if (!inside(index, plan.tables) || at(plan.tables, index).kind != TableKind::Message)
         return "table " + std::to_string(index) + " is not a message table";
       if (!travelTogether(plan, at(plan.tables, command.tables[0]).from,
                           at(plan.tables, index).from))
         return "expected values of which the same ranks share copies";
+      const Table &table = at(plan.tables, index);
+      const Group &moved = at(plan.groups, at(plan.segments, table.from.segment).group);
+      int64_t most = product(moved.blockCount(), moved.rows() * moved.cols(), kMaxElements);
+      most = product(most, static_cast<int64_t>(at(plan.meshes, moved.mesh).ranks.size()),
+                     kMaxMessage);
+      bytes += product(most, table.elementBytes, kMaxMessage - bytes);
+      if (bytes > kMaxMessage)
+        return "expected at most " + std::to_string(kMaxMessage) +
+               " bytes for all ranks, found more";
     }
     return {};
   }

@@ -95,8 +95,11 @@ private:
     for (const Batch::Kernel &kernel : command.batch.kernels) {
       if (!inside(kernel.kernel, plan.kernels))
         return outside("kernel", kernel.kernel);
-      if (kernel.items < 1 || kernel.items > kMostItems)
-        return "expected at least one item per block, found " + std::to_string(kernel.items);
+      const Segment &segment = at(plan.segments, at(plan.tables, command.tables[0]).from.segment);
+      int64_t blocks = std::max<int64_t>(1, at(plan.groups, segment.group).blockCount());
+      if (kernel.items < 1 || kernel.items > kMostItems / blocks)
+        return "expected 1 to " + std::to_string(kMostItems / blocks) + " items per block, found " +
+               std::to_string(kernel.items);
     }
     if (command.batch.scratchBytes < 0 || command.batch.scratchBytes > plan.scratchBytes)
       return "expected scratch within the " + std::to_string(plan.scratchBytes) +

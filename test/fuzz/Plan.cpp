@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     __builtin_trap();
   if (!plan::validate(*plan).empty())
     return 0;
-  plan::validateProgram(*plan);
+  bool isProgram = plan::validateProgram(*plan).empty();
   // What passes may be large, as a model may; here time is short.
   int64_t work = 0;
   for (const plan::Group &group : plan->groups)
@@ -32,8 +32,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   plan::Expander expander(*plan);
   auto ranks = static_cast<int64_t>(plan->world().size());
-  for (int64_t rank = -1; rank <= std::min<int64_t>(ranks, 3); ++rank)
-    if (expander.tables(rank).tables.size() != plan->tables.size())
+  for (int64_t rank = -1; rank <= std::min<int64_t>(ranks, 3); ++rank) {
+    plan::RankTables tables = expander.tables(rank);
+    if (tables.tables.size() != plan->tables.size())
       __builtin_trap();
+    if (isProgram)
+      plan::checkReach(*plan, tables);
+  }
   return 0;
 }

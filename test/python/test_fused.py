@@ -163,6 +163,8 @@ def test_wrong_blocks_are_errors(real):
 
     with pytest.raises(ValueError, match="expected sizes or runs, found Blocks"):
         prepare(**{"*qkv*": Blocks()})
+    with pytest.raises(ValueError, match="expected runs that say every matrix whole, found repeat = 2"):
+        prepare(**{"*qkv*": Blocks(runs=[[(0, 8)], [(8, 16)]], repeat=2)})
     with pytest.raises(stepc.CompileError, match="expected each row in one part, found row 15 in none"):
         prepare(**{"*qkv*": Blocks([8, 7])})
     with pytest.raises(stepc.CompileError, match="expected blocks of matrices, found 1 dimension"):

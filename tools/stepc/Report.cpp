@@ -149,13 +149,18 @@ void Report::print(mlir::Diagnostic &diagnostic) {
   std::lock_guard<std::mutex> lock(mutex);
   if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
     ++errorCount;
+  std::string message = diagnostic.str();
   for (const mlir::DiagnosticArgument &mark : diagnostic.getMetadata()) {
     if (mark.getKind() != mlir::DiagnosticArgument::DiagnosticArgumentKind::String)
       continue;
     inputErrorCount += mark.getAsString() == comm::kInputErrorMark;
-    usageErrorCount += mark.getAsString() == decide::kUsageErrorMark;
+    // A pass does not know by which option of the driver it was given a strategy.
+    if (mark.getAsString() == decide::kUsageErrorMark) {
+      ++usageErrorCount;
+      message.insert(0, "--strategy: ");
+    }
   }
-  header(diagnostic.getLocation(), diagnostic.getSeverity(), diagnostic.str(), true);
+  header(diagnostic.getLocation(), diagnostic.getSeverity(), message, true);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     header(note.getLocation(), note.getSeverity(), note.str(),
            note.getLocation() != diagnostic.getLocation());

@@ -10,9 +10,9 @@ def Optim_Owner : Optim_Strategy<"Owner", "owner"> {
       return {{plan::wholeAxes(mesh), {}, {}}};
     }
     std::string $cppClass::reason(const plan::Group &group, const plan::Mesh &mesh) const {
-      return LocalAttr::get(getContext()).whyIllegal(group, mesh).empty()
-                 ? "ranks divide the blocks and share the results: modelled to take less time"
-                 : "blocks span ranks: exact routes to a balanced owner";
+      if (!geometry::blocksAreWhole(group, mesh))
+        return "blocks span ranks: exact routes to a balanced owner";
+      return "ranks divide the blocks and share the results: modelled to take less time";
     }
   }];
 }

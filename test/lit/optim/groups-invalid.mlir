@@ -28,6 +28,25 @@ optim.parameter @w shape [576460752303423488, 0, 2] batch 0 type f32 gradient f3
 
 // -----
 
+// Batch axes are not negative.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected batch axes that leave a matrix, found -1 of 1 axes}}
+optim.parameter @w shape [4] batch -1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A group may stand above its parameters, also above wrong ones.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%p: tensor<?xf32>, %g: tensor<?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %p : tensor<?xf32>
+}
+optim.group @g rule @R parameters [@w] reason ""
+// expected-error @below {{expected batch axes that leave a matrix, found 1 of 0 axes}}
+optim.parameter @w shape [] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // Parameters are not stored in f64.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 // expected-error @below {{expected a type of f32, bf16 or f16, found 'f64'}}

@@ -14,8 +14,14 @@ optim.mesh @world axes ["dp"] sizes [0] ranks []
 // -----
 
 // A mesh has as many ranks as places.
-// expected-error @below {{expected 4 ranks, found 3}}
+// expected-error @below {{expected as many ranks as the axes [2, 2] span, found 3}}
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2]
+
+// -----
+
+// A product of sizes that no integer holds is not 0.
+// expected-error @below {{expected as many ranks as the axes [4294967296, 4294967296] span, found 0}}
+optim.mesh @world axes ["dp", "tp"] sizes [4294967296, 4294967296] ranks []
 
 // -----
 

@@ -281,11 +281,14 @@ TEST(ManifestErrors, Blocks) {
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [7]})"), "/runs/0: expected an array of runs, found 7");
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[-1, 6]]]})"),
             "/runs/0/0/0: expected an index from 0 to 2^40, found -1");
-  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[]]})"),
-            ": expected rows in each part, found an empty one");
+  EXPECT_EQ(one(R"({"axis": "rows", "runs": [[]]})"), ": expected rows of part 0, found none");
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[2, 6], [0, 2]]]})"),
-            ": expected rows of a part in their order, between 6 and 6, found 0:2");
+            ": expected rows of part 0 in their order, found 0:2 behind 2:6");
   EXPECT_EQ(one(R"({"axis": "columns", "sizes": [2, 1]})"),
+            "/sizes: expected sizes that add up to 4 columns, found 3");
+  EXPECT_EQ(one(R"({"axis": "rows", "sizes": [3], "repeat": 65536})"),
+            "/sizes: expected sizes that add up to 6 rows, found 196608");
+  EXPECT_EQ(one(R"({"axis": "columns", "runs": [[[0, 3]]]})"),
             ": expected each column in one part, found column 3 in none");
   EXPECT_EQ(one(R"({"axis": "rows", "runs": [[[0, 3]], [[2, 6]]]})"),
             ": expected each row in one part, found row 2 in two");

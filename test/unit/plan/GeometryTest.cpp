@@ -172,48 +172,6 @@ TEST(Geometry, ADroppedAxisReplicates) {
   EXPECT_EQ(geometry::replicatedAxes(c.group, ValueKind::One), (Flags{true, true, true}));
 }
 
-TEST(Geometry, ServingReplica) {
-  // HSDP: replicas along the first axis, shards along the second.
-  Case c({2, 3}, {R, S(0)}, {6, 4});
-  auto serving = [&](int64_t holder, int64_t reader) {
-    return geometry::servingReplica(c.group, c.mesh, ValueKind::Full, holder, reader);
-  };
-  EXPECT_EQ(serving(1, 1), 1); // its own
-  EXPECT_EQ(serving(1, 4), 4); // the reader holds the same shard
-  EXPECT_EQ(serving(1, 5), 4); // the replica in the reader's row
-  EXPECT_EQ(serving(4, 0), 1);
-}
-
-TEST(Geometry, EachShardHasOneServerForEachReader) {
-  Histogram histogram;
-  for (uint64_t seed = 1; seed < 120; ++seed) {
-    Plan plan = drawPlan(seed, histogram).plan;
-    for (const Group &group : plan.groups) {
-      const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
-      auto ranks = static_cast<int64_t>(mesh.ranks.size());
-      for (ValueKind kind : {ValueKind::Full, ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
-        if (geometry::elements(group.shape) > 1000)
-          continue;
-        std::vector<std::vector<int64_t>> held;
-        for (int64_t rank = 0; rank < ranks; ++rank)
-          held.push_back(shardIdentities(group, mesh, rank, kind));
-        for (int64_t reader = 0; reader < ranks; ++reader) {
-          size_t served = 0;
-          for (int64_t holder = 0; holder < ranks; ++holder) {
-            int64_t server = geometry::servingReplica(group, mesh, kind, holder, reader);
-            // A server has what the holder has, and serves for itself as well.
-            EXPECT_EQ(held[static_cast<size_t>(server)], held[static_cast<size_t>(holder)]);
-            EXPECT_EQ(geometry::servingReplica(group, mesh, kind, server, reader), server);
-            served += server == holder ? held[static_cast<size_t>(holder)].size() : 0;
-          }
-          EXPECT_EQ(static_cast<int64_t>(served),
-                    geometry::elements(geometry::stateShape(group, kind)));
-        }
-      }
-    }
-  }
-}
-
 TEST(Geometry, BlocksAreWhole) {
   auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape, int64_t batch) {
     Case c(mesh, placements, shape, batch);

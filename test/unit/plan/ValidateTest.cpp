@@ -64,11 +64,12 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     return message([&](Plan &p) { p.groups[0].division.parts = parts; });
   };
   EXPECT_EQ(divided({}), "group 0: expected no part of matrices that are not divided");
-  EXPECT_EQ(divided({{}, {{0, 4}}}), "group 0: expected columns in each part, found an empty one");
-  std::string order = "group 0: expected columns of a part in their order, between ";
-  EXPECT_EQ(divided({{{1, 4}, {0, 1}}}), order + "4 and 4, found 0:1");
-  EXPECT_EQ(divided({{{0, 0}, {0, 4}}}), order + "0 and 4, found 0:0");
-  EXPECT_EQ(divided({{{0, 5}}}), order + "0 and 4, found 0:5");
+  std::string part = "group 0: expected columns of part ";
+  EXPECT_EQ(divided({{{0, 4}}, {}}), part + "1, found none");
+  EXPECT_EQ(divided({{{1, 4}, {0, 1}}}), part + "0 in their order, found 0:1 behind 1:4");
+  EXPECT_EQ(divided({{{0, 0}, {0, 4}}}), part + "0 in each run, found 0:0");
+  EXPECT_EQ(divided({{{0, 5}}}), part + "0 between 0 and 4, found 0:5");
+  EXPECT_EQ(divided({{{-1, 4}}}), part + "0 between 0 and 4, found -1:4");
   std::string once = "group 0: expected each column in one part, found column ";
   EXPECT_EQ(divided({{{0, 3}}}), once + "3 in none");
   EXPECT_EQ(divided({{{0, 2}}, {{1, 4}}}), once + "1 in two");
@@ -115,6 +116,11 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "table " + std::to_string(richPlan().tables.size() - 1) + ": elements have 3 bytes");
   EXPECT_EQ(message([](Plan &p) { p.commands[1].tables[1] = 0; }),
             "command 1: table 0 is not a message table");
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].shape[0] = int64_t(1) << 36;
+              p.commands[1].tables.assign(1 << 20, p.commands[1].tables[0]);
+            }),
+            "command 1: expected at most 4611686018427387904 bytes for all ranks, found more");
   // Of gathered columns other ranks share a copy than of rows: they stand whole on more of them.
   EXPECT_EQ(message([](Plan &p) {
               p.groups[0].hops = {{{}, wholeAxes(p.meshes[0]), {}}};
@@ -241,7 +247,10 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
             "command 4 (product): table 0 is of another kind");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].items = 0; }),
-            "command 4 (product): expected at least one item per block, found 0");
+            "command 4 (product): expected 1 to 1466015503701 items per block, found 0");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Product].batch.kernels[0].items = int64_t(1) << 41; }),
+      "command 4 (product): expected 1 to 1466015503701 items per block, found 2199023255552");
   EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Start], p.commands[Await]); }),
             "command 3 (await): collective 0 is not under way");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product] = p.commands[Await]; }),

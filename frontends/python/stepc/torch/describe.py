@@ -59,6 +59,8 @@ class Blocks:
         runs, total = self.runs, sum(self.sizes)
         if bool(runs) == bool(self.sizes):
             raise ValueError(f"expected sizes or runs, found {self}")
+        if runs and self.repeat != 1:
+            raise ValueError(f"expected runs that say every matrix whole, found repeat = {self.repeat}")
         if not runs:
             edges = list(accumulate(self.sizes, initial=0))
             runs = [[(begin + i * total, end + i * total) for i in range(self.repeat)]

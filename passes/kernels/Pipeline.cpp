@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - Levels 4 to 6 ---------------------------------------===//
+//===- Pipeline.cpp - Levels 4 to 6 ---------------------------------------===//
 
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
@@ -68,11 +68,10 @@ void registerKernelPasses() {
       [](OpPassManager &manager, const TargetPipelineOptions &options) {
         buildExecPipeline(manager, {options.target, /*isProven=*/false});
       });
-  PassPipelineRegistration<TargetPipelineOptions>(
-      "stepc-llvm", "Level 5 (exec) to level 6 (llvm)",
-      [](OpPassManager &manager, const TargetPipelineOptions &options) {
-        llvm::Expected<std::unique_ptr<Target>> target =
-            targetOfText(options.target.empty() ? "cpu" : options.target.getValue());
+  PassPipelineRegistration<>(
+      "stepc-llvm", "Level 5 (exec) to level 6 (llvm)", [](OpPassManager &manager) {
+        // The module names its chip; which passes lower kernels is the same for all CPUs.
+        llvm::Expected<std::unique_ptr<Target>> target = targetOfText("cpu");
         if (!target)
           llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);
         buildLlvmPipeline(manager, **target, /*isProven=*/false);
