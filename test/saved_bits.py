@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "test" / "python" / "property"))
 import compiler  # noqa: E402
 from cases import STEPS, random_batch  # noqa: E402
 
-PER_PROGRAM = 7
+PER_PROGRAM = 9
 F64_FUNCTION = re.compile(r"math\.(powf|fpowi|exp\w*|log\w*) .*: f64")
 BITS = {"F64": np.uint64, "F32": np.uint32, "F16": np.uint16, "BF16": np.uint16, "I64": np.uint64}
 

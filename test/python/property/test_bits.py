@@ -28,7 +28,7 @@ COUNTED = (
     "strategy elementwise", "strategy local", "strategy owner", "strategy gather",
     "mesh rank 1", "mesh rank 2", "mesh rank 3", "placement R", "placement S", "placement _S",
     "dtype f32", "dtype bf16", "dtype f16", "other gradient dtype", "uneven", "empty", "batched",
-    "lists apart",
+    "lists apart", "divided",
 )  # fmt: skip
 LEAST = 15
 

@@ -12,7 +12,7 @@ import re
 import numpy as np
 import pytest
 from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
-from random_layouts import Mesh, random_layout
+from random_layouts import Mesh, parts_of, random_blocks, random_layout
 from random_rules import random_rule
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -55,32 +55,6 @@ route {
 """
 RULES = {"muon": {"m": "full"}, "factored": {"r": "rows", "c": "cols", "n": "one", "master": "full"},
          "scaled": {"v": "full"}, "plain": {"v": "full"}}  # fmt: skip
-
-
-def parts_of(blocks):
-    """Per part the indices of its rows or columns."""
-    runs = blocks.get("runs")
-    if runs is None:
-        sizes, repeat = blocks["sizes"], blocks.get("repeat", 1)
-        edges = np.cumsum([0, *sizes])
-        runs = [[[k * edges[-1] + edges[i], k * edges[-1] + edges[i + 1]] for k in range(repeat)]
-                for i in range(len(sizes))]  # fmt: skip
-    return [np.concatenate([np.arange(*run) for run in part]) for part in runs]
-
-
-def random_blocks(source, shape):
-    """Consecutive, interleaved, or any runs at all."""
-    axis = source.choice(["rows", "columns"])
-    size = shape[-2 if axis == "rows" else -1]
-    repeat = source.choice([n for n in range(1, size + 1) if size % n == 0 and size // n > 1] or [1])
-    if source.random() < 0.5 or size < 4:
-        each = size // repeat
-        cuts = sorted(source.sample(range(1, each), min(each - 1, source.randint(1, 2))))
-        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, each], strict=True)]
-        return {"axis": axis, "sizes": sizes} | ({"repeat": repeat} if repeat > 1 else {})
-    part = [0, 1, *(source.choice([0, 1, 1, 2]) for _ in range(size - 2))]
-    runs = [[[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))]
-    return {"axis": axis, "runs": runs}
 
 
 def cut(values, kind, blocks, part, index, batch):
@@ -232,8 +206,6 @@ def test_random_parts(tmp_path, capsys):
             ):
                 continue
             blocks = random_blocks(source, layout.shape)
-            while min(map(len, parts_of(blocks))) < 1 or len(parts_of(blocks)) < 2:
-                blocks = random_blocks(source, layout.shape)
             name = source.choice(["muon", "factored", "scaled", "plain", "random", "random"])
             lists = {
                 "grad_placements": layout.gradient,
