@@ -9,14 +9,13 @@ using namespace stepc;
 using namespace stepc::optim;
 
 /// `owned [<0, 1, 2>] replicated [<1, 1, 4>]`; a list without factors is left out.
-static ParseResult parseFactors(AsmParser &parser, FailureOr<SmallVector<plan::Factor>> &owned,
-                                FailureOr<SmallVector<plan::Factor>> &replicated) {
+static ParseResult parseFactors(AsmParser &parser, SmallVector<plan::Factor> &owned,
+                                SmallVector<plan::Factor> &replicated) {
   for (auto [keyword, factors] :
        {std::pair("owned", &owned), std::pair("replicated", &replicated)}) {
-    SmallVector<plan::Factor> &list = factors->emplace();
-    auto parseOne = [&] {
+    auto parseOne = [&, list = factors]() -> ParseResult {
       FailureOr<plan::Factor> factor = FieldParser<plan::Factor>::parse(parser);
-      list.push_back(factor.value_or(plan::Factor()));
+      list->push_back(factor.value_or(plan::Factor()));
       return factor;
     };
     if (succeeded(parser.parseOptionalKeyword(keyword)) &&
