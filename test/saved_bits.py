@@ -41,7 +41,8 @@ BITS = {"F64": np.uint64, "F32": np.uint32, "F16": np.uint16, "BF16": np.uint16,
 def random_program(seed: str, folder: Path) -> dict:
     batch = random_batch(seed, PER_PROGRAM)
     batch.write(folder)
-    (folder / "one.json").unlink()
+    for name in ("one.json", "both.json", "both.safetensors"):
+        (folder / name).unlink()
     (folder / "many.json").rename(folder / "m.json")
     traits = {case.name: sorted(case.traits()) for case in batch.cases}
     return {"options": [*map(str, batch.options())], "threads": batch.threads, "steps": STEPS, "traits": traits}

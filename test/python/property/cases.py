@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from random_rules import SHAPES, Rule, random_rule
 DTYPES = ("f32", "bf16", "f16")
 STRATEGIES = ("elementwise", "local", "owner", "gather")
 STEPS = 2
+BESIDE = ".whole"  # ends the names of parameters that are whole on one rank, where others are beside them
 
 
 @dataclass
@@ -72,7 +74,8 @@ class Batch:
         return result
 
     def write(self, folder: Path):
-        """spec.optim, many.json, one.json and in.safetensors."""
+        """spec.optim, many.json and one.json with in.safetensors, and both.json with both.safetensors: the parameters of
+        the two beside each other, so that they share what is compiled."""
         folder.mkdir(parents=True, exist_ok=True)
         used = [rule for rule in self.rules if any(case.rule is rule for case in self.cases)]
         claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in used)
@@ -85,7 +88,12 @@ class Batch:
                   "parameters": [case.json("one") for case in self.cases]}  # fmt: skip
         (folder / "many.json").write_text(json.dumps(many, indent=1))
         (folder / "one.json").write_text(json.dumps(single, indent=1))
-        save(folder / "in.safetensors", self.tensors())
+        beside = [case.json("one") | {"name": case.name + BESIDE} for case in self.cases]
+        both = many | {"meshes": many["meshes"] + single["meshes"], "parameters": many["parameters"] + beside}
+        (folder / "both.json").write_text(json.dumps(both, indent=1))
+        tensors = self.tensors()
+        save(folder / "in.safetensors", tensors)
+        save(folder / "both.safetensors", tensors | {renamed(name): one for name, one in tensors.items()})
 
     def tensors(self):
         generator = np.random.default_rng(list(self.seed.encode()))
@@ -102,6 +110,17 @@ class Batch:
                     values = generator.normal(size=state_shape(case.layout, kind))
                     result[f"state:{case.name}:{name}"] = tensor(values, dtype)
         return result
+
+
+def renamed(tensor):
+    """`role:name@step` of the parameter that is whole on one rank: `role:name.whole@step`."""
+    return re.sub(r"(?<=:)[^:@]+", lambda name: name[0] + BESIDE, tensor, count=1)
+
+
+def apart(tensors):
+    """What both.json computes: (on many ranks, on one)."""
+    one = {name.replace(BESIDE, "", 1): each for name, each in tensors.items() if BESIDE in name}
+    return {name: each for name, each in tensors.items() if BESIDE not in name}, one
 
 
 def state_shape(layout, kind):
