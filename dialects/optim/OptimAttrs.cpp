@@ -16,7 +16,7 @@ static ParseResult parseFactors(AsmParser &parser, SmallVector<plan::Factor> &ow
     auto parseOne = [&, list = factors]() -> ParseResult {
       FailureOr<plan::Factor> factor = FieldParser<plan::Factor>::parse(parser);
       list->push_back(factor.value_or(plan::Factor()));
-      return factor;
+      return success(succeeded(factor));
     };
     if (succeeded(parser.parseOptionalKeyword(keyword)) &&
         parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
