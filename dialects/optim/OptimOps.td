@@ -202,6 +202,8 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
     /// What geometry asks of it: shape, types, placements and division, as of a group of its own.
     plan::Group toPlan();
+    /// Whether its gradient or its states have placements of their own.
+    bool standsApart() { return getGradientPlacements() || getStatePlacements(); }
     /// Two axes, or a declared stack of matrices.
     bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
   }];
@@ -243,7 +245,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     ```
     Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
     mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
-    as blocks, each between 0 and 2^20 − 1, and none without hops; parameters that are divided as the first is, and a part of
+    as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and a part of
     them where the rule sees blocks.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
@@ -269,6 +271,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     /// Some hop owns factors and has no bases, though there are blocks.
     bool lacksBases();
     ::llvm::LogicalResult verifyHops(ParameterOp exemplar, int64_t blocks);
+    ::llvm::LogicalResult verifyWaves(ParameterOp exemplar, int64_t blocks);
   }];
   let hasVerifier = 1;
 }

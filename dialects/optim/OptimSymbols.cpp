@@ -312,8 +312,6 @@ std::vector<plan::Hop> GroupOp::getPlanHops() {
 LogicalResult GroupOp::verify() {
   if (getParameters().empty())
     return emitOpError("expected at least one parameter");
-  if (getWaves() && !getHops())
-    return emitOpError("expected no waves without hops, found ") << getWaves()->size();
   if (bool(getStrategy()) != bool(getHops()))
     return emitOpError("expected hops with a strategy, found ")
            << (getHops() ? "no strategy" : "no hops");
@@ -365,7 +363,9 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << getRuleAttr() << " sees blocks, found none";
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
-  return getHops() ? verifyHops(first, blocks) : success();
+  if (getHops() && failed(verifyHops(first, blocks)))
+    return failure();
+  return getWaves() ? verifyWaves(first, blocks) : success();
 }
 
 LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
@@ -386,9 +386,14 @@ LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
   }
   if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), factors); !wrong.empty())
     return emitOpError(wrong);
-  if (!getWaves())
-    return success();
+  return success();
+}
+
+LogicalResult GroupOp::verifyWaves(ParameterOp exemplar, int64_t blocks) {
   ArrayRef<int64_t> waves = *getWaves();
+  if (!getHops() && !exemplar.standsApart())
+    return emitOpError("expected no waves without hops or shards that stand apart, found ")
+           << waves.size();
   if (int64_t(waves.size()) != blocks)
     return emitOpError("expected one wave per block, ") << blocks << ", found " << waves.size();
   for (int64_t wave : waves)

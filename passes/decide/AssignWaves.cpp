@@ -59,7 +59,7 @@ private:
   WaveModel collect() {
     WaveModel model(clusterOf(getOperation()));
     for (auto group : getOperation().getOps<GroupOp>())
-      if (group.getHops() && !group.getWaves())
+      if ((group.getHops() || group.getExemplar().standsApart()) && !group.getWaves())
         model.add(group);
     return model;
   }
@@ -148,8 +148,9 @@ private:
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
         << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
-        << remark::metric("time-percent-of-best",
-                          int64_t(std::round(100 * chosen.cost.seconds / choice.best)))
+        << remark::metric(
+               "time-percent-of-best",
+               choice.best > 0 ? int64_t(std::round(100 * chosen.cost.seconds / choice.best)) : 100)
         << remark::metric("waves", chosen.waves)
         << (waves > 0 ? remark::reason("forced by option waves")
             : needed > bound

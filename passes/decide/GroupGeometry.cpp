@@ -70,16 +70,33 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
   using plan::ShardsKind;
   const plan::Group &group = geometry.group;
   std::vector<ListMove> moves;
+  auto most = [&](ShardsKind of) {
+    int64_t most = 0;
+    for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+      int64_t held = 0;
+      for (const geometry::Rect &rect :
+           geometry::rectangles(group, geometry.mesh, position, plan::ValueKind::Full, of))
+        held += rect.rows * rect.cols;
+      most = std::max(most, held);
+    }
+    return saturatingMul(most, geometry.parameters);
+  };
   auto add = [&](bool back, ShardsKind from, ShardsKind to, plan::DType type) {
-    if (geometry::holdsAll(group, geometry.mesh, from, to))
+    if (plan::shardsOf(group, from) == plan::shardsOf(group, to))
       return;
+    int64_t size = plan::byteSize(type), copy = saturatingMul(most(geometry.home), size);
+    if (geometry::holdsAll(group, geometry.mesh, from, to)) {
+      moves.push_back({back, 0, 0, copy});
+      return;
+    }
+    int64_t room = saturatingAdd(copy, saturatingMul(saturatingAdd(most(from), most(to)), size));
     double pieces = 1;
     std::vector<bool> copied = geometry::replicatedAxes(group, plan::ValueKind::Full, from);
     for (auto [size, isCopied] : llvm::zip(geometry.mesh.sizes, copied))
       pieces *= isCopied ? 1 : double(size);
     double elements = lacking(geometry, from, to) / double(geometry.mesh.ranks.size());
     moves.push_back(
-        {back, pieces - 1, double(geometry.parameters) * elements * double(plan::byteSize(type))});
+        {back, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
   bool hasMaster = group.parameterType != plan::DType::F32 &&
                    llvm::any_of(llvm::seq(rule.getNumStates()),

@@ -48,8 +48,11 @@ private:
 struct ListMove {
   bool back; ///< from home: the new parameter; the others go there
   double peers, bytes;
+  int64_t
+      room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
 };
-/// What stages over the shards at home read and write of shards that stand elsewhere.
+/// What stages over the shards at home read and write of shards that stand elsewhere; without peers where
+/// each rank has it all.
 std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rule);
 
 /// True when the rule has operations in matrix space.

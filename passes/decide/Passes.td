@@ -150,7 +150,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     where blocks are small.
 
     The blocks of each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get
-    no number.
+    no number. A group whose shards stand apart has waves though it has no matrix space, because what moves between them takes
+    workspace, too.
 
     Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take; `workspace-above-target` (missed)
     when no number of waves that was tried is enough; `fewer-waves` (missed) when more are forced than blocks fill.

@@ -28,28 +28,35 @@ void WaveModel::add(GroupOp group) {
   GroupGeometry geometry(group);
   Bases base(geometry);
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
-  BlockBytes model = modelledBytes(rule, rows, cols);
+  lists.push_back(listMoves(geometry, rule));
+  BlockBytes model{};
+  if (group.getHops())
+    model = modelledBytes(rule, rows, cols);
+  int64_t room = 0;
+  for (const ListMove &move : lists.back())
+    room = saturatingAdd(room, move.room / geometry.blockCount());
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
     int64_t rank = -1;
     if (!base.of.empty())
       rank = geometry.mesh.ranks[base.of[block]];
-    else if (geometry.group.hops.empty())
+    else if (group.getHops() && geometry.group.hops.empty())
       rank = geometry.mesh.ranks[geometry.firstHolder(block % geometry.blocksPerParameter())];
-    int64_t bytes = saturatingAdd(model.work, model.scratch);
+    int64_t bytes = saturatingAdd(saturatingAdd(model.work, model.scratch), room);
     items.push_back({ops.size(), block, rank, bytes});
     totals[rank] = saturatingAdd(totals[rank], bytes);
   }
   ops.push_back(group);
   nearby.push_back(cluster.nearby(geometry.mesh.ranks));
   travels.push_back(hopTravel(geometry, geometry.group.hops));
-  lists.push_back(listMoves(geometry, rule));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
-  seconds.push_back(secondsOf(rule, rows, cols));
+  // Without a matrix space there is memory to divide, and a few more launches to pay.
+  seconds.push_back(group.getHops() ? secondsOf(rule, rows, cols)
+                                    : Seconds{0, 4 * cluster.device.launch});
 }
 
 std::vector<int64_t> WaveModel::assign(int64_t count) const {
@@ -150,6 +157,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
   result.scratch = saturatingMul(most, bytesOf[group].scratch);
+  for (const ListMove &move : lists[group])
+    result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
   if (!local) {
     result.held = saturatingMul(*llvm::max_element(held), element);
     result.whole = saturatingMul(most, element * size);
@@ -178,7 +187,8 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
     }
     Wave &wave = waves.back();
     const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
-    wave.travel = saturatingAdd(wave.travel, saturatingAdd(last.held, last.whole));
+    wave.travel =
+        saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
   }
   close();
   return waves;

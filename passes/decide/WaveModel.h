@@ -39,6 +39,7 @@ private:
     int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
     int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
     int64_t work = 0, scratch = 0;
+    int64_t room = 0; ///< bytes for what moves between shards that stand apart
   };
   /// What one rank does in one wave.
   struct Load {

@@ -282,14 +282,14 @@ optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<r
 
 // -----
 
-// What needs no blocks is in no wave.
+// What needs neither blocks nor shards from elsewhere is in no wave.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [7]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected no waves without hops, found 1}}
+// expected-error @below {{expected no waves without hops or shards that stand apart, found 1}}
 optim.group @g rule @R parameters [@a] waves [0]
 
 // -----
