@@ -213,11 +213,12 @@ void Maker::collectGradient(const TensorView &view, const TensorName &name) {
         parameter.name);
   auto [from, first] = gradFrom.try_emplace(parameter.name, view.name);
   if (!first && parameter.gradDType != *dtype)
-    return errors.add(
-        file.path(),
-        "expected one dtype in all gradients (" + llvm::StringRef(plan::name(parameter.gradDType)) +
-            " in '" + from->second + "'), found " + toString(*dtype) + " in '" + view.name + "'",
-        parameter.name);
+    return errors.add(file.path(),
+                      "expected one dtype in all gradients (" +
+                          llvm::StringRef(plan::name(parameter.gradDType)) + " in '" +
+                          from->second + "'), found " + llvm::StringRef(plan::name(*dtype)) +
+                          " in '" + view.name + "'",
+                      parameter.name);
   parameter.gradDType = *dtype;
 }
 

@@ -6,7 +6,7 @@ namespace stepc::manifest {
 
 std::optional<DType> parseDType(llvm::StringRef text) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F16})
-    if (text == plan::name(dtype))
+    if (text == llvm::StringRef(plan::name(dtype)))
       return dtype;
   return std::nullopt;
 }
