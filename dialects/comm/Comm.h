@@ -40,6 +40,9 @@ using ValueKind = optim::ValueKind;
 /// The place of a staged value, from its type; null where it has none, as shards do.
 PlaceAttr placeOf(mlir::Type type);
 inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }
+/// The type of one element: of shards, of a staged value, or of a rule's tensor.
+mlir::Type elementOf(mlir::Type type);
+inline mlir::Type elementOf(mlir::Value value) { return elementOf(value.getType()); }
 /// The segment of an operation on batches of blocks, as the place of its first operand tells.
 mlir::FlatSymbolRefAttr segmentOfBatch(mlir::Operation *op);
 

@@ -135,11 +135,10 @@ LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// The type of one element of a stage's operand.
-static Type elementOf(Value operand) {
-  if (auto shards = dyn_cast<ShardsType>(operand.getType()))
+Type comm::elementOf(Type type) {
+  if (auto shards = dyn_cast<ShardsType>(type))
     return shards.getElementType();
-  return cast<ShapedType>(operand.getType()).getElementType();
+  return cast<ShapedType>(type).getElementType();
 }
 
 LogicalResult ExtentOp::verify() {

@@ -46,13 +46,13 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
     RuleOp rule = ruleOf(group);
     if (!hasMatrixSpace(rule))
       continue;
-    double seconds = blockSeconds(rule, group.getRows(), group.getCols(), cluster.device);
+    plan::Group layout = group.toPlan();
+    int64_t rows = layout.rows(), cols = layout.cols();
+    int64_t blocks = rows * cols > 0 ? layout.blocksPerParameter() : 0;
     MeshOp mesh = lookupMesh(group, group.getExemplar().getMeshAttr());
-    int64_t elements = 1, block = std::max<int64_t>(1, group.getRows() * group.getCols());
-    for (int64_t size : group.getExemplar().getShape())
-      elements *= size;
     byRanks[mesh.getRanks().vec()].push_back(
-        {cost::picoseconds(seconds), elements / block * int64_t(group.getParameters().size())});
+        {cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device)),
+         blocks * int64_t(group.getParameters().size())});
   }
   for (auto &[ranks, work] : byRanks) {
     std::vector<std::vector<int64_t>> held(ranks.size(), {0});
@@ -77,10 +77,11 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   auto count = double(mesh.ranks.size()), blocks = double(geometry.blockCount());
   auto parameters = double(geometry.parameters);
   RuleOp rule = ruleOf(group);
-  double block = blockSeconds(rule, group.getRows(), group.getCols(), cluster.device);
-  double element = double(modelledBytes(rule, group.getRows(), group.getCols()).element);
+  int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
+  double block = blockSeconds(rule, rows, cols, cluster.device);
+  double element = double(modelledBytes(rule, rows, cols).element);
   // Elements of all blocks, and those that all ranks together hold; the ranks that hold any.
-  double whole = blocks * double(group.getRows()) * double(group.getCols()), held = 0, holders = 0;
+  double whole = blocks * double(rows) * double(cols), held = 0, holders = 0;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
     double area = 0;
     for (int64_t each : geometry.heldByBlock(position))

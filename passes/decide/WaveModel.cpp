@@ -9,11 +9,9 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
+WaveModel::Seconds WaveModel::secondsOf(RuleOp rule, int64_t rows, int64_t cols) const {
   const cost::Device &device = cluster.device;
-  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  int64_t r = std::min(group.getRows(), group.getCols());
-  int64_t c = std::max(group.getRows(), group.getCols());
+  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
   // Packing and unpacking, and what the rule does besides.
   double chain = 6 * device.launch;
   rule.walk([&](OrthogonalizeOp op) {
@@ -22,14 +20,15 @@ WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
       chain += device.once(r, r, c) + device.once(r, c, r) +
                (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
   });
-  return {blockSeconds(rule, group.getRows(), group.getCols(), device), chain};
+  return {blockSeconds(rule, rows, cols, device), chain};
 }
 
 void WaveModel::add(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   GroupGeometry geometry(group);
   Bases base(geometry);
-  BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols());
+  int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
+  BlockBytes model = modelledBytes(rule, rows, cols);
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
     int64_t rank = -1;
     if (!base.of.empty())
@@ -48,7 +47,7 @@ void WaveModel::add(GroupOp group) {
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
-  seconds.push_back(secondsOf(group));
+  seconds.push_back(secondsOf(rule, rows, cols));
 }
 
 std::vector<int64_t> WaveModel::assign(int64_t count) const {
@@ -76,10 +75,9 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
 WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
                                 std::map<int64_t, Load> &loads) const {
   const GroupGeometry &geometry = geometries[group];
-  GroupOp op = ops[group];
   bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
-  int64_t element = bytesOf[group].element, size = op.getRows() * op.getCols();
+  int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
   // Blocks at one place of their parameters are held alike: they are counted by place and base.
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)

@@ -53,7 +53,7 @@ private:
   struct Seconds {
     double block, chain;
   };
-  Seconds secondsOf(optim::GroupOp group) const;
+  Seconds secondsOf(optim::RuleOp rule, int64_t rows, int64_t cols) const;
 
   std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;

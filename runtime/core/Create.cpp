@@ -56,8 +56,8 @@ int32_t checkOptions(const Library &lib, const stepc_options *options, std::stri
     if (!transport->open_communicator != !transport->close_communicator ||
         (gathers && !transport->open_communicator))
       return fault(error, STEPC_ERROR_ARGUMENT,
-                   "expected the transport's functions open_communicator and close_communicator, or "
-                   "neither of a transport without all-gathers");
+                   "expected open_communicator and close_communicator, or neither of a transport "
+                   "without all-gathers");
     if (transport->size < 1 || transport->rank < 0 || transport->rank >= transport->size)
       return fault(error, STEPC_ERROR_WORLD,
                    format("the transport says rank %d of %d", transport->rank, transport->size));

@@ -23,7 +23,6 @@
 #include <bit>
 #include <cmath>
 #include <mutex>
-#include <random>
 #include <set>
 
 using namespace mlir;
@@ -78,15 +77,6 @@ void eachElement(const plan::Group &group, const plan::Mesh &mesh, int64_t posit
       for (int64_t j = 0; j < rect.cols; ++j)
         visit(((rect.block * view.rows) + rect.row + i) * view.cols + rect.col + j,
               rect.offset + i * rect.stride + j);
-}
-
-std::vector<float> randomFloats(size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(generator);
-  return values;
 }
 
 /// What the ranks of a world asked of their transports.

@@ -4,9 +4,7 @@
 
 #include "Accesses.h"
 #include "RandomProgram.h"
-
-#include "passes/plan/PlanFromIR.h"
-#include "runtime/plan/Tables.h"
+#include "TooFewRanks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -220,37 +218,19 @@ private:
     return "another kind of collective";
   }
 
-  /// A collective on part of an axis of a mesh, where one of its messages leaves that.
+  /// Ranks meet among which one of the messages does not stay.
   std::string otherCommunicator() {
-    FailureOr<ProgramPlan> program = planFromModule(module);
     SmallVector<comm::StartOp> starts(step().getOps<comm::StartOp>());
-    if (failed(program) || starts.empty())
+    if (starts.empty())
       return {};
-    const plan::Plan &plan = program->plan;
     comm::StartOp start = pick(starts);
-    const plan::Command &command = *plan.starts()[start.getOrder()];
-    plan::Communicator part{draw(random, 0, int64_t(plan.meshes.size()) - 1), {}};
-    const plan::Mesh &mesh = plan.meshes[part.mesh];
-    int64_t axis = draw(random, 0, int64_t(mesh.sizes.size()) - 1), size = draw(random, 1, 4);
-    int64_t stride = draw(random, 1, 2);
-    if (mesh.sizes[axis] % (stride * size) == 0)
-      part.factors = {{axis, stride, size}};
-    plan::Expander expander(plan);
-    for (int64_t rank = 0; rank < int64_t(plan.world().size()); ++rank) {
-      std::vector<int64_t> members = plan::members(plan, part, rank);
-      for (const plan::Message &message : expander.start(command, rank).messages) {
-        if (message.sendCount + message.receiveCount == 0 ||
-            llvm::is_contained(members, message.peer))
-          continue;
-        OpBuilder builder(start);
-        auto symbol = FlatSymbolRefAttr::get(module.getContext(), mesh.name);
-        auto ranks = comm::CommunicatorAttr::get(module.getContext(), symbol, part.factors);
-        start.getCommunicatorMutable().assign(comm::CommunicatorOp::create(
-            builder, start.getLoc(), start.getCommunicator().getType(), ranks));
-        return "another communicator";
-      }
-    }
-    return {};
+    comm::CommunicatorAttr ranks = tooFewRanks(module, start, random);
+    if (!ranks)
+      return {};
+    OpBuilder builder(start);
+    start.getCommunicatorMutable().assign(comm::CommunicatorOp::create(
+        builder, start.getLoc(), start.getCommunicator().getType(), ranks));
+    return "another communicator";
   }
 
   /// Another end or direction of a move, or kind of a value.

@@ -1,12 +1,11 @@
 //===- RandomProgram.cpp - Random programs of level 4, as text ------------===//
 
 #include "RandomProgram.h"
+#include "RandomGroups.h"
 
 #include "runtime/geometry/Geometry.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <sstream>
 
 using namespace stepc;
@@ -15,6 +14,7 @@ namespace {
 
 using plan::Placement;
 using plan::PlacementKind;
+using test::DrawnGroup;
 
 template <typename T> std::string join(const std::vector<T> &list) {
   std::ostringstream out;
@@ -23,24 +23,11 @@ template <typename T> std::string join(const std::vector<T> &list) {
   return out.str();
 }
 
-/// A group with what the text says of it.
-struct DrawnGroup {
-  plan::Group group;
-  std::string strategy, stateKind; // stateKind: of the second state, or empty
-  std::vector<int64_t> owners;     // positions in the mesh, for strategy owner
-  int64_t meshIndex = 0, parameterCount = 1, waves = 1;
-  std::vector<int64_t> waveOf; // per block
-};
-
 class Generator {
 public:
-  Generator(test::Random &random, std::map<std::string, int> &histogram)
-      : random(random), histogram(histogram) {}
+  explicit Generator(const test::DrawnGroups &drawn) : meshes(drawn.meshes), groups(drawn.groups) {}
 
   std::string run() {
-    drawMeshes();
-    for (int64_t left = test::draw(random, 1, 3); left > 0; --left)
-      drawGroup();
     writeSymbols();
     writeStep();
     return "module @random attributes {stepc.level = \"scheduled\"} {\n" + symbols.str() +
@@ -49,108 +36,6 @@ public:
   }
 
 private:
-  bool chance(int64_t percent) { return test::draw(random, 1, 100) <= percent; }
-
-  //===--- What is drawn ------------------------------------------------------===//
-
-  void drawMeshes() {
-    int64_t count = chance(25) ? 2 : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      plan::Mesh mesh;
-      int64_t axes = test::draw(random, 1, 3), ranks = 1;
-      for (int64_t axis = 0; axis < axes; ++axis) {
-        mesh.sizes.push_back(test::draw(random, 1, axes == 1 ? 5 : 3));
-        ranks *= mesh.sizes.back();
-      }
-      std::vector<int64_t> all(ranks + 3);
-      std::iota(all.begin(), all.end(), 0);
-      std::shuffle(all.begin(), all.end(), random);
-      mesh.ranks.assign(all.begin(), all.begin() + ranks);
-      ++histogram["mesh axes " + std::to_string(axes)];
-      meshes.push_back(mesh);
-    }
-  }
-
-  void drawGroup() {
-    DrawnGroup drawn;
-    plan::Group &group = drawn.group;
-    drawn.meshIndex = test::draw(random, 0, int64_t(meshes.size()) - 1);
-    const plan::Mesh &mesh = meshes[drawn.meshIndex];
-    drawn.strategy = std::vector<std::string>{"owner", "owner", "gather", "local",
-                                              "elementwise"}[test::draw(random, 0, 4)];
-    bool matrix = drawn.strategy != "elementwise";
-    if (matrix) {
-      group.batchAxes = chance(40) || drawn.strategy == "local" ? 1 : 0;
-      group.shape = {test::draw(random, chance(5) ? 0 : 1, 7), test::draw(random, 1, 7)};
-      if (chance(8)) // rows of tables are cut at plan::kChunkElements
-        group.shape[test::draw(random, 0, 1)] *= 4000, ++histogram["long"];
-      if (group.batchAxes)
-        group.shape.insert(group.shape.begin(), test::draw(random, 1, 5));
-    } else {
-      for (int64_t axes = test::draw(random, 0, 3); axes > 0; --axes)
-        group.shape.push_back(test::draw(random, 1, 7));
-    }
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      int64_t last = drawn.strategy == "local" ? 0 : int64_t(group.shape.size()) - 1;
-      Placement placement;
-      if (last >= 0 && chance(75))
-        placement = {PlacementKind::Shard, test::draw(random, 0, last), 1};
-      group.placements.push_back(placement);
-    }
-    drawStrided(group, mesh);
-    if (!matrix && chance(60)) {
-      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-        Placement placement;
-        if (!group.shape.empty() && chance(65))
-          placement = {PlacementKind::Shard, test::draw(random, 0, int64_t(group.shape.size()) - 1),
-                       1};
-        group.gradientPlacements.push_back(placement);
-      }
-      if (group.gradientPlacements == group.placements)
-        group.gradientPlacements.clear();
-      else
-        ++histogram["gradient apart"];
-    }
-    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
-      drawn.strategy = "gather";
-    drawn.parameterCount = test::draw(random, 1, 4);
-    if (matrix && chance(50))
-      drawn.stateKind = std::vector<std::string>{"rows", "cols", "one"}[test::draw(random, 0, 2)];
-    group.parameters.resize(drawn.parameterCount);
-    int64_t blocks = group.blockCount();
-    if (drawn.strategy == "owner")
-      for (int64_t block = 0; block < blocks; ++block)
-        drawn.owners.push_back(test::draw(random, 0, int64_t(mesh.ranks.size()) - 1));
-    drawn.waves = test::draw(random, 1, 3);
-    for (int64_t block = 0; block < blocks; ++block)
-      drawn.waveOf.push_back(test::draw(random, 0, drawn.waves - 1));
-    ++histogram["strategy " + drawn.strategy];
-    ++histogram["waves " + std::to_string(drawn.waves)];
-    if (!drawn.stateKind.empty())
-      ++histogram["state " + drawn.stateKind];
-    if (group.batchAxes)
-      ++histogram["batched"];
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      ++histogram[std::string("placement ") +
-                  std::array{"R", "S", "_S"}[size_t(group.placements[axis].kind)]];
-    groups.push_back(drawn);
-  }
-
-  /// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
-  void drawStrided(plan::Group &group, const plan::Mesh &mesh) {
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      Placement &placement = group.placements[axis];
-      int64_t later = 1;
-      for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
-        if (placement.kind == PlacementKind::Shard &&
-            group.placements[other].kind == PlacementKind::Shard &&
-            group.placements[other].dim == placement.dim)
-          later *= mesh.sizes[other];
-      if (later > 1 && chance(60))
-        placement = {PlacementKind::StridedShard, placement.dim, later};
-    }
-  }
-
   //===--- Symbols --------------------------------------------------------------===//
 
   void writeSymbols() {
@@ -229,12 +114,7 @@ private:
     symbols << "\n";
     for (int64_t wave = 0; wave < g.waves; ++wave) {
       symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i;
-      std::vector<int64_t> blocks;
-      for (size_t block = 0; block < g.waveOf.size(); ++block)
-        if (g.waveOf[block] == wave)
-          blocks.push_back(int64_t(block));
-      std::shuffle(blocks.begin(), blocks.end(), random);
-      symbols << (g.waves == 1 ? " all\n" : " blocks [" + join(blocks) + "]\n");
+      symbols << (g.waves == 1 ? " all\n" : " blocks [" + join(g.segments[wave]) + "]\n");
     }
   }
 
@@ -469,10 +349,8 @@ private:
 
   std::map<std::string, std::string> types; // of buffers
   std::map<std::string, int64_t> shared;    // where buffers of what travels together stand
-  test::Random &random;
-  std::map<std::string, int> &histogram;
-  std::vector<plan::Mesh> meshes;
-  std::vector<DrawnGroup> groups;
+  const std::vector<plan::Mesh> &meshes;
+  const std::vector<DrawnGroup> &groups;
   std::ostringstream symbols, body;
   int64_t arena = 0, next = 0, order = 0;
 };
@@ -480,5 +358,6 @@ private:
 } // namespace
 
 std::string test::randomProgram(Random &random, std::map<std::string, int> &histogram) {
-  return Generator(random, histogram).run();
+  DrawnGroups drawn = drawGroups(random, histogram);
+  return Generator(drawn).run();
 }
