@@ -73,8 +73,8 @@ std::optional<CommunicatorAttr> comm::ranksOf(Value communicator) {
 }
 
 LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks,
-                                SymbolTableCollection &symbols) {
-  auto mesh = symbols.lookupNearestSymbolFrom<optim::MeshOp>(op, ranks.getMesh());
+                                SymbolTableCollection &) {
+  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh());
   if (!mesh)
     return op->emitOpError("expected a mesh, found no optim.mesh named ") << ranks.getMesh();
   if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), ranks.getFactors().vec());
