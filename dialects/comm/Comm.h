@@ -22,6 +22,9 @@ namespace stepc::comm {
 /// What stands behind a comma in the type of shards; nothing for the parameter's.
 mlir::ParseResult parseStanding(mlir::AsmParser &parser, Distribution &distribution);
 void printStanding(mlir::AsmPrinter &printer, const Distribution &distribution);
+/// A list of factors, which may be empty.
+mlir::ParseResult parseFactors(mlir::AsmParser &parser, llvm::SmallVector<plan::Factor> &factors);
+void printFactors(mlir::AsmPrinter &printer, llvm::ArrayRef<plan::Factor> factors);
 } // namespace stepc::comm
 
 #include "dialects/comm/CommDialect.h.inc"
@@ -42,6 +45,12 @@ mlir::Type elementOf(mlir::Type type);
 inline mlir::Type elementOf(mlir::Value value) { return elementOf(value.getType()); }
 /// The segment of an operation on batches of blocks, as the place of its first operand tells.
 mlir::FlatSymbolRefAttr segmentOfBatch(mlir::Operation *op);
+
+/// The ranks of a communicator; null for the world, and nothing where no operation makes it.
+std::optional<CommunicatorAttr> ranksOf(mlir::Value communicator);
+/// The mesh of a communicator exists, and its factors divide that.
+mlir::LogicalResult verifyRanks(mlir::Operation *op, CommunicatorAttr ranks,
+                                mlir::SymbolTableCollection &symbols);
 
 namespace detail {
 /// The constraints that all collectives share.

@@ -77,4 +77,28 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   }];
 }
 
+def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
+  let mnemonic = "communicator";
+  let summary = "the ranks of a mesh that differ along factors of its axes alone";
+  let description = [{
+    Each rank of the mesh stands in one such set of ranks, and the attribute is all of these sets at once: a rank meets the
+    others of its own. A factor `<axis, stride, size>` is the same as that of a hop.
+
+    ```mlir
+    #comm.communicator<@world, [<0, 1, 2>, <1, 1, 4>]> // of a mesh of 2 x 4: all of its ranks
+    #comm.communicator<@world, [<1, 1, 2>]>            // neighbours along the second axis, two by two
+    #comm.communicator<@world, []>                     // each rank alone
+    ```
+    (That the mesh exists and that the factors divide its axes is checked by the operations that use it.)
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, OptionalArrayRefParameter<"::stepc::plan::Factor">:$factors);
+  let assemblyFormat = "`<` $mesh `,` custom<Factors>($factors) `>`";
+  let extraClassDeclaration = [{
+    /// The smallest that holds the ranks of both; null, for the world, where their meshes differ.
+    static CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other, const plan::Mesh &mesh);
+    /// With the mesh as an index.
+    plan::Communicator toPlan(int64_t mesh) const;
+  }];
+}
+
 #endif

@@ -28,6 +28,65 @@ LogicalResult comm::detail::verifyCollective(Operation *op) {
   return success();
 }
 
+ParseResult comm::parseFactors(AsmParser &parser, SmallVector<plan::Factor> &factors) {
+  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
+    FailureOr<plan::Factor> factor = FieldParser<plan::Factor>::parse(parser);
+    if (succeeded(factor))
+      factors.push_back(*factor);
+    return success(succeeded(factor));
+  });
+}
+
+void comm::printFactors(AsmPrinter &printer, ArrayRef<plan::Factor> factors) {
+  printer << '[';
+  llvm::interleaveComma(factors, printer.getStream(),
+                        [&](const plan::Factor &factor) { printer << factor; });
+  printer << ']';
+}
+
+plan::Communicator CommunicatorAttr::toPlan(int64_t mesh) const {
+  return {mesh, getFactors().vec()};
+}
+
+CommunicatorAttr CommunicatorAttr::join(CommunicatorAttr one, CommunicatorAttr other,
+                                        const plan::Mesh &mesh) {
+  if (one.getMesh() != other.getMesh())
+    return {};
+  SmallVector<plan::Factor> axes;
+  for (const plan::Factor &axis : plan::wholeAxes(mesh)) {
+    auto isAlong = [&](const plan::Factor &factor) {
+      return factor.axis == axis.axis && factor.size > 1;
+    };
+    if (llvm::any_of(one.getFactors(), isAlong) || llvm::any_of(other.getFactors(), isAlong))
+      axes.push_back(axis);
+  }
+  return get(one.getContext(), one.getMesh(), axes);
+}
+
+std::optional<CommunicatorAttr> comm::ranksOf(Value communicator) {
+  Operation *made = communicator.getDefiningOp();
+  if (isa_and_nonnull<WorldOp>(made))
+    return CommunicatorAttr();
+  if (auto op = dyn_cast_or_null<CommunicatorOp>(made))
+    return op.getRanks();
+  return std::nullopt;
+}
+
+LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks,
+                                SymbolTableCollection &) {
+  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh());
+  if (!mesh)
+    return op->emitOpError("expected a mesh, found no optim.mesh named ") << ranks.getMesh();
+  if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), ranks.getFactors().vec());
+      !wrong.empty())
+    return op->emitOpError(wrong);
+  return success();
+}
+
+LogicalResult CommunicatorOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyRanks(*this, getRanks(), symbols);
+}
+
 CollectiveKind ExchangeOp::getKind() { return CollectiveKind::Exchange; }
 CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }
 

@@ -47,6 +47,20 @@ def Comm_WorldOp : Comm_Op<"world", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Comm_CommunicatorOp : Comm_Op<"communicator", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a communicator of ranks of one mesh";
+  let description = [{
+    Every rank of the mesh is in one of them, with those ranks that differ from it along the factors alone.
+    ```mlir
+    %c = comm.communicator <@world, [<1, 1, 4>]>
+    ```
+    Constraints: the mesh exists; the factors divide its axes, and no two of them overlap.
+  }];
+  let arguments = (ins Comm_CommunicatorAttr:$ranks);
+  let results = (outs Comm_Communicator:$result);
+  let assemblyFormat = "$ranks attr-dict";
+}
+
 def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the bound shards of a group's parameters, gradients or one of their states";
   let description = [{

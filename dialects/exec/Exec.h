@@ -21,13 +21,15 @@ class TableAttr;
 class Numbering {
 public:
   using Index = llvm::DenseMap<mlir::StringAttr, int64_t>;
-  /// `groups` and `segments`: where the plan has those symbols.
-  Numbering(plan::Plan &plan, const Index &groups, const Index &segments)
-      : plan(plan), groups(groups), segments(segments) {}
+  /// `meshes`, `groups` and `segments`: where the plan has those symbols.
+  Numbering(plan::Plan &plan, const Index &meshes, const Index &groups, const Index &segments)
+      : plan(plan), meshes(meshes), groups(groups), segments(segments) {}
 
   // Each is an error at `op` where the symbol or token is not of the program.
   mlir::FailureOr<int64_t> group(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
   mlir::FailureOr<int64_t> table(mlir::Operation *op, TableAttr table);
+  mlir::FailureOr<plan::Communicator> communicator(mlir::Operation *op,
+                                                   comm::CommunicatorAttr ranks);
   mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
   int64_t kernel(mlir::FlatSymbolRefAttr name);
   /// The next collective in the one total order; `token` stands for it.
@@ -36,13 +38,15 @@ public:
   mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
                                int64_t group, plan::Command &command);
   /// The group of a table of the plan.
-  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].from.segment].group; }
+  int64_t groupOf(int64_t table) const {
+    return plan.segments[plan.tables[table].from.segment].group;
+  }
 
 private:
   mlir::FailureOr<int64_t> segment(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
   plan::Plan &plan;
-  const Index &groups, &segments;
+  const Index &meshes, &groups, &segments;
   Index kernels;
   llvm::DenseMap<mlir::Attribute, int64_t> tables;
   llvm::DenseMap<mlir::Value, int64_t> tokens;

@@ -93,6 +93,8 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getCommunicator() && failed(comm::verifyRanks(*this, *getCommunicator(), symbols)))
+    return failure();
   for (TableAttr table : getTables().getAsRange<TableAttr>())
     if (failed(verifyTable(*this, symbols, table)))
       return failure();

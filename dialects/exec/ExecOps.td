@@ -162,16 +162,19 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
   let description = [{
     The values of `tables` travel together, one message to each peer that any of them goes to, from one buffer to another.
     The n-th start of the program is collective n on all ranks: its place in their one total order, and its tag on the wire.
+    `on` says which ranks meet; without it these are all of the world.
     ```mlir
-    %t = exec.start exchange [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
+    %t = exec.start exchange on <@mesh, [<0, 1, 2>]> [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
       from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
-    Constraints: tables of kind `message` of segments that exist.
+    Constraints: tables of kind `message` of segments that exist; of a communicator the mesh exists, and the factors divide
+    its axes.
   }];
-  let arguments = (ins Comm_CollectiveKind:$kind, Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target);
+  let arguments = (ins Comm_CollectiveKind:$kind, OptionalAttr<Comm_CommunicatorAttr>:$communicator, Exec_Tables:$tables,
+                       Exec_Workspace:$source, Exec_Workspace:$target);
   let results = (outs Exec_Token:$token);
-  let assemblyFormat = "$kind $tables `from` $source `to` $target attr-dict";
+  let assemblyFormat = "$kind (`on` $communicator^)? $tables `from` $source `to` $target attr-dict";
   let hasVerifier = 1;
 }
 

@@ -32,6 +32,13 @@ FailureOr<int64_t> Numbering::segment(Operation *op, FlatSymbolRefAttr name) {
   return find(op, segments, name, "a segment");
 }
 
+FailureOr<plan::Communicator> Numbering::communicator(Operation *op, comm::CommunicatorAttr ranks) {
+  FailureOr<int64_t> mesh = find(op, meshes, ranks.getMesh(), "a mesh");
+  if (failed(mesh))
+    return failure();
+  return ranks.toPlan(*mesh);
+}
+
 FailureOr<int64_t> Numbering::table(Operation *op, TableAttr attribute) {
   auto [known, isNew] = tables.try_emplace(attribute, plan.tables.size());
   if (!isNew)
@@ -173,6 +180,12 @@ FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
   command.kind = plan::CommandKind::Start;
   command.collective = plan::CollectiveKind(getKind());
   numbering.start(getToken());
+  if (getCommunicator()) {
+    FailureOr<plan::Communicator> ranks = numbering.communicator(*this, *getCommunicator());
+    if (failed(ranks))
+      return failure();
+    command.communicator = *ranks;
+  }
   for (TableAttr attribute : getTables().getAsRange<TableAttr>()) {
     FailureOr<int64_t> table = numbering.table(*this, attribute);
     if (failed(table))

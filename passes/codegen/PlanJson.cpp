@@ -175,6 +175,14 @@ private:
     bool perRank = world.size() * plan.tables.size() <= kMostTables && plan::validate(plan).empty();
     plan::Expander expander(plan);
     list("exchanges", plan.starts(), [&](const plan::Command *start) {
+      const plan::Communicator &ranks = start->communicator;
+      if (ranks.mesh < 0)
+        json.attribute("communicator", "world");
+      else
+        json.attributeObject("communicator", [&] {
+          json.attribute("mesh", plan.meshes[ranks.mesh].name);
+          factors("factors", plan.meshes[ranks.mesh], ranks.factors);
+        });
       list("parts", start->tables, [&](int64_t index) {
         const plan::Table &table = plan.tables[index];
         json.attribute("segment", plan.segments[table.from.segment].name);

@@ -84,7 +84,7 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     auto step =
         func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(step.addEntryBlock());
-    Value world = WorldOp::create(builder, module.getLoc(), CommunicatorType::get(&getContext()));
+    Communicators communicators;
     std::map<std::string, RuleInfo> rules;
     std::vector<std::unique_ptr<ScalarColumns>> columns;
     std::vector<std::unique_ptr<GroupChain>> chains;
@@ -97,8 +97,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
           *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
       if (!table.values.empty())
         table.table = createScalars(builder, group, rule, table);
-      chains.push_back(
-          std::make_unique<GroupChain>(builder, group, rule, it->second.crossings, table, world));
+      chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings,
+                                                    table, communicators));
     }
     // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
     for (int64_t wave = 0; wave < waves; ++wave)

@@ -88,10 +88,11 @@ Moves distribute::movesBack(const plan::Group &group, Distribution home) {
 }
 
 GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
-                       const Crossings &crossings, const ScalarColumns &columns, Value world)
+                       const Crossings &crossings, const ScalarColumns &columns,
+                       Communicators &communicators)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
-      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), layout(group.toPlan()),
-      rows(layout.rows()), cols(layout.cols()) {
+      communicators(communicators), loc(group.getLoc()), exemplar(group.getExemplar()),
+      layout(group.toPlan()), rows(layout.rows()), cols(layout.cols()) {
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
@@ -228,11 +229,14 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
         elementOf(send)));
   }
   TypeRange types = ValueRange(receives).getTypes();
+  PlaceAttr first = placeOf(sends.front());
+  Value ranks = communicators.get(builder, loc, exemplar.getMeshAttr(),
+                                  factorsOf(layout, mesh, first.getFrom(), first.getTo()));
   Operation *op;
   if (gathers)
-    op = AllGatherOp::create(builder, loc, types, world, sends, receives);
+    op = AllGatherOp::create(builder, loc, types, ranks, sends, receives);
   else
-    op = ExchangeOp::create(builder, loc, types, world, sends, receives);
+    op = ExchangeOp::create(builder, loc, types, ranks, sends, receives);
   return SmallVector<Value>(op->getResults());
 }
 

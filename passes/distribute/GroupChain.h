@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_DISTRIBUTE_GROUPCHAIN_H
 #define STEPC_PASSES_DISTRIBUTE_GROUPCHAIN_H
 
+#include "passes/distribute/Communicators.h"
 #include "passes/distribute/StageBuilder.h"
 
 namespace stepc::distribute {
@@ -29,7 +30,8 @@ Moves movesBack(const plan::Group &group, comm::Distribution home = plan::Distri
 class GroupChain {
 public:
   GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
-             const Crossings &crossings, const ScalarColumns &columns, mlir::Value world);
+             const Crossings &crossings, const ScalarColumns &columns,
+             Communicators &communicators);
   void build(mlir::FlatSymbolRefAttr segment);
 
 private:
@@ -75,7 +77,7 @@ private:
   optim::RuleOp rule;
   const Crossings &crossings;
   const ScalarColumns &columns;
-  mlir::Value world;
+  Communicators &communicators;
   mlir::Location loc;
   optim::ParameterOp exemplar;
   plan::Group layout; // shape, placements and hops

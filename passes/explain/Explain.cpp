@@ -145,6 +145,7 @@ private:
     const plan::Plan &plan = program.plan;
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
     for (const plan::Command *start : plan.starts()) {
+      countMeeting(start->communicator);
       llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // groups'
       for (int64_t index : start->tables)
         tablesOf[plan.segments[plan.tables[index].from.segment].group].push_back(index);
@@ -163,6 +164,19 @@ private:
         report.ranks[rank] += all.cost;
       }
     }
+  }
+
+  void countMeeting(const plan::Communicator &communicator) {
+    auto known = llvm::find_if(report.communicators, [&](const CommunicatorReport &one) {
+      return one.communicator == communicator;
+    });
+    if (known == report.communicators.end()) {
+      int64_t ranks = communicator.mesh < 0 ? int64_t(report.world.size()) : 1;
+      for (const plan::Factor &factor : communicator.factors)
+        ranks *= factor.size;
+      known = report.communicators.insert(known, {communicator, ranks, 0});
+    }
+    ++known->exchanges;
   }
 
   /// Of one block in one operation of matrix space; others are none.

@@ -52,12 +52,19 @@ struct GroupReport {
   std::vector<Alternative> strategies; ///< the chosen one first
 };
 
+/// What some exchanges are on.
+struct CommunicatorReport {
+  plan::Communicator communicator;
+  int64_t ranks = 0, exchanges = 0; ///< that meet, and how often
+};
+
 struct Report {
   std::string name;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0; ///< at most: a target decides
   std::vector<plan::Mesh> meshes;
   std::vector<GroupReport> groups;
+  std::vector<CommunicatorReport> communicators;
   std::vector<int64_t> world;  ///< global ranks
   std::vector<RankCost> ranks; ///< per rank of the world
 };

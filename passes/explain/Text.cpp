@@ -181,6 +181,13 @@ std::string explain::toText(const Report &report) {
      << range(total.messagesSent, count) << " messages and receives "
      << range(total.bytesReceived, bytes) << " in " << range(total.messagesReceived, count)
      << ", in " << plural(report.exchanges, "exchange") << ".\n";
+  if (!report.communicators.empty()) {
+    Range meeting{INT64_MAX, 0};
+    for (const CommunicatorReport &one : report.communicators)
+      meeting = {std::min(meeting.least, one.ranks), std::max(meeting.most, one.ranks)};
+    os << "They are on " << plural(report.communicators.size(), "communicator") << " of "
+       << range(meeting, count) << " ranks.\n";
+  }
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
        << " times the mean.\n";
@@ -241,7 +248,20 @@ static llvm::json::Object toJson(const GroupReport &group) {
 }
 
 std::string explain::toJson(const Report &report) {
-  llvm::json::Array groups, ranks, meshes;
+  llvm::json::Array groups, ranks, meshes, communicators;
+  for (const CommunicatorReport &one : report.communicators) {
+    llvm::json::Object object{{"ranks", one.ranks}, {"exchanges", one.exchanges}};
+    if (one.communicator.mesh >= 0) {
+      const plan::Mesh &mesh = report.meshes[one.communicator.mesh];
+      llvm::json::Array factors;
+      for (const plan::Factor &factor : one.communicator.factors)
+        factors.push_back(llvm::json::Object{
+            {"axis", mesh.axes[factor.axis]}, {"stride", factor.stride}, {"size", factor.size}});
+      object["mesh"] = mesh.name;
+      object["factors"] = std::move(factors);
+    }
+    communicators.push_back(std::move(object));
+  }
   for (const GroupReport &group : report.groups)
     groups.push_back(::toJson(group));
   for (auto [index, cost] : llvm::enumerate(report.ranks))
@@ -263,6 +283,7 @@ std::string explain::toJson(const Report &report) {
                             {"arena_bytes", report.arena},
                             {"scratch_bytes_at_most", report.scratch},
                             {"exchanges", report.exchanges},
+                            {"communicators", std::move(communicators)},
                             {"groups", std::move(groups)},
                             {"ranks", std::move(ranks)},
                             {"total", ::toJson(summarize(report.ranks))}};

@@ -12,8 +12,8 @@ namespace stepc::kernels {
 
 /// Handles and sizes: their users ask for what they need.
 static bool isHandle(Operation *op) {
-  return isa<comm::WorldOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, memref::CastOp,
-             arith::ConstantOp, func::ReturnOp>(op);
+  return isa<comm::WorldOp, comm::CommunicatorOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp,
+             memref::CastOp, arith::ConstantOp, func::ReturnOp>(op);
 }
 
 LogicalResult ProgramBuilder::lower(Block &step) {
@@ -191,9 +191,10 @@ LogicalResult ProgramBuilder::lowerStart(comm::StartOp op) {
     return exec::WorkspaceAttr::get(b.getContext(), first ? first.getOffset() : 0,
                                     first ? first.getBytes() : 0);
   };
-  auto start = exec::StartOp::create(b, op.getLoc(), exec::TokenType::get(b.getContext()),
-                                     op.getKind(), b.getArrayAttr(tables), buffer(op.getSends()),
-                                     buffer(op.getReceives()));
+  auto start = exec::StartOp::create(
+      b, op.getLoc(), exec::TokenType::get(b.getContext()), op.getKind(),
+      comm::ranksOf(op.getCommunicator()).value_or(nullptr), b.getArrayAttr(tables),
+      buffer(op.getSends()), buffer(op.getReceives()));
   tokens.map(op.getToken(), start.getToken());
   return success();
 }

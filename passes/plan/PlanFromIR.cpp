@@ -286,9 +286,17 @@ private:
       return op.emitOpError("expected order ")
              << plan().commands.size()
              << ", because all ranks start exchanges in program order, found " << op.getOrder();
-    if (!op.getCommunicator().getDefiningOp<comm::WorldOp>())
-      return op.emitOpError("expected comm.world as communicator, found ") << op.getCommunicator();
+    std::optional<comm::CommunicatorAttr> ranks = comm::ranksOf(op.getCommunicator());
+    if (!ranks)
+      return op.emitOpError("expected a communicator of comm.communicator or comm.world, found ")
+             << op.getCommunicator();
     plan::Command start;
+    if (*ranks) {
+      FailureOr<int64_t> mesh = find(op, result.meshes, ranks->getMesh(), "a mesh");
+      if (failed(mesh))
+        return failure();
+      start.communicator = ranks->toPlan(*mesh);
+    }
     start.kind = plan::CommandKind::Start;
     start.collective = plan::CollectiveKind(op.getKind());
     result.tables[op];

@@ -20,7 +20,7 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
   plan.arenaBytes = program.getWorkspace();
   plan.scratchBytes = program.getScratch();
   plan.chunkElements = program.getChunk();
-  exec::Numbering numbering(plan, symbols->groups, symbols->segments);
+  exec::Numbering numbering(plan, symbols->meshes, symbols->groups, symbols->segments);
   SmallVector<Operation *> commands;
   for (auto command : program.getBody().getOps<exec::CommandOpInterface>()) {
     FailureOr<plan::Command> made = command.lower(numbering);

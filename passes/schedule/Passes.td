@@ -25,8 +25,10 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
   let summary = "Merge the exchanges of a wave and overlap waves";
   let description = [{
     A chain is operations, collectives, operations, and so on; operations with the collectives behind them are a round. The
-    collectives of one wave and round that are of one direction, kind and communicator become one `comm.start` and its
-    `comm.wait`; values of which other ranks share copies start apart. While one round of a wave travels, the round before of
+    collectives of one wave and round that are of one direction and kind become one `comm.start` and its `comm.wait`; values
+    of which other ranks share copies start apart. A start is on the communicator of its collectives, where they have one,
+    and else on the smallest that can be said: all axes of their mesh along which any of them goes, or of several meshes the
+    world. While one round of a wave travels, the round before of
     the next wave is computed. With two rounds the order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
@@ -37,13 +39,16 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     waited for at once, because nothing is left to run while it travels.
 
     ```mlir
+    %x = comm.communicator <@mesh, [<0, 1, 2>]>
+    %y = comm.communicator <@mesh, [<1, 1, 4>]>
     comm.stage @g0_w0 …
-    comm.exchange %w sends(%s0 : …) receives(%r0 : …)
+    comm.exchange %x sends(%s0 : …) receives(%r0 : …)
     comm.stage @g1_w0 …
-    comm.exchange %w sends(%s1 : …) receives(%r1 : …)
+    comm.exchange %y sends(%s1 : …) receives(%r1 : …)
     // becomes
     comm.stage @g0_w0 …
     comm.stage @g1_w0 …
+    %w = comm.communicator <@mesh, [<0, 1, 2>, <1, 1, 4>]>
     %t = comm.start exchange %w order 0 sends(%s0, %s1 : …) receives(%r0, %r1 : …)
     comm.wait %t
     ```

@@ -96,6 +96,10 @@ private:
       if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
         if (collective.getSends().empty())
           continue; // nothing travels: it goes
+        if (!ranksOf(op.getOperand(0)))
+          return op.emitOpError(
+                     "expected a communicator of comm.communicator or comm.world, found ")
+                 << op.getOperand(0);
         StringRef name = segmentOf(collective).getValue();
         auto &[round, travels] = progress[name];
         travels = true;
@@ -154,30 +158,52 @@ private:
   /// What travels with one start.
   struct Together {
     CollectiveKind kind;
-    Value communicator;
+    CommunicatorAttr ranks; // null: the world
     Location loc;
     SmallVector<Value> sends, receives;
   };
 
-  /// One start for all that a round moves in a direction by one kind of collective, on one
-  /// communicator and, of what ranks share copies of, to the same ones.
+  /// A communicator of the scheduled step, made where it is used first.
+  Value communicator(CommunicatorAttr ranks, Location loc) {
+    Value &value = communicators[ranks];
+    if (value)
+      return value;
+    auto type = CommunicatorType::get(builder.getContext());
+    value = ranks ? CommunicatorOp::create(builder, loc, type, ranks).getResult()
+                  : WorldOp::create(builder, loc, type).getResult();
+    placed.insert(value.getDefiningOp());
+    return value;
+  }
+
+  /// The smallest that holds both.
+  CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other) {
+    if (one == other || !one || !other)
+      return one == other ? one : CommunicatorAttr();
+    int64_t mesh = ProgramPlan::find(program.meshes, one.getMesh());
+    return CommunicatorAttr::join(one, other, program.plan.meshes[mesh]);
+  }
+
+  /// One start for all that a round moves in a direction by one kind of collective and, of what ranks
+  /// share copies of, to the same ones.
   SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
     SmallVector<Together> starts;
     for (CollectiveOpInterface op : collectives) {
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && !placed.contains(def))
-          place(def);
+      CommunicatorAttr ranks = *ranksOf(op->getOperand(0));
+      for (OperandRange values : {op.getSends(), op.getReceives()})
+        for (Value value : values)
+          if (Operation *def = value.getDefiningOp(); def && !placed.contains(def))
+            place(def);
       for (auto [send, receive] : llvm::zip_equal(op.getSends(), op.getReceives())) {
         Together *joined = llvm::find_if(starts, [&](const Together &other) {
           plan::Place first = planPlace(other.sends.front()), place = planPlace(send);
-          return other.kind == op.getKind() && other.communicator == op->getOperand(0) &&
-                 first.from == place.from && first.to == place.to &&
+          return other.kind == op.getKind() && first.from == place.from && first.to == place.to &&
                  plan::travelTogether(program.plan, first, place);
         });
         if (joined == starts.end()) {
-          starts.push_back({op.getKind(), op->getOperand(0), op.getLoc(), {}, {}});
+          starts.push_back({op.getKind(), ranks, op.getLoc(), {}, {}});
           joined = &starts.back();
         }
+        joined->ranks = join(joined->ranks, ranks);
         joined->sends.push_back(send);
         joined->receives.push_back(receive);
       }
@@ -188,7 +214,7 @@ private:
     for (Together &each : starts) {
       auto started =
           StartOp::create(builder, each.loc, TokenType::get(builder.getContext()), each.kind,
-                          each.communicator, order++, each.sends, each.receives);
+                          communicator(each.ranks, each.loc), order++, each.sends, each.receives);
       placed.insert(started);
       tokens.push_back(started.getToken());
     }
@@ -277,6 +303,7 @@ private:
   SmallVector<Operation *> scalars, fillers;
   size_t rounds = 2; // the most of a wave; local chains have their place in the second
   llvm::DenseSet<Operation *> placed;
+  llvm::DenseMap<Attribute, Value> communicators;
   Operation *terminator = nullptr;
   int64_t order = 0;
 };

@@ -251,11 +251,6 @@ private:
       BufferState *state = buffers.read(op, op.getSends()[i]);
       if (!state || failed(comm::startOf(op, op.getSends()[i])))
         return false;
-      if (!plan::travelTogether(plan, plan.tables[tables[0]].from, plan.tables[tables[i]].from)) {
-        op.emitOpError("expected values of which the same ranks share copies, found ")
-            << comm::placeOf(op.getSends()[0]) << " and " << comm::placeOf(op.getSends()[i]);
-        return false;
-      }
       state->leaving = op;
       producers.push_back(state->producer);
       facts.userOf.try_emplace(tables[i], op);

@@ -10,9 +10,9 @@ using namespace stepc::verify;
 
 /// What the words of level 4 are, beside operations without memory.
 static bool isKnown(Operation &op) {
-  if (isa<comm::WorldOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, comm::ScalarsOp,
-          comm::StageOp, comm::CopyOp, comm::StartOp, comm::WaitOp, optim::ProductOp,
-          optim::BlockReduceOp, func::ReturnOp>(op))
+  if (isa<comm::WorldOp, comm::CommunicatorOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp,
+          comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::StartOp, comm::WaitOp,
+          optim::ProductOp, optim::BlockReduceOp, func::ReturnOp>(op))
     return true;
   auto hasMemory = [](Type type) { return isa<ShapedType>(type); };
   return op.getNumRegions() == 0 && isPure(&op) && llvm::none_of(op.getOperandTypes(), hasMemory) &&

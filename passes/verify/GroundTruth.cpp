@@ -25,6 +25,25 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   broughtTo.resize(plan.groups.size());
 }
 
+std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicator) const {
+  if (communicator.mesh < 0)
+    return std::vector<int64_t>(world.size(), 0);
+  const plan::Mesh &mesh = thePlan.meshes[communicator.mesh];
+  std::vector<int64_t> result(world.size(), -1);
+  for (size_t rank = 0; rank < world.size(); ++rank) {
+    int64_t position = positions[communicator.mesh][rank], number = 0;
+    if (position < 0)
+      continue;
+    std::vector<int64_t> apart = geometry::coordinates(mesh, position);
+    for (const plan::Factor &factor : communicator.factors)
+      apart[factor.axis] -= apart[factor.axis] / factor.stride % factor.size * factor.stride;
+    for (size_t axis = 0; axis < apart.size(); ++axis)
+      number = number * mesh.sizes[axis] + apart[axis];
+    result[rank] = number;
+  }
+  return result;
+}
+
 const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
                                     plan::ShardsKind whose) {
   auto &maps = shards[(group * 3 + int64_t(whose)) * 4 + int64_t(kind)];

@@ -47,6 +47,9 @@ public:
   int64_t position(int64_t group, int64_t rank) const {
     return positions[thePlan.groups[group].mesh][rank];
   }
+  /// Per world rank, a number that those have in common who meet in a communicator; -1: the rank takes
+  /// no part.
+  std::vector<int64_t> meetings(const plan::Communicator &communicator) const;
   /// A parameter's shard; blocks are those within the parameter.
   const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position,
                          plan::ShardsKind whose = plan::ShardsKind::Parameter);

@@ -19,7 +19,8 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
        block, or never where the rule gives it back as it came; gradients are not written;
     2. a stage over shards visits each element of the segment's local shards once, and a copy to shards writes each
        once; what fills computed blocks fills each element of each block that the rank computes once;
-    3. an all-gather brings all blocks to every rank; of every exchange, every send has its receive with equal bytes, all that the sent buffer holds leaves and all
+    3. an all-gather brings all blocks to every rank; whatever travels stays among ranks that the start's communicator brings
+       together; of every exchange, every send has its receive with equal bytes, all that the sent buffer holds leaves and all
        that arrives is read, once, and the element that leaves is the element that arrives;
     4. collectives stand in the step itself, in one total order from 0 on, each with one wait after it;
     5. every buffer has bytes for all that each operation reaches in it, on the rank that reaches furthest, and is

@@ -348,6 +348,7 @@ void TableProof::checkWay(const Way &way, const std::vector<SharedPieces> *relay
 }
 
 bool TableProof::checkStart(int64_t index, const plan::Command &start) {
+  std::vector<int64_t> meetings = truth.meetings(start.communicator);
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
     std::vector<ParcelCheck::Value> values;
     for (int64_t table : start.tables)
@@ -358,6 +359,13 @@ bool TableProof::checkStart(int64_t index, const plan::Command &start) {
     startReaches[index].sent.include(made.sent.bytes, rank);
     startReaches[index].received.include(made.received.bytes, rank);
     for (const Message &m : made.messages) {
+      bool travels = m.sendCount > 0 || m.receiveCount > 0;
+      if (travels && (meetings[rank] < 0 || meetings[rank] != meetings[m.peer]))
+        return fail(start.tables[0],
+                    "expected messages between ranks of the communicator, found one "
+                    "between rank " +
+                        std::to_string(rank) + " and rank " + std::to_string(m.peer) +
+                        ", which do not meet in it");
       result.messages += m.sendCount > 0 && m.peer != rank;
       result.bytes += m.peer != rank ? m.sendCount : 0;
     }

@@ -52,11 +52,12 @@ int32_t checkOptions(const stepc_options *options, std::string &error) {
     if (!transport->start || !transport->test || !transport->abort)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    "the transport lacks one of the functions start, test and abort");
-    if ((transport->kinds >> STEPC_ALL_GATHER & 1) &&
-        (!transport->open_communicator || !transport->close_communicator))
+    bool gathers = transport->kinds >> STEPC_ALL_GATHER & 1;
+    if (!transport->open_communicator != !transport->close_communicator ||
+        (gathers && !transport->open_communicator))
       return fault(error, STEPC_ERROR_ARGUMENT,
-                   "the transport has all-gathers, and lacks one of the functions "
-                   "open_communicator and close_communicator");
+                   "expected open_communicator and close_communicator, or neither of a transport "
+                   "without all-gathers");
     if (transport->size < 1 || transport->rank < 0 || transport->rank >= transport->size)
       return fault(error, STEPC_ERROR_WORLD,
                    format("the transport says rank %d of %d", transport->rank, transport->size));

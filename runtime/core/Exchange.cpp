@@ -28,61 +28,90 @@ int32_t statusOf(int32_t code) {
 }
 
 /// Whether the messages of a planned all-gather are one to the transport, too: equal parts, each of
-/// which goes to all, and which arrive in the order of ranks. Whoever takes part sees all parts, so
-/// all find the same.
+/// which goes to all that meet, and which arrive in the order of ranks. Whoever takes part sees all
+/// parts, so all find the same.
 bool isAllGather(const stepc_instance &instance, const plan::Command &start,
-                 const std::vector<plan::Message> &messages) {
+                 const std::vector<plan::Message> &messages, const Meeting &meeting) {
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
-      start.collective != plan::CollectiveKind::AllGather)
+      start.collective != plan::CollectiveKind::AllGather ||
+      messages.size() != meeting.members.size())
     return false;
   const plan::Message &first = messages[0];
-  bool takesPart = false;
   int64_t at = first.receiveOffset;
   for (const plan::Message &message : messages) {
-    takesPart |= message.peer == instance.rank;
     if (message.sendOffset != first.sendOffset || message.sendCount != first.sendCount ||
         message.receiveOffset != at || message.receiveCount != first.sendCount)
       return false;
     at += message.receiveCount;
   }
-  return takesPart && first.sendCount > 0;
+  return first.sendCount > 0;
 }
 
-int64_t communicatorOf(stepc_instance &instance, const std::vector<plan::Message> &messages) {
-  std::vector<int32_t> members;
-  for (const plan::Message &message : messages)
-    members.push_back(int32_t(message.peer));
-  auto &all = instance.communicators;
-  auto found = std::find_if(all.begin(), all.end(),
-                            [&](const GatheringRanks &one) { return one.members == members; });
-  if (found == all.end())
-    found = all.insert(found, {std::move(members), nullptr});
-  return found - all.begin();
+/// The ranks that a start brings together. Those of the whole world have no communicator of their
+/// own, nor have any where the transport opens none.
+int64_t meetingOf(stepc_instance &instance, const plan::Command &start) {
+  const std::vector<int64_t> found =
+      plan::members(instance.library.plan, start.communicator, instance.rank);
+  std::vector<int32_t> members(found.begin(), found.end());
+  auto &all = instance.meetings;
+  auto known = std::find_if(all.begin(), all.end(),
+                            [&](const Meeting &one) { return one.members == members; });
+  if (known == all.end()) {
+    bool isOpened = members.size() > 1 && int32_t(members.size()) < instance.size &&
+                    instance.transport.open_communicator;
+    known = all.insert(all.end(), {std::move(members), isOpened, nullptr});
+  }
+  return known - all.begin();
 }
 
-PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order) {
+/// The number of a world rank among those that meet, or -1.
+int32_t rankIn(const Meeting &meeting, int64_t rank) {
+  auto found = std::lower_bound(meeting.members.begin(), meeting.members.end(), rank);
+  if (found == meeting.members.end() || *found != rank)
+    return -1;
+  return meeting.isOpened ? int32_t(found - meeting.members.begin()) : int32_t(rank);
+}
+
+/// What is wrong with a start's messages: one leaves those that meet, or a rank is not one with itself.
+std::string checkMessages(const stepc_instance &instance, const Meeting &meeting,
+                          const std::vector<plan::Message> &messages) {
+  for (const plan::Message &message : messages) {
+    if (message.peer == instance.rank && message.sendCount != message.receiveCount)
+      return format(" sends %lld bytes from this rank to itself and receives %lld",
+                    (long long)message.sendCount, (long long)message.receiveCount);
+    if (rankIn(meeting, message.peer) < 0)
+      return format(" has a message between this rank and rank %lld, which is none of the %zu that "
+                    "meet in it",
+                    (long long)message.peer, meeting.members.size());
+  }
+  return {};
+}
+
+PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order,
+                         int64_t where) {
   PreparedExchange exchange;
   exchange.instance = &instance;
   exchange.order = order;
+  exchange.meeting = where;
+  const Meeting &meeting = instance.meetings[where];
   int64_t tag = kFirstExchangeTag + order;
   char *arena = static_cast<char *>(instance.arena.data());
   char *sends = arena + start.operands[0].value, *receives = arena + start.operands[1].value;
   const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
-  if (isAllGather(instance, start, messages)) {
+  if (isAllGather(instance, start, messages, meeting)) {
     const plan::Message &first = messages[0];
     exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr, sends + first.sendOffset,
                                    receives + first.receiveOffset, first.sendCount, tag,
                                    STEPC_ELEMENT_NONE, 0});
-    exchange.communicators.push_back(communicatorOf(instance, messages));
     return exchange;
   }
   for (const plan::Message &message : messages) {
-    int32_t peer = int32_t(message.peer);
     char *from = sends + message.sendOffset, *to = receives + message.receiveOffset;
-    if (peer == instance.rank) {
+    if (message.peer == instance.rank) {
       exchange.own.push_back({from, to, message.sendCount});
       continue;
     }
+    int32_t peer = rankIn(meeting, message.peer);
     if (message.receiveCount)
       exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount, tag));
     if (message.sendCount)
@@ -98,23 +127,22 @@ std::string prepareExchanges(stepc_instance &instance) {
   for (size_t order = 0; order < starts.size(); ++order) {
     if (int64_t(order) > std::numeric_limits<int32_t>::max() - kFirstExchangeTag)
       return exchangeName(instance.library, order) + " has no tag left for its messages";
-    for (const plan::Message &message : instance.tables.starts[order].messages)
-      if (message.peer == instance.rank && message.sendCount != message.receiveCount)
-        return exchangeName(instance.library, order) +
-               format(" sends %lld bytes from this rank to itself and receives %lld",
-                      (long long)message.sendCount, (long long)message.receiveCount);
-    instance.exchanges.push_back(prepare(instance, *starts[order], order));
+    int64_t where = meetingOf(instance, *starts[order]);
+    std::string wrong =
+        checkMessages(instance, instance.meetings[where], instance.tables.starts[order].messages);
+    if (!wrong.empty())
+      return exchangeName(instance.library, order) + wrong;
+    instance.exchanges.push_back(prepare(instance, *starts[order], order, where));
   }
   return {};
 }
 
 // An all-gather counts as the messages that it stands for, whatever the transport makes of it.
 void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
-  auto communicator = exchange.communicators.begin();
   for (const stepc_operation &operation : exchange.operations) {
     int64_t peers = 1;
     if (operation.kind == STEPC_ALL_GATHER)
-      peers = int64_t(exchange.instance->communicators[*communicator++].members.size()) - 1;
+      peers = int64_t(exchange.instance->meetings[exchange.meeting].members.size()) - 1;
     if (operation.kind != STEPC_RECEIVE) {
       counters.messages_sent += peers;
       counters.bytes_sent += peers * operation.bytes;
@@ -128,15 +156,15 @@ void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
 
 int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
   const stepc_transport &transport = instance.transport;
-  for (GatheringRanks &ranks : instance.communicators) {
-    auto count = int32_t(ranks.members.size());
-    if (count == instance.size)
+  for (Meeting &meeting : instance.meetings) {
+    if (!meeting.isOpened)
       continue;
+    auto count = int32_t(meeting.members.size());
     std::string what = format("opening a communicator of %d ranks", count);
     char text[512] = "";
     void *handle = nullptr;
-    int32_t code = transport.open_communicator(transport.context, ranks.members.data(), count,
-                                               &ranks.communicator, &handle, text, sizeof(text));
+    int32_t code = transport.open_communicator(transport.context, meeting.members.data(), count,
+                                               &meeting.communicator, &handle, text, sizeof(text));
     if (code) {
       error = what + ": " + (*text ? text : format("the transport failed with code %d", code));
       return statusOf(code);
@@ -144,12 +172,9 @@ int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
     if (int32_t status = handle ? instance.wait(handle, what, error) : STEPC_OK)
       return status;
   }
-  for (PreparedExchange &exchange : instance.exchanges) {
-    auto communicator = exchange.communicators.begin();
+  for (PreparedExchange &exchange : instance.exchanges)
     for (stepc_operation &operation : exchange.operations)
-      if (operation.kind == STEPC_ALL_GATHER)
-        operation.communicator = instance.communicators[*communicator++].communicator;
-  }
+      operation.communicator = instance.meetings[exchange.meeting].communicator;
   return STEPC_OK;
 } catch (...) {
   error.assign("out of memory"); // short: does not allocate
@@ -157,10 +182,10 @@ int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
 }
 
 void closeCommunicators(stepc_instance &instance) noexcept {
-  for (GatheringRanks &ranks : instance.communicators)
-    if (ranks.communicator)
-      instance.transport.close_communicator(instance.transport.context, ranks.communicator);
-  instance.communicators.clear();
+  for (Meeting &meeting : instance.meetings)
+    if (meeting.communicator)
+      instance.transport.close_communicator(instance.transport.context, meeting.communicator);
+  instance.meetings.clear();
 }
 
 std::string groupName(const Library &library, int64_t index) {

@@ -36,15 +36,17 @@ struct PreparedExchange {
   stepc_instance *instance = nullptr;
   int64_t order = 0;
   std::vector<stepc_operation> operations;
-  std::vector<int64_t> communicators; ///< of the all-gathers among them, in their order
+  int64_t meeting = 0; ///< whose ranks take part
   std::vector<OwnPart> own;
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
 
-/// Ranks of the world that gather together. The whole world has no communicator of its own.
-struct GatheringRanks {
-  std::vector<int32_t> members;
+/// Ranks that meet in exchanges, this one among them, and how operations name them to the transport:
+/// by a communicator, or as ranks of the world.
+struct Meeting {
+  std::vector<int32_t> members; ///< world ranks, ascending
+  bool isOpened = false;
   void *communicator = nullptr;
 };
 
@@ -100,7 +102,7 @@ struct stepc_instance {
   stepc::plan::RankTables tables;
   std::vector<stepc::runtime::LocalGroup> groups;
   std::vector<stepc::runtime::PreparedExchange> exchanges;
-  std::vector<stepc::runtime::GatheringRanks> communicators;
+  std::vector<stepc::runtime::Meeting> meetings; // each set of ranks once
   std::vector<stepc::runtime::PreparedCommand> program;
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
@@ -214,7 +216,7 @@ void checkCounts(stepc_instance &);
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
 void countMessages(const PreparedExchange &, stepc_counters &);
-/// Makes the communicators of all exchanges, once the ranks have met.
+/// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);
 void closeCommunicators(stepc_instance &) noexcept;
 void preparePresence(stepc_instance &);

@@ -5,6 +5,7 @@
 #include "runtime/plan/Checks.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace stepc::plan {
@@ -274,6 +275,29 @@ std::vector<int64_t> Plan::world() const {
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   return ranks;
+}
+
+std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank) {
+  std::vector<int64_t> world = plan.world(), result;
+  if (communicator.mesh < 0) {
+    result.resize(world.size());
+    std::iota(result.begin(), result.end(), 0);
+    return result;
+  }
+  const Mesh &mesh = plan.meshes[static_cast<size_t>(communicator.mesh)];
+  auto self = std::find(mesh.ranks.begin(), mesh.ranks.end(), world[static_cast<size_t>(rank)]);
+  if (self == mesh.ranks.end())
+    return result;
+  auto others = [&](int64_t position) {
+    return position - along(mesh, communicator.factors, position);
+  };
+  int64_t mine = others(self - mesh.ranks.begin());
+  for (size_t position = 0; position < mesh.ranks.size(); ++position)
+    if (others(static_cast<int64_t>(position)) == mine)
+      result.push_back(std::lower_bound(world.begin(), world.end(), mesh.ranks[position]) -
+                       world.begin());
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 std::vector<const Command *> Plan::starts() const {

@@ -272,7 +272,12 @@ enum class CollectiveKind : int64_t {
 struct Communicator {
   int64_t mesh = -1; // the world
   std::vector<Factor> factors;
+  bool operator==(const Communicator &) const = default;
 };
+
+struct Plan;
+/// The world ranks that a rank meets there, itself included, ascending; none where it takes no part.
+std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank);
 
 /// What a command reads or writes.
 enum class OperandKind : int64_t {

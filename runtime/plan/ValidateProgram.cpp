@@ -312,7 +312,11 @@ private:
       return communicator.factors.empty() ? Check() : "expected no factors of the world";
     if (!inside(communicator.mesh, plan.meshes))
       return outside("mesh", communicator.mesh);
-    return checkFactors(at(plan.meshes, communicator.mesh), communicator.factors);
+    const Mesh &mesh = at(plan.meshes, communicator.mesh);
+    for (const Group &group : plan.groups)
+      if (group.mesh == communicator.mesh)
+        return checkFactors(mesh, communicator.factors);
+    return "expected a communicator of a mesh that some group uses, found mesh " + mesh.name;
   }
 
   Check start(const Command &command) {

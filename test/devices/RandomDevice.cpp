@@ -82,9 +82,7 @@ private:
   static int64_t parts(const PreparedExchange &exchange, const stepc_operation &operation) {
     if (operation.kind != STEPC_ALL_GATHER)
       return 1;
-    // An exchange that is an all-gather is nothing else.
-    int64_t communicator = exchange.communicators.at(0);
-    return int64_t(exchange.instance->communicators[communicator].members.size());
+    return int64_t(exchange.instance->meetings[exchange.meeting].members.size());
   }
 
   std::vector<Message> messages;

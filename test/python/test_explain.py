@@ -118,6 +118,9 @@ def test_owner_of_one_block(spec):
     quarter, rows = 48 * 16 // 4, 48 // 4
     # m goes in bf16; what is divided by the row's root comes back in f32; r is f32 both ways.
     assert cost["bytes_sent"] == {"min": 2 * quarter + 4 * rows, "max": 3 * (4 * quarter + 4 * rows)}
+    assert report["communicators"] == [
+        {"mesh": "fsdp", "factors": [{"axis": "fsdp", "stride": 1, "size": 4}], "ranks": 4, "exchanges": 2}
+    ]
     # Both values share a message.
     assert cost["messages_sent"] == {"min": 1, "max": 3}
     assert group["blocks"] == 1 and group["waves"] == 1

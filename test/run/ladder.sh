@@ -93,6 +93,19 @@ stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "an owner changed the numbers"
 echo "  decided: an owner changes the library, and no number"
 
+# Which ranks meet is in the text: those of the mesh are all here, so the world is another library of equal numbers.
+communicator="comm.communicator <@$(sed -n 's/.*comm.communicator <@\(.*\), \[.*/\1/p' "$work/text/two_ranks/comm/muon.mlir" | head -1), [<0, 1, 2>]>"
+for level in comm scheduled; do
+  edit $level "every func.func @step" "$communicator" "comm.world"
+  stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
+  ! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level $level ignores a communicator"
+  [ "$(hash_of "$work/edited")" = "$sound" ] || fail "level $level: a communicator changed the numbers"
+  edit $level "every func.func @step" "$communicator" "${communicator/<0, 1, 2>/}"
+  ! "$STEPC" compile "$work/edited/muon.mlir" -o "$work/refused" 2>"$work/log" || fail "level $level: each rank alone"
+  grep -q "expected messages between ranks of the communicator" "$work/log" || fail "level $level: each rank alone: $(cat "$work/log")"
+  echo "  $level: other communicators change the library, and no number, or are refused"
+done
+
 # How work is cut is the target's choice, and in the text.
 edit exec "exec.program workspace" " {" " chunk 5 {"
 stepc_compile "$work/edited/muon.mlir" -o "$work/edited"

@@ -101,8 +101,10 @@ typedef struct stepc_transport {
 
   /* Makes a communicator of `count` world ranks, whose ranks in it are their places in `members`.
    * `create` of the library calls it on the members alone, for all communicators of the plan in one
-   * order. Where members have to meet, it writes a handle for `test`, and else null. An error as in
-   * `start`. Both functions may be null where `kinds` has sends and receives alone. */
+   * order, and each set of members once; then all operations of these ranks' exchanges name it. Where
+   * members have to meet, it writes a handle for `test`, and else null. An error as in `start`. Both
+   * functions may be null where `kinds` has sends and receives alone: these then name ranks of the
+   * world. */
   int32_t (*open_communicator)(void *context, const int32_t *members, int32_t count,
                                void **communicator, void **handle, char *error, int64_t error_size);
   /* Before `destroy`, on all members, in the order in which they were opened. */

@@ -51,3 +51,10 @@ func.func @kinds() {
   %2 = comm.shards state @g "m" : !comm.shards<@g, f32>
   return
 }
+
+// Ranks that differ along several factors, and each alone.
+// CHECK-LABEL: func.func private @communicators
+// CHECK-SAME: alone = #comm.communicator<@world, []>
+// CHECK-SAME: ranks = #comm.communicator<@world, [<0, 1, 2>, <1, 2, 4>]>
+func.func private @communicators()
+  attributes {ranks = #comm.communicator<@world, [<0, 1, 2>, <1, 2, 4>]>, alone = #comm.communicator<@world, []>}

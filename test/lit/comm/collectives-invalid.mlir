@@ -188,3 +188,32 @@ func.func @f(%w: !comm.communicator) {
   %t = comm.start scatter %w order 0 sends() receives()
   return
 }
+
+// -----
+
+// The ranks of a communicator are those of a mesh.
+func.func @f() {
+  // expected-error @below {{expected a mesh, found no optim.mesh named @nowhere}}
+  %c = comm.communicator <@nowhere, []>
+  return
+}
+
+// -----
+
+// Factors divide the axes of that mesh.
+optim.mesh @mesh axes ["dp", "tp"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+func.func @f() {
+  // expected-error @below {{expected factors that divide axis 1 of mesh mesh, found 3 ranks that are 1 apart}}
+  %c = comm.communicator <@mesh, [<1, 1, 3>]>
+  return
+}
+
+// -----
+
+// No two of them are of the same ranks.
+optim.mesh @mesh axes ["dp", "tp"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+func.func @f() {
+  // expected-error @below {{expected factors of axis 1 of mesh mesh that do not overlap}}
+  %c = comm.communicator <@mesh, [<1, 1, 4>, <1, 2, 2>]>
+  return
+}

@@ -24,10 +24,11 @@ comm.segment @g0_all group @g0 all
 comm.segment @g0_w1 group @g0 wave 1 blocks [1]
 comm.segment @g0_w2 group @g0 blocks []
 
-// Symbols and values: the world, the shards of each kind, extents, places in the workspace.
+// Symbols and values: the world, ranks of a mesh, the shards of each kind, extents, places in the workspace.
 // CHECK-LABEL: func.func @values
 // CHECK-SAME: !comm.communicator
 // CHECK: comm.world
+// CHECK: comm.communicator <@world, [<0, 1, 2>]>
 // CHECK: comm.shards parameter @g0 : <@g0, f32>
 // CHECK: comm.shards gradient @g0 : <@g0, f32>
 // CHECK: comm.shards state @g0 "m" : <@g0, bf16>
@@ -36,11 +37,13 @@ comm.segment @g0_w2 group @g0 blocks []
 // CHECK: comm.buffer offset 0 bytes 64 : memref<2x1xf32, #comm.place<@g0, scalars>>
 // GENERIC-LABEL: sym_name = "values"
 // GENERIC: "comm.world"()
+// GENERIC: "comm.communicator"() <{ranks = #comm.communicator<@world, [<0, 1, 2>]>}>
 // GENERIC: "comm.shards"() <{group = @g0, kind = 2 : i64, state = "m"}>
 // GENERIC: "comm.extent"() <{place = #comm.place<@g0_all, full, shards to blocks, sent>}>
 // GENERIC: "comm.buffer"(%{{.*}}) <{bytes = 1024 : i64, offset = 4096 : i64}>
 func.func @values() -> !comm.communicator {
   %w = comm.world
+  %v = comm.communicator <@world, [<0, 1, 2>]>
   %p = comm.shards parameter @g0 : !comm.shards<@g0, f32>
   %g = comm.shards gradient @g0 : !comm.shards<@g0, f32>
   %m = comm.shards state @g0 "m" : !comm.shards<@g0, bf16>

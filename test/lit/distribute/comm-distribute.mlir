@@ -6,7 +6,6 @@
 // CHECK-SAME: stepc.level = "comm"
 // CHECK: comm.segment @g.w0 group @g wave 0 all
 // CHECK: func.func @step() {
-// CHECK-NEXT: %[[WORLD:.*]] = comm.world
 // CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32, #comm.place<{{.*}}>>
 // CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars outs(%[[TABLE]]
 // CHECK-NEXT: ^bb0(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
@@ -22,13 +21,14 @@
 // CHECK-NEXT: %[[C:.*]] = arith.truncf %[[M1]] : f32 to bf16
 // CHECK-NEXT: comm.yield %[[M1]], %[[C]] : f32, bf16
 // CHECK: %[[ER:.*]] = tensor.empty(%{{.*}}) : tensor<?xbf16, #comm.place<{{.*}}>>
-// CHECK-NEXT: %[[R:.*]] = comm.exchange %[[WORLD]] sends(%[[S]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) receives(%[[ER]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, received>>)
+// CHECK-NEXT: %[[RANKS:.*]] = comm.communicator <@world, [<0, 1, 2>]>
+// CHECK-NEXT: %[[R:.*]] = comm.exchange %[[RANKS]] sends(%[[S]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) receives(%[[ER]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, received>>)
 // CHECK-NEXT: %[[NB:.*]] = comm.extent <@g.w0, full, blocks>
 // CHECK-NEXT: %[[EB:.*]] = tensor.empty(%[[NB]]) : tensor<?x4x6xbf16, #comm.place<{{.*}}>>
 // CHECK-NEXT: %[[X:.*]] = comm.copy ins(%[[R]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, received>>) outs(%[[EB]] : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
 // CHECK-NEXT: %[[O:.*]] = optim.orthogonalize %[[X]] {{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>
 // CHECK: %[[K:.*]] = comm.copy ins(%[[O]] : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
-// CHECK: %[[B:.*]] = comm.exchange %[[WORLD]] sends(%[[K]] : tensor<?xbf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
+// CHECK: %[[B:.*]] = comm.exchange %[[RANKS]] sends(%[[K]] : tensor<?xbf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
 // CHECK-NEXT: comm.stage @g.w0 over shards ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32, #comm.place<@g, scalars>>) {
 // CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[BE:.*]]: bf16, %[[LRE:.*]]: f32):
 // CHECK-NEXT: %[[F:.*]] = arith.extf %[[BE]] : bf16 to f32

@@ -112,3 +112,23 @@ exec.program workspace 8192 {
   // expected-error @below {{attribute 'args' failed to satisfy constraint}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [4]
 }
+
+// -----
+
+// A start is on ranks of a mesh.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+exec.program workspace 8192 {
+  // expected-error @below {{expected a mesh, found no optim.mesh named @nowhere}}
+  %t = exec.start exchange on <@nowhere, []> [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  exec.await %t
+}
+
+// -----
+
+// Its factors divide that.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+exec.program workspace 8192 {
+  // expected-error @below {{expected factors that divide axis 0 of mesh world, found 2 ranks that are 2 apart}}
+  %t = exec.start exchange on <@world, [<0, 2, 2>]> [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  exec.await %t
+}

@@ -28,6 +28,10 @@ exec.program workspace 8192 scratch 512 chunk 1000 {
     from <offset = 64, bytes = 96> to <offset = 192, bytes = 96>
   // CHECK-NEXT: exec.await %[[T]]
   exec.await %t
+  // CHECK-NEXT: %[[ON:.*]] = exec.start all_gather on <@world, [<0, 1, 2>]> [] from
+  %on = exec.start all_gather on <@world, [<0, 1, 2>]> [] from <offset = 64, bytes = 0> to <offset = 192, bytes = 0>
+  // CHECK-NEXT: exec.await %[[ON]]
+  exec.await %on
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4>
     from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>

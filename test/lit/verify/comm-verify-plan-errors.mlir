@@ -21,6 +21,14 @@
 // RUN: sed -e 's/start exchange .world order \([01]\)/start all_gather %%world order \1/' %{from} | %{check} GATHERED
 // GATHERED: error: 'comm.start' op expected an all-gather by hops that own nothing, found segment @g0_w0 to move from shards to blocks
 
+// Ranks that send to each other and do not meet: each alone; a mesh that nobody uses.
+// RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@world, []>/' %{from} | %{check} ALONE
+// ALONE: error: 'comm.start' op expected messages between ranks of the communicator, found one between rank 0 and rank 1, which do not meet in it
+// RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@unused, []>/' -e 's/^ *optim.mesh .*/&\n  optim.mesh @unused axes ["x"] sizes [2] ranks [0, 1]/' %{from} | %{check} UNUSED
+// UNUSED: error: 'comm.start' op expected messages between ranks of the communicator, found one between rank 0 and rank 1, which do not meet in it
+// All of the mesh are the world in other words.
+// RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@world, [<0, 1, 2>]>/' %{from} | stepc-opt --comm-verify-plan -o /dev/null
+
 // Unmatched receive: the first exchange sends what its owner in wave 1 computes, and receives wave 0.
 // RUN: sed -e '/^#s0/s/w0/w1/' -e '/^#s1/s/w1/w0/' -e '/.sn0 =/s/w0/w1/' -e '/.sn1 =/s/w1/w0/' -e '/outs(.s0/s/@g0_w0/@g0_w1/;t' -e '/outs(.s1/s/@g0_w1/@g0_w0/' %{from} | %{check} UNMATCHED
 // UNMATCHED: error: 'comm.start' op expected rank 0 to send the 32 bytes that rank 0 receives of it, found none

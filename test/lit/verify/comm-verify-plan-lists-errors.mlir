@@ -60,3 +60,37 @@ func.func @step() attributes {comm.arena_bytes = 256 : i64} {
   return
 }
 }
+
+// -----
+
+// What starts together has copies on the same ranks: of the one value on all ranks, of the other on those of a row.
+// expected-error @below {{expected a consistent plan, found that command 0: expected values of which the same ranks share copies}}
+module attributes {stepc.level = "scheduled"} {
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["row", "column"] sizes [2, 2] ranks [0, 1, 2, 3]
+optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @R
+optim.parameter @c shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases [] route @R
+optim.group @f rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 2>]>]
+optim.group @h rule @R parameters [@c] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 2>]>]
+comm.segment @f_all group @f all
+comm.segment @h_all group @h all
+func.func @step() attributes {comm.arena_bytes = 384 : i64} {
+  %w = comm.world
+  %na = comm.extent <@f_all, full, shards to blocks, sent>
+  %a = comm.buffer offset 0 bytes 192 (%na) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>
+  %nb = comm.extent <@h_all, full, shards to blocks, sent>
+  %b = comm.buffer offset 0 bytes 192 (%nb) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>
+  %nc = comm.extent <@f_all, full, shards to blocks, received>
+  %c = comm.buffer offset 192 bytes 192 (%nc) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, received>>
+  %nd = comm.extent <@h_all, full, shards to blocks, received>
+  %d = comm.buffer offset 192 bytes 192 (%nd) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>
+  %t = comm.start all_gather %w order 0 sends(%a, %b : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>)
+    receives(%c, %d : memref<?xf32, #comm.place<@f_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>)
+  comm.wait %t
+  return
+}
+}

@@ -113,3 +113,8 @@
 // What the tables do is proven, too.
 // RUN: sed -e '/exec.start.*shards to blocks/,/from/s/exchange/all_gather/' %{from} | %{check} GATHER
 // GATHER: error: 'exec.start' op expected an all-gather by hops that own nothing, found segment @sa to move from shards to blocks
+// RUN: sed -e 's/exec.start exchange/exec.start exchange on <@dp, []>/' %{from} | %{check} ALONE
+// ALONE: error: 'exec.start' op expected messages between ranks of the communicator, found one between rank 0 and rank 1, which do not meet in it
+// RUN: sed -e 's/exec.start exchange/exec.start exchange on <@unused, []>/' -e 's/optim.mesh .*/&\n optim.mesh @unused axes ["x"] sizes [2] ranks [0, 1]/' %{from} | %{check} UNUSED
+// UNUSED: error: 'exec.start' op expected a consistent program, found that command 2 (start): expected a communicator of a mesh that some group uses, found mesh unused
+// RUN: sed -e 's/exec.start exchange/exec.start exchange on <@dp, [<0, 1, 2>]>/' %{from} | stepc-opt --exec-verify-program -o /dev/null

@@ -71,6 +71,7 @@ class Mutator:
             self.word,
             self.symbol,
             self.operands,
+            self.communicator,
             self.literal,
             self.flag,
             self.order,
@@ -135,6 +136,16 @@ class Mutator:
             return text[a:b] != text[c:d] and "operands swapped"
         self.lines[line] = text[:a] + text[c:d] + text[b:]
         return text[a:b] != text[c:d] and "another operand"
+
+    def communicator(self):
+        """Other ranks meet: those of another start, each alone, along another part of an axis, or all."""
+        if self.source.random() < 0.2:
+            return self.replace(self.find(r" on <@[\w.]+, \[.*?\]>", self.program), lambda old: " ") and "the world"
+        places = self.find(r" on <@[\w.]+, (\[.*?\])>", self.program, 1)
+        used = [self.lines[i][a:b] for i, a, b in places]
+        near = lambda found: str(max(0, int(found[0]) + self.source.choice((-1, 0, 1, 2))))
+        other = lambda old: self.source.choice((*used, "[]", re.sub(r"\d+", near, old)))
+        return self.replace(places, other) and "communicator"
 
     def literal(self):
         lines = self.source.choice((self.kernels, self.commands))

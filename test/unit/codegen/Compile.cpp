@@ -244,10 +244,13 @@ void Rank::allocate() {
 void Rank::step() { ASSERT_EQ(library->step(instance), 0) << library->last_error(instance); }
 
 void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body,
-              int threads) {
+              int threads, const std::function<void(stepc_transport &)> &change) {
   int32_t size = library->world_size();
   std::vector<stepc_transport> transports(size, sized<stepc_transport>());
   ASSERT_EQ(library->in_process_world(size, transports.data()), 0);
+  for (stepc_transport &transport : transports)
+    if (change)
+      change(transport);
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank)
     ranks.emplace_back([&, rank] {

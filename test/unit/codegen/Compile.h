@@ -73,9 +73,10 @@ struct Rank {
   }
 };
 
-/// Runs `body` on every rank of the library's world, each in a thread of its own.
+/// Runs `body` on every rank of the library's world, each in a thread of its own; `change` sees the
+/// transports before they are used.
 void runWorld(const stepc_library *library, const std::function<void(Rank &, int)> &body,
-              int threads = 1);
+              int threads = 1, const std::function<void(stepc_transport &)> &change = {});
 
 } // namespace stepc::test
 

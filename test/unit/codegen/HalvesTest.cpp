@@ -20,8 +20,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <bit>
 #include <cmath>
 #include <mutex>
+#include <set>
 
 using namespace mlir;
 
@@ -77,8 +79,39 @@ void eachElement(const plan::Group &group, const plan::Mesh &mesh, int64_t posit
               rect.offset + i * rect.stride + j);
 }
 
-/// Each parameter and its states after three steps, put together from the ranks.
-using Values = std::vector<std::vector<float>>;
+/// What the ranks of a world asked of their transports.
+struct Asked {
+  static inline std::mutex mutex;
+  static inline std::set<std::vector<int32_t>> opened;
+  static inline int64_t onTheWorld; // operations of exchanges
+  static inline stepc_transport original;
+
+  static int32_t open(void *context, const int32_t *members, int32_t count, void **communicator,
+                      void **handle, char *error, int64_t size) {
+    std::lock_guard lock(mutex);
+    opened.insert({members, members + count});
+    return original.open_communicator(context, members, count, communicator, handle, error, size);
+  }
+  static int32_t start(void *context, const stepc_operations *group, void **handle, char *error,
+                       int64_t size) {
+    constexpr int64_t kFirstExchangeTag = 2;
+    for (int64_t i = 0; i < group->count; ++i) {
+      std::lock_guard lock(mutex);
+      onTheWorld +=
+          group->operations[i].tag >= kFirstExchangeTag && !group->operations[i].communicator;
+    }
+    return original.start(context, group, handle, error, size);
+  }
+  static void watch(stepc_transport &transport) {
+    original = transport;
+    transport.open_communicator = open;
+    transport.start = start;
+  }
+};
+
+/// Each parameter and its states after three steps, put together from the ranks, as bits.
+using Values = std::vector<std::vector<uint32_t>>;
+constexpr auto kNever = std::bit_cast<uint32_t>(NAN);
 Values step(const std::string &text, const std::string &strategy) {
   Scheduled made(text, strategy);
   EXPECT_EQ(made.error, "") << strategy;
@@ -91,7 +124,7 @@ Values step(const std::string &text, const std::string &strategy) {
     groups.back().parameters = {0};
     auto size = size_t(geometry::elements(groups.back().shape));
     for (int64_t count : {size, size, size / size_t(groups.back().cols())})
-      whole.push_back(std::vector<float>(count, NAN));
+      whole.push_back(std::vector<uint32_t>(count, kNever));
   }
   plan::Mesh mesh = optim::toPlan(*made.module->getOps<optim::MeshOp>().begin());
   Compiled compiled =
@@ -100,7 +133,9 @@ Values step(const std::string &text, const std::string &strategy) {
   if (!compiled.library)
     return whole;
   std::mutex mutex;
-  runWorld(compiled.library, [&](Rank &rank, int position) {
+  Asked::opened.clear();
+  Asked::onTheWorld = 0;
+  auto body = [&](Rank &rank, int position) {
     auto fill = [&](size_t p, float *shard, unsigned seed) {
       std::vector<float> values = randomFloats(whole[3 * p].size(), seed);
       eachElement(groups[p], mesh, position, plan::ValueKind::Full,
@@ -115,17 +150,19 @@ Values step(const std::string &text, const std::string &strategy) {
     }
     std::lock_guard lock(mutex);
     for (size_t p = 0; p < groups.size(); ++p) {
-      auto take = [&](std::vector<float> &values, plan::ValueKind kind, const float *shard) {
+      auto take = [&](std::vector<uint32_t> &values, plan::ValueKind kind, const float *shard) {
         eachElement(groups[p], mesh, position, kind, [&](int64_t to, int64_t from) {
-          EXPECT_TRUE(std::isnan(values[to]) || values[to] == shard[from]) << "replicas differ";
-          values[to] = shard[from];
+          auto bits = std::bit_cast<uint32_t>(shard[from]);
+          EXPECT_TRUE(values[to] == kNever || values[to] == bits) << "replicas differ";
+          values[to] = bits;
         });
       };
       take(whole[3 * p], plan::ValueKind::Full, rank.parameter<float>(int64_t(p)));
       take(whole[3 * p + 1], plan::ValueKind::Full, rank.state<float>(int64_t(p), 0));
       take(whole[3 * p + 2], plan::ValueKind::Rows, rank.state<float>(int64_t(p), 1));
     }
-  });
+  };
+  runWorld(compiled.library, body, /*threads=*/1, Asked::watch);
   return whole;
 }
 
@@ -133,7 +170,7 @@ TEST(Halves, KeepTheBitsOfASingleRank) {
   std::string text = input("turns.mlir");
   Values single = step(replaced(text, kMesh, R"(axes ["x"] sizes [1] ranks [0])"), "local");
   ASSERT_FALSE(single.empty());
-  EXPECT_FALSE(std::isnan(single.front().front()));
+  EXPECT_NE(single.front().front(), kNever);
   const std::string on2x4 = R"(axes ["y", "x"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7])";
   struct Layout {
     std::string mesh, placements;
@@ -145,9 +182,67 @@ TEST(Halves, KeepTheBitsOfASingleRank) {
     std::string there = replaced(text, kMesh, layout.mesh);
     there = replaced(replaced(there, "[#optim.shard<0>]", layout.placements), "[#optim.shard<2>]",
                      layout.placements);
-    for (const char *strategy : {"in_turn", "joined", "shared"})
+    for (const char *strategy : {"in_turn", "joined", "shared"}) {
       EXPECT_EQ(step(there, strategy), single) << strategy << " " << layout.placements;
+      EXPECT_EQ(Asked::onTheWorld, 0) << strategy << " " << layout.placements;
+      EXPECT_FALSE(Asked::opened.empty()) << strategy << " " << layout.placements;
+    }
   }
+}
+
+/// Each hop has communicators of its own, along its half of the axis: neighbours, and those that are
+/// two apart. Where the ranks are replicas of each other nothing comes together, and the results go back along
+/// what owns them.
+TEST(Halves, MeetOnHalvesOfTheAxis) {
+  using Sets = std::set<std::vector<int32_t>>;
+  std::string text = input("turns.mlir");
+  const Sets neighbours = {{0, 1}, {2, 3}}, apart = {{0, 2}, {1, 3}};
+  Sets both = neighbours;
+  both.insert(apart.begin(), apart.end());
+  for (const char *strategy : {"in_turn", "joined", "shared"}) {
+    step(text, strategy);
+    EXPECT_EQ(Asked::opened, both) << strategy;
+  }
+  std::string replicas = replaced(replaced(text, "[#optim.shard<0>]", "[#optim.replicate]"),
+                                  "[#optim.shard<2>]", "[#optim.replicate]");
+  step(replicas, "in_turn");
+  EXPECT_EQ(Asked::opened, both);
+  step(replicas, "joined");
+  EXPECT_EQ(Asked::opened, apart);
+  step(replicas, "shared");
+  EXPECT_EQ(Asked::opened, neighbours);
+}
+
+/// The ranks of a start are changed: where one of its peers is not among them, it is refused.
+TEST(Halves, WrongCommunicatorsAreRefused) {
+  Scheduled made(input("turns.mlir"), "in_turn");
+  ASSERT_EQ(made.error, "");
+  std::vector<comm::CommunicatorOp> all;
+  made.module->walk([&](comm::CommunicatorOp op) { all.push_back(op); });
+  ASSERT_EQ(all.size(), 2u);
+  using Factors = std::vector<plan::Factor>;
+  const Factors first = {{0, 1, 2}}, second = {{0, 2, 2}};
+  ASSERT_EQ(all[0].getRanks().getFactors(), llvm::ArrayRef(first));
+  ASSERT_EQ(all[1].getRanks().getFactors(), llvm::ArrayRef(second));
+  auto with = [&](comm::CommunicatorOp op, const Factors &factors) {
+    comm::CommunicatorAttr before = op.getRanks();
+    op.setRanksAttr(comm::CommunicatorAttr::get(&made.context, before.getMesh(), factors));
+    made.error.clear();
+    bool accepted = succeeded(verify::verifyPlan(*made.module));
+    op.setRanksAttr(before);
+    EXPECT_TRUE(accepted ||
+                made.error.find("expected messages between ranks of the communicator, "
+                                "found one between rank 0 and rank") != std::string::npos)
+        << made.error;
+    return accepted;
+  };
+  EXPECT_TRUE(with(all[0], first));
+  EXPECT_FALSE(with(all[0], second)); // another stride, or the other hop's
+  EXPECT_FALSE(with(all[1], first));
+  EXPECT_FALSE(with(all[0], {})); // each rank alone
+  EXPECT_FALSE(with(all[1], {}));
+  EXPECT_TRUE(with(all[0], {{0, 1, 4}})); // more ranks, all of whose messages are right
+  EXPECT_TRUE(with(all[1], {{0, 1, 2}, {0, 2, 2}}));
 }
 
 /// Which strategies there are is said by the dialects that are loaded.
@@ -203,7 +298,8 @@ TEST(Halves, WrongRelaysAreRefused) {
             rows.erase(rows.begin());
             return true;
           });
-  refused("in what is packed, found one that leads elsewhere on rank",
+  refused("expected rows that each lead to the part of one peer in what is packed, found one that "
+          "leads elsewhere on rank",
           [](Rows &rows, const plan::Plan &) {
             rows.back().source += 100000;
             return true;

@@ -51,6 +51,25 @@ TEST(Plan, TheWorldIsTheUnionOfUsedMeshes) {
   EXPECT_EQ(plan.world(), (std::vector<int64_t>{2, 4, 7, 9}));
 }
 
+TEST(Plan, MembersDifferAlongTheFactorsAlone) {
+  Plan plan = simplePlan({2, 4}, {R, R}, {2, 2}, 0, Strategy::Local).plan;
+  plan.meshes[0].ranks = {10, 11, 12, 13, 3, 2, 1, 0}; // of the world: 4, 5, 6, 7, 3, 2, 1, 0
+  plan.meshes.push_back({"experts", {"e"}, {2}, {10, 40}});
+  Group other = plan.groups[0];
+  other.mesh = 1;
+  plan.groups.push_back(other);
+  using Ranks = std::vector<int64_t>;
+  EXPECT_EQ(members(plan, {}, 3), (Ranks{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(members(plan, {0, {}}, 3), (Ranks{3}));
+  EXPECT_EQ(members(plan, {0, wholeAxes(plan.meshes[0])}, 3), (Ranks{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(members(plan, {0, {{0, 1, 2}}}, 3), (Ranks{3, 4}));
+  EXPECT_EQ(members(plan, {0, {{1, 1, 2}}}, 3), (Ranks{2, 3}));
+  EXPECT_EQ(members(plan, {0, {{1, 2, 2}}}, 3), (Ranks{1, 3}));
+  EXPECT_EQ(members(plan, {0, {{0, 1, 2}, {1, 2, 2}}}, 5), (Ranks{0, 2, 5, 7}));
+  EXPECT_EQ(members(plan, {1, {{0, 1, 2}}}, 4), (Ranks{4, 8}));
+  EXPECT_EQ(members(plan, {1, {{0, 1, 2}}}, 3), Ranks()); // not of that mesh
+}
+
 TEST(Plan, BytesKeepEveryField) {
   Plan plan = richPlan();
   ASSERT_EQ(validate(plan), "");

@@ -227,6 +227,12 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
       "are 1 apart");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.mesh = -1; }),
             "command 3 (start): expected no factors of the world");
+  EXPECT_EQ(message([](Plan &p) {
+              p.meshes.push_back({"other", {"e"}, {2}, {7, 8}});
+              p.commands[Start].communicator = {int64_t(p.meshes.size()) - 1, {}};
+            }),
+            "command 3 (start): expected a communicator of a mesh that some group uses, found mesh "
+            "other");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
             "command 0 (copy): value 2 does not exist in start 0");
   EXPECT_EQ(message([](Plan &p) {

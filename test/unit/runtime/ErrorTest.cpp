@@ -128,8 +128,11 @@ TEST(Create, RefusesIllFormedOptions) {
   transport.test = [](void *, void *, char *, int64_t) { return int32_t(1); };
   transport.abort = [](void *, const char *) {};
   transport.kinds = 1 << STEPC_ALL_GATHER;
-  EXPECT_THAT(create(load(1), &options).message,
-              HasSubstr("has all-gathers, and lacks one of the functions open_communicator and"));
+  const char *communicators = "expected open_communicator and close_communicator, or neither";
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr(communicators));
+  transport.kinds = 0;
+  transport.close_communicator = [](void *, void *) {};
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr(communicators));
   transport.struct_size = 40;
   EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_ABI);
   EXPECT_THAT(create(load(1), &options).message,

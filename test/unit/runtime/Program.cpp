@@ -192,6 +192,11 @@ Plan makePlan() {
   if (fault == "order")
     std::swap(plan.commands[3], plan.commands[4]);
 
+  if (fault == "pairs")
+    for (Command &command : plan.commands)
+      if (command.kind == CommandKind::Start)
+        command.communicator = {0, {{0, 1, 2}}};
+
   plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : end;
   arenaBytes = end;
   return plan;

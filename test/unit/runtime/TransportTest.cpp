@@ -247,4 +247,16 @@ TEST_F(External, AnyStartMayFail) {
     }
 }
 
+// Fail closed: no message leaves the ranks that its start brings together.
+TEST(Transport, HasNoMessageBeyondACommunicator) {
+  const stepc_library *library = load(4, "pairs");
+  for (const Created &rank : createWorld({library, library, library, library}, defaultOptions())) {
+    EXPECT_NE(rank.status, STEPC_OK);
+    EXPECT_THAT(rank.message,
+                HasSubstr("exchange 0 of group 'g_double' ('w0', 'w1' and 1 more) has a message "
+                          "between this rank and rank"));
+    EXPECT_THAT(rank.message, HasSubstr("which is none of the 2 that meet in it"));
+  }
+}
+
 } // namespace

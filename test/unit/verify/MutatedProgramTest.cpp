@@ -90,7 +90,7 @@ TEST_F(MutatedPrograms, OfRandomRulesAreRefused) {
   }
   report({"dropped", "doubled", "moved past a conflict", "another value", "another segment",
           "another end", "another direction", "another kind", "another kind of collective",
-          "another extent", "another place"});
+          "another communicator", "another extent", "another place"});
 }
 
 /// What the passes make of Muon: products, scratch, scalars, buffers that share places.

@@ -4,6 +4,7 @@
 
 #include "Accesses.h"
 #include "RandomProgram.h"
+#include "TooFewRanks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,7 +44,7 @@ public:
     if (effects.empty())
       return {};
     Operation *op = pick(effects);
-    switch (draw(random, 0, buffers.empty() ? 7 : 10)) {
+    switch (draw(random, 0, buffers.empty() ? 8 : 11)) {
     case 0:
       return drop(op);
     case 1:
@@ -61,8 +62,10 @@ public:
     case 7:
       return otherCollective();
     case 8:
-      return otherExtent();
+      return otherCommunicator();
     case 9:
+      return otherExtent();
+    case 10:
       return otherPlace();
     default:
       return fewerBytes();
@@ -213,6 +216,21 @@ private:
       return {};
     pick(starts).setKind(comm::CollectiveKind::AllGather);
     return "another kind of collective";
+  }
+
+  /// Ranks meet among which one of the messages does not stay.
+  std::string otherCommunicator() {
+    SmallVector<comm::StartOp> starts(step().getOps<comm::StartOp>());
+    if (starts.empty())
+      return {};
+    comm::StartOp start = pick(starts);
+    comm::CommunicatorAttr ranks = tooFewRanks(module, start, random);
+    if (!ranks)
+      return {};
+    OpBuilder builder(start);
+    start.getCommunicatorMutable().assign(comm::CommunicatorOp::create(
+        builder, start.getLoc(), start.getCommunicator().getType(), ranks));
+    return "another communicator";
   }
 
   /// Another end or direction of a move, or kind of a value.

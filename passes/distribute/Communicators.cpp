@@ -1,0 +1,88 @@
+//===- Communicators.cpp - Which ranks meet in a move ----------------------===//
+
+#include "passes/distribute/Communicators.h"
+
+#include <tuple>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::distribute;
+using comm::Distribution;
+using plan::Factor;
+
+/// Sorted, without factors of one rank, and with those that follow each other as one: equal sets of
+/// ranks are then equal lists.
+static std::vector<Factor> joined(std::vector<Factor> factors) {
+  llvm::erase_if(factors, [](const Factor &factor) { return factor.size == 1; });
+  llvm::sort(factors, [](const Factor &a, const Factor &b) {
+    return std::tie(a.axis, a.stride) < std::tie(b.axis, b.stride);
+  });
+  std::vector<Factor> result;
+  for (const Factor &factor : factors) {
+    Factor *last = result.empty() ? nullptr : &result.back();
+    if (last && last->axis == factor.axis && last->stride * last->size == factor.stride)
+      last->size *= factor.size;
+    else
+      result.push_back(factor);
+  }
+  return result;
+}
+
+/// Along an axis that replicates what leaves, every rank has it already. Where both ends split an
+/// axis of the tensor alike, as far as this axis of the mesh, a rank's part there is its own, too.
+static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
+                                         const std::vector<plan::Placement> &from,
+                                         const std::vector<plan::Placement> &to) {
+  std::vector<Factor> factors = plan::wholeAxes(mesh), result;
+  for (const Factor &axis : factors) {
+    const plan::Placement &here = from[axis.axis];
+    if (here.kind == plan::PlacementKind::Replicate)
+      continue;
+    bool alike = true;
+    for (int64_t before = 0; before <= axis.axis; ++before) {
+      const plan::Placement &a = from[before], &b = to[before];
+      auto splits = [&](const plan::Placement &placement) {
+        return placement.kind != plan::PlacementKind::Replicate && placement.dim == here.dim;
+      };
+      alike &= a == b || !(splits(a) || splits(b));
+    }
+    // It may split another axis of the tensor at the other end.
+    if (!alike || to[axis.axis] != here)
+      result.push_back(axis);
+  }
+  return result;
+}
+
+std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::Mesh &mesh,
+                                          Distribution from, Distribution to) {
+  if (from.isShards() && to.isShards())
+    return joined(
+        betweenShards(mesh, group.placementsOf(from.whose()), group.placementsOf(to.whose())));
+  int64_t first = from.level(group), last = to.level(group);
+  const std::vector<plan::Placement> &placements =
+      group.placementsOf((from.isShards() ? from : to).whose());
+  std::vector<Factor> factors;
+  for (int64_t level = std::min(first, last); level < std::max(first, last); ++level) {
+    const plan::Hop &hop = group.hops[level];
+    llvm::append_range(factors, hop.owned);
+    // Results are on all ranks along a replicated factor when they go back.
+    if (first < last)
+      llvm::append_range(factors, hop.replicated);
+  }
+  // Shards go to whole blocks within each of their replicas.
+  if (first < last)
+    llvm::erase_if(factors, [&](const Factor &factor) {
+      return placements[factor.axis].kind == plan::PlacementKind::Replicate;
+    });
+  return joined(std::move(factors));
+}
+
+Value Communicators::get(OpBuilder &builder, Location loc, FlatSymbolRefAttr mesh,
+                         ArrayRef<Factor> factors) {
+  auto ranks = comm::CommunicatorAttr::get(builder.getContext(), mesh, factors);
+  Value &value = made[ranks];
+  if (!value)
+    value = comm::CommunicatorOp::create(builder, loc,
+                                         comm::CommunicatorType::get(builder.getContext()), ranks);
+  return value;
+}
