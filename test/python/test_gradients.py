@@ -15,7 +15,7 @@ from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_modul
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 import stepc
-from stepc.torch import Optimizer
+from stepc.torch import Optimizer, export_manifest
 
 SGD = """
 optimizer Sgd(lr) {
@@ -97,6 +97,49 @@ def _rowwise(rank):
 
 def test_rowwise_parallelism_with_replicated_input(real):
     assert all(run_ranks(_rowwise, 4))
+
+
+APART = {"zero-2": ([R, R], [S0, R]), "zero-2 of both": ([R, R], [S0, S0]), "other axis": ([S0, R], [S1, R]),
+         "other mesh axis": ([S0, R], [R, S0]), "swapped": ([S0, S1], [S1, S0])}  # fmt: skip
+
+
+def _apart(rank):
+    """Gradients in shards of their own: the manifest says so, and the step brings them to the parameters."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    model, single = nn.ParameterDict(), nn.ParameterDict()
+    generator = torch.Generator().manual_seed(1)
+    for name, (places, _) in APART.items():
+        whole = torch.randn((6, 5), generator=generator)
+        single[name] = nn.Parameter(whole.clone())
+        model[name] = nn.Parameter(distribute_tensor(whole, mesh, places, src_data_rank=None))
+    optimizers = [Optimizer(one.named_parameters(), SGD, timeout=60.0, **more)
+                  for one, more in ((model, {}), (single, {"replicated": ["*"]}))]  # fmt: skip
+    for _ in range(2):
+        for name, (_, given) in APART.items():
+            single[name].grad = torch.randn((6, 5), generator=generator)
+            model[name].grad = distribute_tensor(single[name].grad, mesh, given, src_data_rank=None)
+        for optimizer in optimizers:
+            optimizer.step()
+    for name in APART:
+        assert torch.equal(model[name].full_tensor(), single[name]), name
+    manifest = export_manifest(model.named_parameters())
+    lists = {one["name"]: one.get("grad_placements") for one in manifest["parameters"]}
+    # Without the gradients they are taken to lie as their parameters; what comes otherwise is an error.
+    for p in model.values():
+        p.grad = None
+    optimizers[0].prepare()
+    model["swapped"].grad = distribute_tensor(torch.ones(6, 5), mesh, APART["swapped"][1], src_data_rank=None)
+    for name in APART.keys() - {"swapped"}:
+        model[name].grad = distribute_tensor(torch.ones(6, 5), mesh, APART[name][0], src_data_rank=None)
+    with pytest.raises(stepc.GradientError, match="'swapped': gradient: expected placements"):
+        optimizers[0].step()
+    return lists
+
+
+def test_gradients_may_lie_in_shards_of_their_own(real):
+    for lists in run_ranks(_apart, 4):
+        assert lists == {"zero-2": ["S(0)", "R"], "zero-2 of both": ["S(0)", "S(0)"], "other axis": ["S(1)", "R"],
+                         "other mesh axis": ["R", "S(0)"], "swapped": ["S(1)", "S(0)"]}  # fmt: skip
 
 
 def _refused(rank):

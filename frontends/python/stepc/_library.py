@@ -46,6 +46,7 @@ class Parameter:
     mesh: str
     global_shape: tuple[int, ...]
     local_shape: tuple[int, ...] | None
+    gradient_local_shape: tuple[int, ...] | None
     member: bool
     states: tuple[State, ...]
 
@@ -201,6 +202,7 @@ class Library:
                     _text(info.gradient_placements), _text(info.mesh),
                     _shape(info.global_shape, info.axes) or (),
                     _shape(info.local_shape, info.axes) if info.member else None,
+                    _shape(info.gradient_local_shape, info.axes) if info.member else None,
                     bool(info.member), tuple(states),
                 )
             )  # fmt: skip

@@ -15,9 +15,15 @@ from stepc._library import Instance, Parameter
 from stepc.errors import GradientError, StepcError
 from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
 from stepc.torch.describe import TORCH_DTYPES
-from stepc.torch.placements import is_partial_sum, same_placements, same_spec
-from stepc.torch.slices import arrived, cut, is_whole_where_cut, moved_in
-from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
+from stepc.torch.placements import (
+    is_partial_sum,
+    is_whole_where_cut,
+    parse_placements,
+    same_placements,
+    same_spec,
+)
+from stepc.torch.slices import arrived, cut, moved_in
+from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, spec_axes, whole_step
 from stepc.torch.transport import Move, redistribute
 
 
@@ -32,14 +38,15 @@ class Record:
     """One parameter of the plan that this rank holds, and what of it is bound."""
 
     __slots__ = (
-        "device", "dtype", "grad_dtype", "index", "info", "is_dtensor", "masters", "moved", "name", "pointer",
-        "shape", "spec", "staged", "state", "state_tensors", "step_pointer", "step_view",
-        "stride", "tensor", "versions",
+        "apart", "device", "dtype", "grad_dtype", "grad_placements", "grad_shape", "index", "info",
+        "is_dtensor", "masters", "moved", "name", "pointer", "shape", "spec", "staged", "state",
+        "state_tensors", "step_pointer", "step_view", "stride", "tensor", "versions",
     )  # fmt: skip
 
     def __init__(
-        self, info: Parameter, tensor: torch.Tensor, state: dict[str, Any], step: torch.Tensor
-    ) -> None:
+        self, info: Parameter, tensor: torch.Tensor, state: dict[str, Any], step: torch.Tensor,
+        mesh_axes: tuple[str, ...],
+    ) -> None:  # fmt: skip
         self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
@@ -49,6 +56,13 @@ class Record:
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
         self.device, self.shape = shard.device, shard.shape
+        # Where its gradients lie: as the parameter, or in shards of their own.
+        self.grad_shape, self.grad_placements = self.shape, self.spec and self.spec.placements
+        self.apart = self.is_dtensor and info.gradient_placements != info.placements
+        if self.apart:
+            placements = parse_placements(info.gradient_placements)
+            self.grad_placements = tuple(placements[axis] for axis in spec_axes(tensor, mesh_axes))
+            self.grad_shape = torch.Size(info.gradient_local_shape)
         self.pointer: int | None = None
         # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
         self.staged: torch.Tensor | None = None
@@ -223,8 +237,8 @@ class Binding:
                     raise GradientError(self._gradient_text(record, "a DTensor", "a plain tensor"))
                 # Comparing meshes is slow, and they are nearly always one object.
                 spec, own = gradient._spec, record.spec
-                if spec is not own and (
-                    not same_placements(spec.placements, own.placements)
+                if (spec is not own or record.apart) and (
+                    not same_placements(spec.placements, record.grad_placements)
                     or (spec.mesh is not own.mesh and spec.mesh != own.mesh)
                 ):
                     if self._is_whole(record, gradient):
@@ -233,7 +247,7 @@ class Binding:
                     self._refuse_misplaced(record, gradient)
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
-                    target = own.placements
+                    target = record.grad_placements
                     if record.moved:
                         # torch would cut other elements: it sums, and the cut is made here.
                         target = [Replicate() if type(one) is Partial else one
@@ -263,11 +277,11 @@ class Binding:
 
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
-        if shard.shape != record.shape:
+        if shard.shape != record.grad_shape:
             # Without elements a shard is the same whatever its other sizes are.
-            if not shard.numel() and not record.shape.numel():
+            if not shard.numel() and not record.grad_shape.numel():
                 return 0
-            raise GradientError(self._gradient_text(record, list(record.shape), list(shard.shape)))
+            raise GradientError(self._gradient_text(record, list(record.grad_shape), list(shard.shape)))
         if not shard.is_contiguous():
             shard = self._contiguous(record, shard)
         pointer = shard.data_ptr()
@@ -296,6 +310,7 @@ class Binding:
         return (
             (spec.mesh is own.mesh or spec.mesh == own.mesh)
             and gradient.shape == record.tensor.shape
+            and not record.apart
             and is_whole_where_cut(spec.placements, own.placements)
         )
 
@@ -313,7 +328,7 @@ class Binding:
         return self._gradient_pointer(record, shard)
 
     def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
-        expected = list(record.spec.placements)
+        expected = list(record.grad_placements)
         if gradient.device_mesh != record.spec.mesh or not is_partial_sum(gradient.placements):
             raise GradientError(
                 self._gradient_text(

@@ -16,7 +16,7 @@ from torch.distributed.tensor.placement_types import Placement, Replicate
 
 from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.names import canonical_name, matches, parse_pattern
-from stepc.torch.placements import PlacementError, placement_text
+from stepc.torch.placements import PlacementError, placement_text, stands_apart
 from stepc.torch.strided import is_ambiguous
 
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -270,6 +270,17 @@ def connected(
     return Connected(frozenset((stepped | still).intersection(world)), "; ".join(notes))
 
 
+def _own_gradient_placements(tensor: torch.Tensor, sizes: Sequence[int]) -> tuple[str, ...] | None:
+    """Those of a gradient that lies in shards of its own (ZeRO-2, say), as it is there now."""
+    gradient = tensor.grad
+    if not (isinstance(tensor, DTensor) and isinstance(gradient, DTensor)):
+        return None
+    if gradient.device_mesh != tensor.device_mesh or not stands_apart(gradient.placements, tensor.placements):
+        return None
+    texts = tuple(placement_text(one, "a gradient") for one in gradient.placements)
+    return None if is_ambiguous(tuple(tensor.shape), sizes, texts) else texts
+
+
 def describe(
     named_parameters: Iterable[tuple[str, torch.Tensor]],
     world: tuple[int, ...],
@@ -292,12 +303,14 @@ def describe(
         shape, mesh, placements, root = _locate(tensor, names, world, declarations, converted)
         texts = tuple(placement_text(one, f"parameter '{name}'") for one in placements)
         sizes = [size for _, size in mesh.axes]
+        apart = _own_gradient_placements(tensor, sizes)
         local = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
         local_shape = tuple(local.shape) if is_ambiguous(shape, sizes, texts) else None
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
             texts, root, declarations.batch_axes(names, len(shape)), names[1:], local_shape,
+            grad_placements=None if is_ambiguous(shape, sizes, texts) else apart,
             blocks=declarations.divided(names),
         )  # fmt: skip
         if math.prod(shape) == 0:

@@ -40,6 +40,8 @@ class Entry:
     requires_grad: bool = True
     #: Its rule does the same to every element, so that it need not be known which a rank holds.
     elementwise: bool = False
+    #: Those of its gradient, where they are not the parameter's.
+    grad_placements: tuple[str, ...] | None = None
     #: How its matrices are divided, as the manifest says it.
     blocks: dict[str, Any] | None = None
 

@@ -162,6 +162,8 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
         result["aliases"] = list(entry.aliases)
     result |= {"shape": list(entry.shape), "dtype": entry.dtype, "grad_dtype": entry.grad_dtype,
                "mesh": mesh, "placements": list(entry.placements)}  # fmt: skip
+    if entry.grad_placements:
+        result["grad_placements"] = list(entry.grad_placements)
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
     if entry.blocks:

@@ -83,7 +83,7 @@ class Merge:
         if any(entry.mesh is not first.mesh for _, entry in views):
             lifted = self._lift(name, [entry for _, entry in views])
         for number, entry in views[1:]:
-            for what in ("shape", "dtype", "grad_dtype", "placements", "batch_axes", "blocks", "aliases"):
+            for what in ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "batch_axes", "blocks", "aliases"):
                 expected, found = getattr(first, what), getattr(entry, what)
                 if expected != found:
                     raise ValueError(
@@ -129,10 +129,11 @@ class Merge:
             meshes = {id(entry.mesh): entry.mesh for entry in views}
             self._lifted[key] = self._larger_slice(name, list(meshes.values()), first)
         mesh, axes = self._lifted[key]
-        placements = tuple(
-            first.placements[root.axes.index(axis)] if axis in root.axes else "R" for axis in axes
-        )
-        return dataclasses.replace(first, mesh=mesh, placements=placements, root=None)
+        lists = {
+            name: own and tuple(own[root.axes.index(axis)] if axis in root.axes else "R" for axis in axes)
+            for name, own in (("placements", first.placements), ("grad_placements", first.grad_placements))
+        }
+        return dataclasses.replace(first, mesh=mesh, root=None, **lists)
 
     def _larger_slice(
         self, name: str, meshes: Sequence[Mesh], entry: Entry

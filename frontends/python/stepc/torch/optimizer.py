@@ -227,7 +227,7 @@ class Optimizer(RoutedGroups):
             state[STEP] = steps[info.index]
             carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
-            records.append(Record(info, tensor, state, state[STEP]))
+            records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
         self._hyperparameters.write(self.param_groups)
         self._binding = Binding(instance, records, steps, self._partial)

@@ -77,6 +77,20 @@ def same_spec(one: DTensorSpec, other: DTensorSpec) -> bool:
     return one is other or (one == other and same_placements(one.placements, other.placements))
 
 
+def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) -> bool:
+    """Whether placements differ only in that a tensor is replicated where it should be sharded."""
+    return len(found) == len(wanted) and all(
+        type(one) is Replicate or (type(one) is type(other) and one == other)
+        for one, other in zip(found, wanted, strict=True)
+    )
+
+
+def stands_apart(gradient: Sequence[Placement], own: Sequence[Placement]) -> bool:
+    """Whether a gradient lies elsewhere than its parameter, in shards that are its own: nothing is
+    pending, and no rank could cut its part out of what it has."""
+    return all(type(one) in _forms for one in gradient) and not is_whole_where_cut(gradient, own)
+
+
 def is_partial_sum(placements: Sequence[Placement]) -> bool:
     """Whether some placements are pending sums or means and the others are known, by exact class."""
     pending = [one for one in placements if type(one) is Partial]

@@ -7,20 +7,12 @@ from collections.abc import Collection, Sequence
 import torch
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.placement_types import Placement, Replicate
+from torch.distributed.tensor.placement_types import Placement
 
 from stepc.torch.placements import placement_text
 from stepc.torch.strided import held, moved_dimensions
 
 _Runs = list[tuple[int, int]]
-
-
-def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) -> bool:
-    """Whether placements differ only in that a tensor is replicated where it should be sharded."""
-    return len(found) == len(wanted) and all(
-        type(one) is Replicate or (type(one) is type(other) and one == other)
-        for one, other in zip(found, wanted, strict=True)
-    )
 
 
 def arrived(tensor: torch.Tensor) -> torch.Tensor:
