@@ -37,6 +37,9 @@ using ValueKind = optim::ValueKind;
 /// The place of a staged value, from its type; null where it has none, as shards do.
 PlaceAttr placeOf(mlir::Type type);
 inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }
+/// The type of one element: of shards, of a staged value, or of a rule's tensor.
+mlir::Type elementOf(mlir::Type type);
+inline mlir::Type elementOf(mlir::Value value) { return elementOf(value.getType()); }
 /// The segment of an operation on batches of blocks, as the place of its first operand tells.
 mlir::FlatSymbolRefAttr segmentOfBatch(mlir::Operation *op);
 
@@ -49,10 +52,13 @@ mlir::LogicalResult verifyPlaces(mlir::Operation *op);
 mlir::LogicalResult verifyPlaceSymbols(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 } // namespace detail
 
-/// Of operations on staged values: all of these have a place.
+/// Of operations on staged values: all of these have a place, and what it names exists.
 template <typename Op> class Placed : public mlir::OpTrait::TraitBase<Op, Placed> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::verifyPlaces(op); }
+  mlir::LogicalResult verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+    return detail::verifyPlaceSymbols(this->getOperation(), symbols);
+  }
 };
 } // namespace stepc::comm
 

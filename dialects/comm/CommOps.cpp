@@ -24,25 +24,6 @@ static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
   return group;
 }
 
-LogicalResult ExtentOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-
 LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto segment = symbols.lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr());
   if (!segment)
@@ -135,11 +116,10 @@ LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// The type of one element of a stage's operand.
-static Type elementOf(Value operand) {
-  if (auto shards = dyn_cast<ShardsType>(operand.getType()))
+Type comm::elementOf(Type type) {
+  if (auto shards = dyn_cast<ShardsType>(type))
     return shards.getElementType();
-  return cast<ShapedType>(operand.getType()).getElementType();
+  return cast<ShapedType>(type).getElementType();
 }
 
 LogicalResult ExtentOp::verify() {

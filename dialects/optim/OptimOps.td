@@ -270,7 +270,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     void setPlanHops(::llvm::ArrayRef<plan::Hop> hops);
     /// Some hop owns factors and has no bases, though there are blocks.
     bool lacksBases();
-    ::llvm::LogicalResult verifyHops(int64_t blocks);
+    ::llvm::LogicalResult verifyHops(ParameterOp exemplar, int64_t blocks);
   }];
   let hasVerifier = 1;
 }

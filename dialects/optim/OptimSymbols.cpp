@@ -362,11 +362,11 @@ LogicalResult GroupOp::verify() {
   if (bool(getStrategy()) != bool(getHops()))
     return emitOpError("expected hops with a strategy, found ")
            << (getHops() ? "no strategy" : "no hops");
-  return getHops() ? verifyHops(blocks) : success();
+  return getHops() ? verifyHops(first, blocks) : success();
 }
 
-LogicalResult GroupOp::verifyHops(int64_t blocks) {
-  MeshOp mesh = lookupMesh(*this, getExemplar().getMeshAttr());
+LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
+  MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
   if (!mesh)
     return success(); // the parameter's own error
   std::vector<plan::Factor> factors;

@@ -27,7 +27,8 @@ namespace {
 /// Picoseconds that a block costs where it is computed: its work and its way there and back.
 int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  int64_t rows = group.getRows(), cols = group.getCols();
+  plan::Group layout = group.toPlan();
+  int64_t rows = layout.rows(), cols = layout.cols();
   double bytes = 2 * double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
   return cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device) +
                            cluster.between.seconds(0, bytes));

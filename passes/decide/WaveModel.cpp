@@ -9,11 +9,9 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
+WaveModel::Seconds WaveModel::secondsOf(RuleOp rule, int64_t rows, int64_t cols) const {
   const cost::Device &device = cluster.device;
-  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  int64_t r = std::min(group.getRows(), group.getCols());
-  int64_t c = std::max(group.getRows(), group.getCols());
+  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
   // Packing and unpacking, and what the rule does besides.
   double chain = 6 * device.launch;
   rule.walk([&](OrthogonalizeOp op) {
@@ -22,14 +20,15 @@ WaveModel::Seconds WaveModel::secondsOf(GroupOp group) const {
       chain += device.once(r, r, c) + device.once(r, c, r) +
                (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
   });
-  return {blockSeconds(rule, group.getRows(), group.getCols(), device), chain};
+  return {blockSeconds(rule, rows, cols, device), chain};
 }
 
 void WaveModel::add(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   GroupGeometry geometry(group);
   Bases base(geometry);
-  BlockBytes model = modelledBytes(rule, group.getRows(), group.getCols());
+  int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
+  BlockBytes model = modelledBytes(rule, rows, cols);
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
     int64_t rank = -1;
     if (!base.of.empty())
@@ -42,13 +41,15 @@ void WaveModel::add(GroupOp group) {
   }
   ops.push_back(group);
   nearby.push_back(cluster.nearby(geometry.mesh.ranks));
+  travels.push_back(hopTravel(geometry, geometry.group.hops));
+  lists.push_back(listMoves(geometry, rule));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
-  seconds.push_back(secondsOf(group));
+  seconds.push_back(secondsOf(rule, rows, cols));
 }
 
 std::vector<int64_t> WaveModel::assign(int64_t count) const {
@@ -76,10 +77,9 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
 WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
                                 std::map<int64_t, Load> &loads) const {
   const GroupGeometry &geometry = geometries[group];
-  GroupOp op = ops[group];
   bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
-  int64_t element = bytesOf[group].element, size = op.getRows() * op.getCols();
+  int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
   // Blocks at one place of their parameters are held alike: they are counted by place and base.
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)
@@ -116,6 +116,14 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
         peers[position] = std::max(peers[position], holders - (area > 0));
       }
   }
+  double part = double(blocks.size()) / double(geometry.blockCount());
+  // Of several hops it is not followed which rank has what: all have as much as the average.
+  SmallVector<HopTravel> several;
+  if (travels[group].size() > 1)
+    for (const HopTravel &travel : travels[group]) {
+      double bytes = double(element) * part / travel.owners;
+      several.push_back({travel.peers, travel.there * bytes, travel.back * bytes});
+    }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   for (int64_t position = 0; position < ranks; ++position) {
     Load &load = loads[geometry.mesh.ranks[position]];
@@ -123,12 +131,20 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
       load.compute += double(computed[position]) * seconds[group].block + seconds[group].chain;
     if (sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
-    // All groups' parts for one peer travel in one message: taken for the first group's alone.
     double bytes = double(element) * std::max(sent[position], received[position]);
-    double there =
-        cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
-    load.there += there;
-    load.back += owned ? there : 0;
+    HopTravel only{double(peers[position]), bytes, owned ? bytes : 0};
+    for (auto [index, round] : llvm::enumerate(several.empty() ? ArrayRef(only) : several)) {
+      // All groups' parts for one peer travel in one message: taken for the first group's alone.
+      double messages = index < load.rounds ? 0 : round.peers;
+      double there = cluster.exchange(nearby[group], messages, round.there);
+      load.there += there;
+      load.back += cluster.exchange(nearby[group], messages, round.back);
+      if (there > 0)
+        load.rounds = std::max(load.rounds, index + 1);
+    }
+    for (const ListMove &move : lists[group])
+      (move.back ? load.back : load.there) +=
+          cluster.exchange(nearby[group], move.peers, move.bytes * part);
   }
   int64_t most = *llvm::max_element(computed);
   Need result;

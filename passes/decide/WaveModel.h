@@ -43,6 +43,7 @@ private:
   /// What one rank does in one wave.
   struct Load {
     double compute = 0, there = 0, back = 0; ///< seconds
+    size_t rounds = 0; ///< exchanges there, one after the other, whose messages are counted
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
@@ -53,7 +54,7 @@ private:
   struct Seconds {
     double block, chain;
   };
-  Seconds secondsOf(optim::GroupOp group) const;
+  Seconds secondsOf(optim::RuleOp rule, int64_t rows, int64_t cols) const;
 
   std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;
@@ -67,6 +68,8 @@ private:
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
   std::vector<double> nearby;                                     // per group, cost::Cluster's
+  std::vector<std::vector<HopTravel>> travels;                    // per group and hop
+  std::vector<std::vector<ListMove>> lists;                       // per group
   std::vector<BlockBytes> bytesOf;                                // per group
   std::vector<Seconds> seconds;                                   // per group
   std::map<int64_t, int64_t> totals;                              // bytes per rank

@@ -90,12 +90,11 @@ Moves distribute::movesBack(const plan::Group &group, Distribution home) {
 GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
                        const Crossings &crossings, const ScalarColumns &columns, Value world)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
-      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), rows(group.getRows()),
-      cols(group.getCols()) {
+      world(world), loc(group.getLoc()), exemplar(group.getExemplar()), layout(group.toPlan()),
+      rows(layout.rows()), cols(layout.cols()) {
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
     if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
       master = i;
-  layout = group.toPlan();
   layout.hops = group.getPlanHops();
   mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
   home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);
@@ -164,10 +163,7 @@ Value GroupChain::emptyCopy(Type element) {
 Value GroupChain::move(Value value, Distribution from, Distribution to, Value target) {
   if (geometry::holdsAll(layout, mesh, from.whose(), to.whose()))
     return copy(value, target);
-  Type element = isa<ShardsType>(value.getType())
-                     ? cast<ShardsType>(value.getType()).getElementType()
-                     : cast<ShapedType>(value.getType()).getElementType();
-  Value sent = copy(value, send(ValueKind::Full, from, to, element));
+  Value sent = copy(value, send(ValueKind::Full, from, to, elementOf(value)));
   return copy(exchange(sent).front(), target);
 }
 
@@ -229,7 +225,7 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
     PlaceAttr from = placeOf(send);
     receives.push_back(empty(
         PlaceAttr::packed(segment, from.getValue(), from.getFrom(), from.getTo(), End::Received),
-        cast<ShapedType>(send.getType()).getElementType()));
+        elementOf(send)));
   }
   TypeRange types = ValueRange(receives).getTypes();
   Operation *op;
@@ -271,7 +267,7 @@ void GroupChain::buildIn() {
   // What matrix space reads, as rule values, and where it stands.
   SmallVector<Value> values, places;
   for (Value value : crossings.fullIn) {
-    Type element = cast<ShapedType>(value.getType()).getElementType();
+    Type element = elementOf(value);
     stage.yield(value, apart ? emptyCopy(element) : staged(ValueKind::Full, element));
   }
   bool givesBack = addWrites(stage, Space::In);
@@ -282,10 +278,7 @@ void GroupChain::buildIn() {
     llvm::append_range(values, crossings.fullIn);
     // A stage's row leads to one place: copies of shards go further in a copy of their own.
     for (Value result : results)
-      places.push_back(
-          apart ? copy(result,
-                       staged(ValueKind::Full, cast<ShapedType>(result.getType()).getElementType()))
-                : result);
+      places.push_back(apart ? copy(result, staged(ValueKind::Full, elementOf(result))) : result);
   }
   for (unsigned state : crossings.statesIn) {
     optim::StateAttr attr = rule.getState(state);
@@ -295,8 +288,7 @@ void GroupChain::buildIn() {
   for (size_t hop = 0; hop < moves.size() && !places.empty(); ++hop) {
     places = exchange(places, layout.hops[hop].owned.empty());
     for (Value &place : places)
-      place = copy(place, next(hop + 1, placeOf(place).getValue(),
-                               cast<ShapedType>(place.getType()).getElementType()));
+      place = copy(place, next(hop + 1, placeOf(place).getValue(), elementOf(place)));
   }
   for (auto [value, place] : llvm::zip(values, places))
     matrix[value] = place;
@@ -309,7 +301,7 @@ void GroupChain::buildOut() {
   for (unsigned state : crossings.statesOut)
     states.push_back(materialize(yield.getOperand(state + 1), rule.getState(state).getType()));
   for (Value value : crossings.fullOut)
-    back[value] = materialize(value, cast<ShapedType>(value.getType()).getElementType());
+    back[value] = materialize(value, elementOf(value));
 
   SmallVector<Value> results;
   for (Value value : crossings.fullOut)
@@ -319,8 +311,7 @@ void GroupChain::buildOut() {
     if (results.empty())
       break;
     for (Value &value : results)
-      value = copy(value, send(placeOf(value).getValue(), from, to,
-                               cast<ShapedType>(value.getType()).getElementType()));
+      value = copy(value, send(placeOf(value).getValue(), from, to, elementOf(value)));
     results = exchange(results);
   }
   for (auto [value, result] : llvm::zip(crossings.fullOut, results))
@@ -331,8 +322,7 @@ void GroupChain::buildOut() {
 
   if (apart)
     for (Value value : crossings.fullOut)
-      back[value] =
-          copy(back[value], emptyCopy(cast<ShapedType>(value.getType()).getElementType()));
+      back[value] = copy(back[value], emptyCopy(elementOf(value)));
 
   llvm::DenseMap<Value, Value> leaves = back;
   addShardLeaves(leaves);

@@ -78,8 +78,8 @@ private:
   mlir::Value world;
   mlir::Location loc;
   optim::ParameterOp exemplar;
-  int64_t rows, cols;
   plan::Group layout; // shape, placements and hops
+  int64_t rows, cols;
   plan::Mesh mesh;
   comm::Distribution home; // what stages over shards visit: the states' shards, if it has states
   bool apart;              // not all shards stand there

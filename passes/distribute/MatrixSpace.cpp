@@ -16,13 +16,13 @@ using optim::Space;
 /// one stage from the nearest values that are in memory.
 Value GroupChain::materialize(Value value, Type element) {
   if (Value done = matrix.lookup(value))
-    if (cast<ShapedType>(done.getType()).getElementType() == element)
+    if (elementOf(done) == element)
       return done;
   StageBuilder stage(matrix, columns);
   stage.yield(value, batch(*kindOf(value.getType()), element));
   Value result = stage.create(builder, loc, segment, Iteration::Blocks).getResult(0);
   // A value stored in another type is a rounded copy: never read it in place of the value.
-  if (cast<ShapedType>(value.getType()).getElementType() == element)
+  if (elementOf(value) == element)
     matrix[value] = result;
   return result;
 }

@@ -34,13 +34,6 @@ Value distribute::cloneScalar(OpBuilder &builder, Value value, IRMapping &mappin
   return mapping.lookup(value);
 }
 
-/// The element type of a rule's tensor, or of a stage's operand.
-static Type elementOf(Type type) {
-  if (auto shards = dyn_cast<comm::ShardsType>(type))
-    return shards.getElementType();
-  return cast<ShapedType>(type).getElementType();
-}
-
 /// Widens or rounds a float to another type.
 static Value convert(OpBuilder &builder, Location loc, Value value, Type type) {
   unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
@@ -79,7 +72,7 @@ Value StageBuilder::scalarOf(OpBuilder &builder, Value value) {
   Location loc = op->getLoc();
   Value result;
   if (auto splat = dyn_cast<SplatOp>(op)) {
-    Type type = elementOf(splat.getType());
+    Type type = comm::elementOf(splat);
     int64_t column = columns.find(splat.getScalar());
     if (column >= 0) {
       result = convert(builder, loc, body->getArgument(inputs.size() + column), type);
@@ -103,7 +96,7 @@ Value StageBuilder::scalarOf(OpBuilder &builder, Value value) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
       operands.push_back(isa<ShapedType>(operand.getType()) ? scalarOf(builder, operand) : operand);
-    OperationState state(loc, op->getName(), operands, TypeRange(elementOf(value.getType())),
+    OperationState state(loc, op->getName(), operands, TypeRange(comm::elementOf(value)),
                          op->getAttrs());
     state.attributes.erase(kSpaceAttr);
     result = builder.create(state)->getResult(0);
@@ -125,7 +118,7 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
   SmallVector<Type> arguments, results;
   for (Value input : reads()) {
     ins.push_back(leaves.lookup(input));
-    arguments.push_back(elementOf(ins.back().getType()));
+    arguments.push_back(comm::elementOf(ins.back()));
   }
   Value table = usesColumns ? columns.table : Value();
   if (table)
@@ -141,12 +134,12 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
   body = builder.createBlock(&stage.getBody(), {}, arguments,
                              SmallVector<Location>(arguments.size(), loc));
   for (auto [index, input] : llvm::enumerate(inputs))
-    scalars[input] = convert(builder, loc, body->getArgument(index), elementOf(input.getType()));
+    scalars[input] = convert(builder, loc, body->getArgument(index), comm::elementOf(input));
   SmallVector<Value> yields;
   for (ArrayRef<Output> list : {ArrayRef<Output>(writes), ArrayRef<Output>(outs)})
     for (const Output &output : list)
-      yields.push_back(convert(builder, loc, scalarOf(builder, output.value),
-                               elementOf(output.place.getType())));
+      yields.push_back(
+          convert(builder, loc, scalarOf(builder, output.value), comm::elementOf(output.place)));
   comm::YieldOp::create(builder, loc, yields);
   builder.setInsertionPointAfter(stage);
   return stage;

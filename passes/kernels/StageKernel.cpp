@@ -18,12 +18,6 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-static Type elementOf(Value value) {
-  if (auto shards = dyn_cast<comm::ShardsType>(value.getType()))
-    return shards.getElementType();
-  return cast<ShapedType>(value.getType()).getElementType();
-}
-
 Operation *findNotElementwise(Block &body) {
   for (Operation &op : body.without_terminator())
     if (op.getNumRegions() ||
@@ -56,7 +50,7 @@ LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
 
 FailureOr<View> viewOf(comm::StageOp op, Value value) {
   MLIRContext *context = op.getContext();
-  Type element = elementOf(value);
+  Type element = comm::elementOf(value);
   constexpr int64_t any = ShapedType::kDynamic;
   AffineMap map = AffineMap::getMultiDimIdentityMap(2, context);
   if (!isa<comm::ShardsType>(value.getType())) {
@@ -100,8 +94,8 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   for (auto values :
        {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})
     for (Value value : values)
-      if (!llvm::is_contained(types, elementOf(value)))
-        types.push_back(elementOf(value));
+      if (!llvm::is_contained(types, comm::elementOf(value)))
+        types.push_back(comm::elementOf(value));
   llvm::raw_string_ostream os(name);
   for (Type type : types)
     os << '_' << type;

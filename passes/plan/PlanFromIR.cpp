@@ -270,12 +270,7 @@ private:
   }
 
   static int64_t elementBytes(Value value) {
-    Type type = value.getType();
-    if (auto shards = dyn_cast<comm::ShardsType>(type))
-      type = shards.getElementType();
-    else
-      type = cast<ShapedType>(type).getElementType();
-    return type.getIntOrFloatBitWidth() / 8;
+    return comm::elementOf(value).getIntOrFloatBitWidth() / 8;
   }
 
   LogicalResult addCopy(comm::CopyOp op) {

@@ -55,12 +55,6 @@ private:
     return versions.at(segment, target);
   }
 
-  static Type elementOf(Value value) {
-    if (auto shards = dyn_cast<comm::ShardsType>(value.getType()))
-      return shards.getElementType();
-    return cast<ShapedType>(value.getType()).getElementType();
-  }
-
   //===--- Operations -------------------------------------------------------===//
 
   bool scalars(comm::ScalarsOp op) {
@@ -124,7 +118,7 @@ private:
     if (op.getAddend())
       product.addend = buffers.lookup(op.getAddend());
     Value out = op.getInit();
-    Term term = terms.product(product, elementOf(out));
+    Term term = terms.product(product, comm::elementOf(out));
     buffers[out] = term;
     if (!op.getSymmetric() || terms.isSymmetric(term))
       return true;
@@ -137,7 +131,7 @@ private:
     Value out = op.getInit();
     Term term = terms.reduce(op.getKind(), buffers.lookup(op.getSource()),
                              extentsOf(op.getSource()), extentsOf(out), int64_t(op.getExponent()));
-    buffers[out] = terms.convert(term, elementOf(out));
+    buffers[out] = terms.convert(term, comm::elementOf(out));
     return true;
   }
 

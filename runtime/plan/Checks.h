@@ -1,6 +1,6 @@
 //===- Checks.h - Whether an index is one of a list's ------------*- C++ -*-===//
 //
-// Internal to the plan: what Validate.cpp and ValidateProgram.cpp ask of numbers and factors.
+// Internal to the plan: what Plan.cpp, Validate.cpp and ValidateProgram.cpp ask of numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_CHECKS_H

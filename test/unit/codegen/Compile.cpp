@@ -25,6 +25,7 @@
 
 #include <dlfcn.h>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -145,6 +146,15 @@ private:
 };
 
 } // namespace
+
+std::vector<float> randomFloats(size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = normal(generator);
+  return values;
+}
 
 Compiled compile(const CompileRequest &request) { return Compilation(request).run(); }
 

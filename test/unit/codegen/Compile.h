@@ -41,6 +41,9 @@ std::string input(const std::string &name);
 /// `text` with every `from` replaced.
 std::string replaced(std::string text, const std::string &from, const std::string &to);
 
+/// Normally distributed, equal for equal seeds.
+std::vector<float> randomFloats(size_t count, unsigned seed);
+
 /// Down to object code, or an error.
 Compiled compile(const CompileRequest &request);
 /// The same, linked.

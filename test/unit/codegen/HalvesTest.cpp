@@ -22,7 +22,6 @@
 
 #include <cmath>
 #include <mutex>
-#include <random>
 
 using namespace mlir;
 
@@ -76,15 +75,6 @@ void eachElement(const plan::Group &group, const plan::Mesh &mesh, int64_t posit
       for (int64_t j = 0; j < rect.cols; ++j)
         visit(((rect.block * view.rows) + rect.row + i) * view.cols + rect.col + j,
               rect.offset + i * rect.stride + j);
-}
-
-std::vector<float> randomFloats(size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(generator);
-  return values;
 }
 
 /// Each parameter and its states after three steps, put together from the ranks.

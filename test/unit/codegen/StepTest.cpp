@@ -8,19 +8,9 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <random>
 
 namespace stepc::test {
 namespace {
-
-std::vector<float> randomFloats(size_t count, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(generator);
-  return values;
-}
 
 /// AdamW as the text says it: scalars in double and rounded once, elements in float.
 struct AdamW {

@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <limits>
 
 namespace stepc::test {
 
 using namespace plan;
-using testing::HasSubstr;
 
 namespace {
 

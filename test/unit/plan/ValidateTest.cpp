@@ -2,10 +2,8 @@
 
 #include "test/unit/plan/RandomPlan.h"
 
-#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <limits>
 
 namespace stepc::test {
 

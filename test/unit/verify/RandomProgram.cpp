@@ -1,12 +1,11 @@
 //===- RandomProgram.cpp - Random programs of level 4, as text ------------===//
 
 #include "RandomProgram.h"
+#include "RandomGroups.h"
 
 #include "runtime/geometry/Geometry.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <sstream>
 
 using namespace stepc;
@@ -15,6 +14,7 @@ namespace {
 
 using plan::Placement;
 using plan::PlacementKind;
+using test::DrawnGroup;
 
 template <typename T> std::string join(const std::vector<T> &list) {
   std::ostringstream out;
@@ -23,24 +23,11 @@ template <typename T> std::string join(const std::vector<T> &list) {
   return out.str();
 }
 
-/// A group with what the text says of it.
-struct DrawnGroup {
-  plan::Group group;
-  std::string strategy, stateKind; // stateKind: of the second state, or empty
-  std::vector<int64_t> owners;     // positions in the mesh, for strategy owner
-  int64_t meshIndex = 0, parameterCount = 1, waves = 1;
-  std::vector<int64_t> waveOf; // per block
-};
-
 class Generator {
 public:
-  Generator(test::Random &random, std::map<std::string, int> &histogram)
-      : random(random), histogram(histogram) {}
+  explicit Generator(const test::DrawnGroups &drawn) : meshes(drawn.meshes), groups(drawn.groups) {}
 
   std::string run() {
-    drawMeshes();
-    for (int64_t left = test::draw(random, 1, 3); left > 0; --left)
-      drawGroup();
     writeSymbols();
     writeStep();
     return "module @random attributes {stepc.level = \"scheduled\"} {\n" + symbols.str() +
@@ -49,108 +36,6 @@ public:
   }
 
 private:
-  bool chance(int64_t percent) { return test::draw(random, 1, 100) <= percent; }
-
-  //===--- What is drawn ------------------------------------------------------===//
-
-  void drawMeshes() {
-    int64_t count = chance(25) ? 2 : 1;
-    for (int64_t i = 0; i < count; ++i) {
-      plan::Mesh mesh;
-      int64_t axes = test::draw(random, 1, 3), ranks = 1;
-      for (int64_t axis = 0; axis < axes; ++axis) {
-        mesh.sizes.push_back(test::draw(random, 1, axes == 1 ? 5 : 3));
-        ranks *= mesh.sizes.back();
-      }
-      std::vector<int64_t> all(ranks + 3);
-      std::iota(all.begin(), all.end(), 0);
-      std::shuffle(all.begin(), all.end(), random);
-      mesh.ranks.assign(all.begin(), all.begin() + ranks);
-      ++histogram["mesh axes " + std::to_string(axes)];
-      meshes.push_back(mesh);
-    }
-  }
-
-  void drawGroup() {
-    DrawnGroup drawn;
-    plan::Group &group = drawn.group;
-    drawn.meshIndex = test::draw(random, 0, int64_t(meshes.size()) - 1);
-    const plan::Mesh &mesh = meshes[drawn.meshIndex];
-    drawn.strategy = std::vector<std::string>{"owner", "owner", "gather", "local",
-                                              "elementwise"}[test::draw(random, 0, 4)];
-    bool matrix = drawn.strategy != "elementwise";
-    if (matrix) {
-      group.batchAxes = chance(40) || drawn.strategy == "local" ? 1 : 0;
-      group.shape = {test::draw(random, chance(5) ? 0 : 1, 7), test::draw(random, 1, 7)};
-      if (chance(8)) // rows of tables are cut at plan::kChunkElements
-        group.shape[test::draw(random, 0, 1)] *= 4000, ++histogram["long"];
-      if (group.batchAxes)
-        group.shape.insert(group.shape.begin(), test::draw(random, 1, 5));
-    } else {
-      for (int64_t axes = test::draw(random, 0, 3); axes > 0; --axes)
-        group.shape.push_back(test::draw(random, 1, 7));
-    }
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      int64_t last = drawn.strategy == "local" ? 0 : int64_t(group.shape.size()) - 1;
-      Placement placement;
-      if (last >= 0 && chance(75))
-        placement = {PlacementKind::Shard, test::draw(random, 0, last), 1};
-      group.placements.push_back(placement);
-    }
-    drawStrided(group, mesh);
-    if (!matrix && chance(60)) {
-      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-        Placement placement;
-        if (!group.shape.empty() && chance(65))
-          placement = {PlacementKind::Shard, test::draw(random, 0, int64_t(group.shape.size()) - 1),
-                       1};
-        group.gradientPlacements.push_back(placement);
-      }
-      if (group.gradientPlacements == group.placements)
-        group.gradientPlacements.clear();
-      else
-        ++histogram["gradient apart"];
-    }
-    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
-      drawn.strategy = "gather";
-    drawn.parameterCount = test::draw(random, 1, 4);
-    if (matrix && chance(50))
-      drawn.stateKind = std::vector<std::string>{"rows", "cols", "one"}[test::draw(random, 0, 2)];
-    group.parameters.resize(drawn.parameterCount);
-    int64_t blocks = group.blockCount();
-    if (drawn.strategy == "owner")
-      for (int64_t block = 0; block < blocks; ++block)
-        drawn.owners.push_back(test::draw(random, 0, int64_t(mesh.ranks.size()) - 1));
-    drawn.waves = test::draw(random, 1, 3);
-    for (int64_t block = 0; block < blocks; ++block)
-      drawn.waveOf.push_back(test::draw(random, 0, drawn.waves - 1));
-    ++histogram["strategy " + drawn.strategy];
-    ++histogram["waves " + std::to_string(drawn.waves)];
-    if (!drawn.stateKind.empty())
-      ++histogram["state " + drawn.stateKind];
-    if (group.batchAxes)
-      ++histogram["batched"];
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      ++histogram[std::string("placement ") +
-                  std::array{"R", "S", "_S"}[size_t(group.placements[axis].kind)]];
-    groups.push_back(drawn);
-  }
-
-  /// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
-  void drawStrided(plan::Group &group, const plan::Mesh &mesh) {
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      Placement &placement = group.placements[axis];
-      int64_t later = 1;
-      for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
-        if (placement.kind == PlacementKind::Shard &&
-            group.placements[other].kind == PlacementKind::Shard &&
-            group.placements[other].dim == placement.dim)
-          later *= mesh.sizes[other];
-      if (later > 1 && chance(60))
-        placement = {PlacementKind::StridedShard, placement.dim, later};
-    }
-  }
-
   //===--- Symbols --------------------------------------------------------------===//
 
   void writeSymbols() {
@@ -166,6 +51,46 @@ private:
   }
 
   void writeGroup(size_t i) {
+    if (groups[i].source == i)
+      writeParameters(i);
+    const DrawnGroup &g = groups[i];
+    std::vector<std::string> names;
+    for (int64_t p = 0; p < g.parameterCount; ++p)
+      names.push_back(parameter(g.source, p));
+    symbols << "  optim.group @g" << i << " rule @rule" << g.source << " parameters ["
+            << join(names) << "]";
+    if (g.group.part >= 0)
+      symbols << " part " << g.group.part;
+    writeStrategy(g);
+    for (int64_t wave = 0; wave < g.waves; ++wave)
+      symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i
+              << (g.waves == 1 ? " all\n" : " blocks [" + join(g.segments[wave]) + "]\n");
+  }
+
+  std::string parameter(size_t source, int64_t number) {
+    return "@w" + std::to_string(source) + "_" + std::to_string(number);
+  }
+
+  void writeStrategy(const DrawnGroup &g) {
+    if (g.strategy != "elementwise") {
+      const plan::Mesh &mesh = meshes[g.meshIndex];
+      std::vector<std::string> factors;
+      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+        factors.push_back("<" + std::to_string(axis) + ", 1, " + std::to_string(mesh.sizes[axis]) +
+                          ">");
+      symbols << " strategy #optim." << g.strategy << " hops [";
+      if (g.strategy != "local")
+        symbols << "#optim.hop<" << (g.strategy == "owner" ? "owned" : "replicated") << " ["
+                << join(factors) << "]";
+      if (!g.owners.empty())
+        symbols << " base [" << join(g.owners) << "]";
+      symbols << (g.strategy != "local" ? ">]" : "]");
+    }
+    symbols << "\n";
+  }
+
+  /// Rule, route and parameters.
+  void writeParameters(size_t i) {
     const DrawnGroup &g = groups[i];
     bool matrix = g.strategy != "elementwise";
     const char *full = "tensor<?x?xf32>";
@@ -189,7 +114,6 @@ private:
             << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
-    std::vector<std::string> names;
     auto list = [](const std::vector<Placement> &placements) {
       std::vector<std::string> texts;
       for (const Placement &placement : placements)
@@ -203,39 +127,22 @@ private:
     std::string placements = list(g.group.placements);
     if (!g.group.gradientPlacements.empty())
       placements += " gradient_placements " + list(g.group.gradientPlacements);
-    for (int64_t p = 0; p < g.parameterCount; ++p) {
-      names.push_back("@w" + std::to_string(i) + "_" + std::to_string(p));
-      symbols << "  optim.parameter " << names.back() << " shape [" << join(g.group.shape)
+    if (!g.group.division.parts.empty()) {
+      placements += g.group.division.axis == plan::Division::Rows ? " blocks #optim.blocks<rows"
+                                                                  : " blocks #optim.blocks<columns";
+      for (const std::vector<plan::Span> &part : g.group.division.parts) {
+        std::vector<int64_t> ends;
+        for (plan::Span span : part)
+          ends.insert(ends.end(), {span.begin, span.end});
+        placements += ", [" + join(ends) + "]";
+      }
+      placements += ">";
+    }
+    for (int64_t p = 0; p < g.parameterCount; ++p)
+      symbols << "  optim.parameter " << parameter(i, p) << " shape [" << join(g.group.shape)
               << "] batch " << g.group.batchAxes << " type f32 gradient f32 mesh @mesh"
               << g.meshIndex << " placements " << placements << " aliases [] route @route" << i
               << "\n";
-    }
-    symbols << "  optim.group @g" << i << " rule @rule" << i << " parameters [" << join(names)
-            << "]";
-    if (matrix) {
-      const plan::Mesh &mesh = meshes[g.meshIndex];
-      std::vector<std::string> factors;
-      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-        factors.push_back("<" + std::to_string(axis) + ", 1, " + std::to_string(mesh.sizes[axis]) +
-                          ">");
-      symbols << " strategy #optim." << g.strategy << " hops [";
-      if (g.strategy != "local")
-        symbols << "#optim.hop<" << (g.strategy == "owner" ? "owned" : "replicated") << " ["
-                << join(factors) << "]";
-      if (!g.owners.empty())
-        symbols << " base [" << join(g.owners) << "]";
-      symbols << (g.strategy != "local" ? ">]" : "]");
-    }
-    symbols << "\n";
-    for (int64_t wave = 0; wave < g.waves; ++wave) {
-      symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i;
-      std::vector<int64_t> blocks;
-      for (size_t block = 0; block < g.waveOf.size(); ++block)
-        if (g.waveOf[block] == wave)
-          blocks.push_back(int64_t(block));
-      std::shuffle(blocks.begin(), blocks.end(), random);
-      symbols << (g.waves == 1 ? " all\n" : " blocks [" + join(blocks) + "]\n");
-    }
   }
 
   //===--- The step -------------------------------------------------------------===//
@@ -469,10 +376,8 @@ private:
 
   std::map<std::string, std::string> types; // of buffers
   std::map<std::string, int64_t> shared;    // where buffers of what travels together stand
-  test::Random &random;
-  std::map<std::string, int> &histogram;
-  std::vector<plan::Mesh> meshes;
-  std::vector<DrawnGroup> groups;
+  const std::vector<plan::Mesh> &meshes;
+  const std::vector<DrawnGroup> &groups;
   std::ostringstream symbols, body;
   int64_t arena = 0, next = 0, order = 0;
 };
@@ -480,5 +385,6 @@ private:
 } // namespace
 
 std::string test::randomProgram(Random &random, std::map<std::string, int> &histogram) {
-  return Generator(random, histogram).run();
+  DrawnGroups drawn = drawGroups(random, histogram);
+  return Generator(drawn).run();
 }

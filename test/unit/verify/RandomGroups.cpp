@@ -1,0 +1,190 @@
+//===- RandomGroups.cpp - Meshes and groups drawn at random ----------------===//
+
+#include "RandomGroups.h"
+
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <set>
+
+using namespace stepc;
+using namespace stepc::test;
+
+namespace {
+
+using plan::Placement;
+using plan::PlacementKind;
+
+class Drawing {
+public:
+  Drawing(Random &random, std::map<std::string, int> &histogram)
+      : random(random), histogram(histogram) {}
+
+  DrawnGroups run() {
+    drawMeshes();
+    for (int64_t left = draw(random, 1, 3); left > 0; --left)
+      drawGroup();
+    for (DrawnGroup &drawn : result.groups)
+      for (std::vector<int64_t> &blocks : drawn.segments)
+        std::shuffle(blocks.begin(), blocks.end(), random);
+    return std::move(result);
+  }
+
+private:
+  bool chance(int64_t percent) { return draw(random, 1, 100) <= percent; }
+
+  void drawMeshes() {
+    int64_t count = chance(25) ? 2 : 1;
+    for (int64_t i = 0; i < count; ++i) {
+      plan::Mesh mesh;
+      int64_t axes = draw(random, 1, 3), ranks = 1;
+      for (int64_t axis = 0; axis < axes; ++axis) {
+        mesh.sizes.push_back(draw(random, 1, axes == 1 ? 5 : 3));
+        ranks *= mesh.sizes.back();
+      }
+      std::vector<int64_t> all(ranks + 3);
+      std::iota(all.begin(), all.end(), 0);
+      std::shuffle(all.begin(), all.end(), random);
+      mesh.ranks.assign(all.begin(), all.begin() + ranks);
+      ++histogram["mesh axes " + std::to_string(axes)];
+      result.meshes.push_back(mesh);
+    }
+  }
+
+  void drawGroup() {
+    DrawnGroup drawn;
+    plan::Group &group = drawn.group;
+    drawn.meshIndex = draw(random, 0, int64_t(result.meshes.size()) - 1);
+    const plan::Mesh &mesh = result.meshes[drawn.meshIndex];
+    drawn.strategy = std::vector<std::string>{"owner", "owner", "gather", "local",
+                                              "elementwise"}[draw(random, 0, 4)];
+    bool matrix = drawn.strategy != "elementwise";
+    if (matrix) {
+      group.batchAxes = chance(40) || drawn.strategy == "local" ? 1 : 0;
+      group.shape = {draw(random, chance(5) ? 0 : 1, 7), draw(random, 1, 7)};
+      if (chance(8)) // rows of tables are cut at plan::kChunkElements
+        group.shape[draw(random, 0, 1)] *= 4000, ++histogram["long"];
+      if (group.batchAxes)
+        group.shape.insert(group.shape.begin(), draw(random, 1, 5));
+    } else {
+      for (int64_t axes = draw(random, 0, 3); axes > 0; --axes)
+        group.shape.push_back(draw(random, 1, 7));
+    }
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+      int64_t last = drawn.strategy == "local" ? 0 : int64_t(group.shape.size()) - 1;
+      Placement placement;
+      if (last >= 0 && chance(75))
+        placement = {PlacementKind::Shard, draw(random, 0, last), 1};
+      group.placements.push_back(placement);
+    }
+    drawStrided(group, mesh);
+    if (!matrix && chance(60)) {
+      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+        Placement placement;
+        if (!group.shape.empty() && chance(65))
+          placement = {PlacementKind::Shard, draw(random, 0, int64_t(group.shape.size()) - 1), 1};
+        group.gradientPlacements.push_back(placement);
+      }
+      if (group.gradientPlacements == group.placements)
+        group.gradientPlacements.clear();
+      else
+        ++histogram["gradient apart"];
+    }
+    drawn.parameterCount = draw(random, 1, 4);
+    if (matrix && chance(50))
+      drawn.stateKind = std::vector<std::string>{"rows", "cols", "one"}[draw(random, 0, 2)];
+    group.parameters.resize(drawn.parameterCount);
+    drawn.source = result.groups.size();
+    if (matrix && chance(30))
+      drawDivision(group);
+    if (group.division.parts.empty())
+      return drawWork(drawn);
+    ++histogram["divided"];
+    for (int64_t part = 0, e = group.division.parts.size(); part < e; ++part) {
+      DrawnGroup one = drawn;
+      one.group.part = part;
+      if (part > 0)
+        one.strategy =
+            std::vector<std::string>{"owner", "owner", "gather", "local"}[draw(random, 0, 3)];
+      drawWork(one);
+    }
+  }
+
+  /// Two or three parts of some runs of rows or columns each.
+  void drawDivision(plan::Group &group) {
+    bool rows = chance(50);
+    int64_t size = group.shape[group.shape.size() - (rows ? 2 : 1)];
+    if (size < 2)
+      return;
+    std::set<int64_t> cuts;
+    for (int64_t left = draw(random, 1, 5); left > 0; --left)
+      cuts.insert(draw(random, 1, size - 1));
+    cuts.insert(size);
+    std::vector<size_t> partOf(cuts.size());
+    auto parts = std::min(cuts.size(), size_t(draw(random, 2, 3)));
+    for (size_t run = 0; run < partOf.size(); ++run)
+      partOf[run] = run < parts ? run : size_t(draw(random, 0, int64_t(parts) - 1));
+    std::shuffle(partOf.begin(), partOf.end(), random);
+    group.division.axis = rows ? plan::Division::Rows : plan::Division::Columns;
+    group.division.parts.resize(parts);
+    int64_t begin = 0;
+    size_t run = 0;
+    for (int64_t end : cuts) {
+      group.division.parts[partOf[run++]].push_back({begin, end});
+      begin = end;
+    }
+  }
+
+  /// Who computes the blocks, and when.
+  void drawWork(DrawnGroup drawn) {
+    const plan::Group &group = drawn.group;
+    const plan::Mesh &mesh = result.meshes[drawn.meshIndex];
+    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
+      drawn.strategy = "gather";
+    int64_t blocks = group.blockCount();
+    if (drawn.strategy == "owner")
+      for (int64_t block = 0; block < blocks; ++block)
+        drawn.owners.push_back(draw(random, 0, int64_t(mesh.ranks.size()) - 1));
+    drawn.waves = draw(random, 1, 3);
+    drawn.segments.resize(drawn.waves);
+    for (int64_t block = 0; block < blocks; ++block)
+      drawn.segments[draw(random, 0, drawn.waves - 1)].push_back(block);
+    ++histogram["strategy " + drawn.strategy];
+    ++histogram["waves " + std::to_string(drawn.waves)];
+    if (!drawn.stateKind.empty())
+      ++histogram["state " + drawn.stateKind];
+    if (group.batchAxes)
+      ++histogram["batched"];
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+      ++histogram[std::string("placement ") +
+                  std::array{"R", "S", "_S"}[size_t(group.placements[axis].kind)]];
+    result.groups.push_back(drawn);
+  }
+
+  /// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
+  void drawStrided(plan::Group &group, const plan::Mesh &mesh) {
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+      Placement &placement = group.placements[axis];
+      int64_t later = 1;
+      for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
+        if (placement.kind == PlacementKind::Shard &&
+            group.placements[other].kind == PlacementKind::Shard &&
+            group.placements[other].dim == placement.dim)
+          later *= mesh.sizes[other];
+      if (later > 1 && chance(60))
+        placement = {PlacementKind::StridedShard, placement.dim, later};
+    }
+  }
+
+  Random &random;
+  std::map<std::string, int> &histogram;
+  DrawnGroups result;
+};
+
+} // namespace
+
+DrawnGroups test::drawGroups(Random &random, std::map<std::string, int> &histogram) {
+  return Drawing(random, histogram).run();
+}

@@ -1,0 +1,32 @@
+//===- RandomGroups.h - Meshes and groups drawn at random -------*- C++ -*-===//
+#ifndef STEPC_TEST_UNIT_VERIFY_RANDOMGROUPS_H
+#define STEPC_TEST_UNIT_VERIFY_RANDOMGROUPS_H
+
+#include "RandomProgram.h"
+
+#include "runtime/plan/Plan.h"
+
+namespace stepc::test {
+
+/// A group with what the text says of it. The parts of divided parameters are groups one after the
+/// other, of the first one's rule, route and parameters.
+struct DrawnGroup {
+  plan::Group group;
+  size_t source = 0; // the first of them; of parameters that are not divided the group itself
+  std::string strategy, stateKind; // stateKind: of the second state, or empty
+  std::vector<int64_t> owners;     // positions in the mesh, for strategy owner
+  int64_t meshIndex = 0, parameterCount = 1, waves = 1;
+  std::vector<std::vector<int64_t>> segments; // per wave: its blocks, in any order
+};
+
+struct DrawnGroups {
+  std::vector<plan::Mesh> meshes;
+  std::vector<DrawnGroup> groups;
+};
+
+/// One or two meshes, one to three groups. What was drawn is counted in `histogram`.
+DrawnGroups drawGroups(Random &random, std::map<std::string, int> &histogram);
+
+} // namespace stepc::test
+
+#endif
