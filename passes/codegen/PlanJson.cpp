@@ -195,12 +195,14 @@ private:
       if (!perRank)
         return;
       std::vector<int64_t> messages(world.size()), bytes(world.size());
-      for (size_t rank = 0; rank < world.size(); ++rank)
-        for (const plan::Message &message : expander.start(*start, int64_t(rank)).messages)
+      for (size_t rank = 0; rank < world.size(); ++rank) {
+        auto made = expander.start(*start, int64_t(rank));
+        for (const plan::Message &message : made->messages)
           if (message.peer != int64_t(rank) && message.sendCount > 0) {
             ++messages[rank];
             bytes[rank] += message.sendCount;
           }
+      }
       numbers("messages_sent", messages); // by rank, in the order of "world"
       numbers("bytes_sent", bytes);
     });

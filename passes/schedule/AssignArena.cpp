@@ -47,9 +47,9 @@ public:
     std::pair<int64_t, int64_t> bytes;
     const plan::Command &start = program.plan.commands[op.getOrder()];
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      plan::RankStart made = expander.start(start, rank);
-      bytes.first = std::max(bytes.first, made.sent.bytes);
-      bytes.second = std::max(bytes.second, made.received.bytes);
+      auto made = expander.start(start, rank);
+      bytes.first = std::max(bytes.first, made->sent.bytes);
+      bytes.second = std::max(bytes.second, made->received.bytes);
     }
     return bytes;
   }

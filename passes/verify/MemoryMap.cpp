@@ -58,6 +58,17 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
   return map;
 }
 
+bool MemoryMap::isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const {
+  return width == other.width && gridSize == other.gridSize && perBlock == other.perBlock &&
+         grids == other.grids && spans == other.spans &&
+         std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
+                    [&](Part part, const Part &moved) {
+                      part.blockRow += rows;
+                      part.blockCol += cols;
+                      return part == moved;
+                    });
+}
+
 CopyMap::CopyMap(const MemoryMap &shard, std::vector<int64_t> of, int64_t perParameter)
     : shard(shard), blocks(std::move(of)), starts{0}, perParameter(perParameter) {
   for (int64_t block : blocks) {

@@ -44,6 +44,8 @@ public:
   }
   /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
+  /// Whether `other` has the same blocks and places, with elements so many rows and columns on.
+  bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
   /// Elements of one block in this memory.
   int64_t blockElements() const { return perBlock; }
 
@@ -55,10 +57,12 @@ private:
   struct Grid {
     int64_t block;
     int64_t firstPart, lastPart;
+    bool operator==(const Grid &) const = default;
   };
   /// A rectangle of the grid, and the place of its first element in the block.
   struct Part {
     int64_t row, col, rows, cols, blockRow, blockCol;
+    bool operator==(const Part &) const = default;
   };
 
   template <typename Visit>

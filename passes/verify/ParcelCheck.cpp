@@ -69,7 +69,7 @@ bool ParcelCheck::checkParts(size_t value, const std::vector<Part> &parts, Field
                              does + ", found element " + text(parts[i].first) + " after " +
                              text(parts[i - 1].first));
   size_t used = 0; // several peers may share a part; the first of them come in the parts' order
-  for (const Message &row : values[value].messages) {
+  for (const Message &row : *values[value].messages) {
     if (row.*count == 0)
       continue;
     auto known =

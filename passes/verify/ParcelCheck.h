@@ -16,7 +16,7 @@ namespace stepc::verify {
 class ParcelCheck {
 public:
   struct Value {
-    std::vector<plan::Message> messages; ///< of its Message table
+    const std::vector<plan::Message> *messages; ///< of its Message table
     int64_t elementBytes;
   };
 

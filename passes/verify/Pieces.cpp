@@ -64,20 +64,21 @@ bool inBands(std::span<const Piece> pieces) {
 
 } // namespace
 
-void appendRange(std::span<const Piece> pieces, int64_t at, int64_t count, int64_t to,
-                 std::vector<Piece> &out) {
+void appendRange(PieceView view, int64_t at, int64_t count, int64_t to, std::vector<Piece> &out) {
+  std::span<const Piece> pieces = view.pieces;
   auto next = std::upper_bound(pieces.begin(), pieces.end(), at,
                                [](int64_t a, const Piece &piece) { return a < piece.start; });
   if (next == pieces.begin())
     return;
   for (--next; count > 0 && next != pieces.end(); ++next) {
-    int64_t end = std::min(at + count, next->start + next->size());
+    Piece piece = view.at(size_t(next - pieces.begin()));
+    int64_t end = std::min(at + count, piece.start + piece.size());
     while (at < end) {
-      int64_t row = (at - next->start) / next->cols, col = (at - next->start) % next->cols;
-      bool whole = col == 0 && end - at >= next->cols;
-      int64_t rows = whole ? (end - at) / next->cols : 1;
-      int64_t cols = whole ? next->cols : std::min(end - at, next->cols - col);
-      out.push_back({to, next->block, next->row + row, next->col + col, rows, cols});
+      int64_t row = (at - piece.start) / piece.cols, col = (at - piece.start) % piece.cols;
+      bool whole = col == 0 && end - at >= piece.cols;
+      int64_t rows = whole ? (end - at) / piece.cols : 1;
+      int64_t cols = whole ? piece.cols : std::min(end - at, piece.cols - col);
+      out.push_back({to, piece.block, piece.row + row, piece.col + col, rows, cols});
       at += rows * cols;
       to += rows * cols;
       count -= rows * cols;
@@ -121,8 +122,8 @@ namespace {
 class Reader {
 public:
   /// `near`: where the last one ended, and then this one.
-  Reader(std::span<const Piece> pieces, int64_t at, size_t &near)
-      : pieces(pieces), index(near), end(near) {
+  Reader(PieceView view, int64_t at, size_t &near)
+      : view(view), pieces(view.pieces), index(near), end(near) {
     auto isAt = [&](size_t i) {
       return i < pieces.size() && pieces[i].start <= at && at < pieces[i].start + pieces[i].size();
     };
@@ -137,16 +138,16 @@ public:
     }
   }
   ~Reader() { end = index; }
+  /// What it is of.
+  Piece resolved() const { return view.at(index); }
+  /// How large it is, and where.
   const Piece &piece() const { return pieces[index]; }
   bool isAtStart() const { return row == 0 && col == 0; }
   void advancePiece() { ++index; }
   Piece element() const {
-    return {piece().start + row * piece().cols + col,
-            piece().block,
-            piece().row + row,
-            piece().col + col,
-            1,
-            1};
+    Piece piece = resolved();
+    return {
+        piece.start + row * piece.cols + col, piece.block, piece.row + row, piece.col + col, 1, 1};
   }
   /// Elements to the end of the row, rows to the end of the piece.
   int64_t inRow() const { return piece().cols - col; }
@@ -166,6 +167,7 @@ public:
   }
 
 private:
+  PieceView view;
   std::span<const Piece> pieces;
   size_t index;
   int64_t row = 0, col = 0;
@@ -179,16 +181,15 @@ bool areAlike(const Piece &a, const Piece &b) {
 
 } // namespace
 
-std::optional<Difference> findDifference(std::span<const Piece> sent, int64_t sentAt,
-                                         std::span<const Piece> received, int64_t receivedAt,
-                                         int64_t count, Near &near) {
+std::optional<Difference> findDifference(PieceView sent, int64_t sentAt, PieceView received,
+                                         int64_t receivedAt, int64_t count, Near &near) {
   if (count <= 0)
     return std::nullopt;
   Reader a(sent, sentAt, near.sent), b(received, receivedAt, near.received);
   for (int64_t done = 0; done < count;) {
     // Mostly both sides have the same pieces.
     if (a.isAtStart() && b.isAtStart() && done + a.piece().size() < count &&
-        areAlike(a.piece(), b.piece())) {
+        areAlike(a.resolved(), b.resolved())) {
       done += a.piece().size();
       a.advancePiece();
       b.advancePiece();

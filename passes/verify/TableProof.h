@@ -17,7 +17,7 @@
 #ifndef STEPC_PASSES_VERIFY_TABLEPROOF_H
 #define STEPC_PASSES_VERIFY_TABLEPROOF_H
 
-#include "passes/verify/TableCheck.h"
+#include "passes/verify/CommonCheck.h"
 
 #include <array>
 #include <functional>
@@ -25,10 +25,11 @@
 
 namespace stepc::verify {
 
-/// What is under proof: the tables (by index into the plan) and starts of a world rank.
+/// What is under proof: the tables (by index into the plan) and starts of a world rank. Where ranks
+/// get the same rows or start, it is looked at once.
 struct Expand {
-  std::function<plan::RankTable(int64_t table, int64_t rank)> table;
-  std::function<plan::RankStart(int64_t start, int64_t rank)> start;
+  std::function<plan::CommonTable(int64_t table, int64_t rank)> table;
+  std::function<std::shared_ptr<const plan::RankStart>(int64_t start, int64_t rank)> start;
 };
 
 /// The way of one value: the table that packs it, the messages, the table that unpacks it.
@@ -87,36 +88,40 @@ public:
   Reach mostComputed(int64_t segment);
 
 private:
-  using Pieces = std::vector<Piece>;
-  using SharedPieces = std::shared_ptr<const Pieces>;
+  using Rows = std::shared_ptr<const plan::RankTable>;
 
   enum class Side { None, Sent, Received };
   /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side; its
   /// packed buffer, or nothing and a fault.
-  SharedPieces check(const TableUse &use, int64_t rank, Side side);
-  bool staysInParts(int64_t table, const plan::RankTable &rows, int64_t rank, Side side);
+  std::optional<Packed> check(const TableUse &use, int64_t rank, Side side);
+  bool staysInParts(int64_t table, const Rows &rows, int64_t rank, Side side);
   bool checkAlone(const TableUse &use);
   /// Nothing that travels has owners.
   bool checkGathers(int64_t table);
-  /// Messages of all ranks: in pairs, with equal counts.
-  bool checkMessages(int64_t table);
-  /// What `rank` says of its message with `peer`; none counts as empty.
-  plan::Message message(int64_t rank, int64_t peer);
-  /// `relayed`: per rank what it packs, where this is what has arrived there.
-  void checkWay(const Way &way, const std::vector<SharedPieces> *relayed = nullptr);
+  void checkWay(const Way &way, const std::vector<Packed> *relayed = nullptr);
   bool isRelay(int64_t table) const {
     return plan.tables[table].from.isMoving() && plan.tables[table].to.isMoving();
   }
   /// What a rank that sends on what arrives packs; or nothing and a fault.
-  SharedPieces relay(const Way &way, int64_t rank, const std::vector<SharedPieces> &sent);
+  std::optional<Packed> relay(const Way &way, int64_t rank, const std::vector<Packed> &sent);
   /// What travels together stands in one message per peer.
   bool checkStart(int64_t index, const plan::Command &start);
+
+  // Of the Message table of a way (TableMessages.cpp).
+  /// Messages of all ranks: in pairs, with equal counts.
+  bool checkMessages(int64_t table);
+  const std::vector<plan::Message> &messagesOf(int64_t rank) const {
+    return messages[rank]->messages;
+  }
+  /// What `rank` says of its message with `peer`; none counts as empty.
+  plan::Message message(int64_t rank, int64_t peer);
   /// What a rank packs, it sends: all of it, and nothing beyond.
-  bool checkSent(const Way &way, int64_t rank, const Pieces &sent);
+  bool checkSent(const Way &way, int64_t rank, const Packed &sent);
   /// The messages of a rank by where they arrive, which is without a break; or nothing and a fault.
   std::optional<std::vector<const plan::Message *>> arriving(const Way &way, int64_t rank);
-  bool checkReceived(const Way &way, int64_t rank, const SharedPieces &pieces,
-                     const std::vector<SharedPieces> &sent);
+  bool checkReceived(const Way &way, int64_t rank, const Packed &received,
+                     const std::vector<Packed> &sent);
+
   bool fail(int64_t table, std::string message, int64_t other = -1);
 
   const plan::Plan &plan;
@@ -125,24 +130,17 @@ private:
   std::vector<TableUse> useOf; // per table
   std::vector<TableReach> reaches;
   std::vector<StartReach> startReaches;
-  std::vector<std::vector<plan::Message>> messages; // of one table, per rank
+  CommonCheck common;
+  std::vector<Rows> messages;      // of one table, per rank
   std::vector<size_t> lastMessage; // per rank, the one asked for last: peers are asked for in order
-  std::vector<std::vector<int64_t>> sentAt; // per rank and message, where the peer sends it from
-  std::vector<size_t> lastSent;             // per rank, the piece that was compared last
-  /// What was checked last, of rows that no shard has part in: where ranks compute equal blocks by
-  /// equal rows, as they all do when they gather, the check is the same one.
-  struct Checked {
-    int64_t table = -1;
-    std::vector<int64_t> computed;
-    std::vector<plan::CopyRow> rows;
-    SharedPieces packed;
-    Reach from, to;
-  } last;
+  std::vector<size_t> lastSent;    // per rank, the piece that was compared last
+  struct {
+    Rows rows, messages;
+  } stayed; // rows that were shown to stay in the parts of messages, the last ones
   /// What was compared last: pieces that equal pieces of equal senders again arrive in.
   struct Compared {
-    SharedPieces received;
+    Packed received;
     std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
-    bool operator==(const Compared &) const = default;
   } compared;
   std::vector<Fault> faults;
   std::vector<Way> ways;

@@ -17,7 +17,7 @@ namespace stepc::verify {
 Expand verify::runtimeExpand(const plan::Plan &plan) {
   auto expander = std::make_shared<plan::Expander>(plan);
   return {[&plan, expander](int64_t table, int64_t rank) {
-            return expander->table(plan.tables[table], rank);
+            return expander->common(plan.tables[table], rank);
           },
           [starts = plan.starts(), expander](int64_t start, int64_t rank) {
             return expander->start(*starts[start], rank);

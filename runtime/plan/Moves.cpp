@@ -2,7 +2,6 @@
 
 #include "runtime/plan/Routes.h"
 
-#include <tuple>
 #include <utility>
 
 namespace stepc::plan {
@@ -105,48 +104,106 @@ LowerParts Routes::lowerOffsets(const Place &place, int64_t position) {
   return result;
 }
 
-const int64_t *Routes::elementsAt(int64_t group, KindView &view, Form form, int64_t level,
-                                  int64_t position) {
-  if (level > 0)
-    return pieces(group, form, level, position).elements.data();
-  auto blocks = static_cast<size_t>(at(blocksPerParameter, group));
-  if (view.elements.empty())
-    view.elements.assign(blocks * at(meshes, at(thePlan.groups, group).mesh).worldOf.size(), -1);
-  int64_t *elements = view.elements.data() + blocks * static_cast<size_t>(position);
-  if (blocks > 0 && *elements < 0) {
-    const std::vector<int64_t> &known = shard(group, form, position).elements;
-    std::copy(known.begin(), known.end(), elements);
-  }
-  return elements;
-}
-
-std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position) {
+std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position,
+                                         const std::map<int64_t, int64_t> &counts) {
   std::vector<PeerPart> peers;
-  if (!travels(place))
-    return peers;
-  int64_t segment = place.segment, group = at(thePlan.segments, segment).group, offset = 0;
+  int64_t group = at(thePlan.segments, place.segment).group, offset = 0;
   const Move &move = moveOf(place);
-  // How many blocks of each place in their parameters stand here.
-  std::vector<std::pair<int64_t, int64_t>> counts;
-  if (auto allowed = based(segment, move.upper, position)) {
-    for (int64_t index : *allowed)
-      counts.push_back({block(segment, index) % at(blocksPerParameter, group), 1});
-  } else {
-    for (const std::vector<int64_t> &within : blocksOf(segment).within)
-      counts.push_back({static_cast<int64_t>(counts.size()), static_cast<int64_t>(within.size())});
-  }
-  const MeshView &mesh = at(meshes, groupOf(segment).mesh);
-  KindView &view = kind(group, formOf(place));
+  const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
   for (int64_t peer : move.peers->members.of(at(move.peers->of, position))) {
-    const int64_t *elements = elementsAt(group, view, formOf(place), move.lower, peer);
+    const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, peer);
     int64_t size = 0;
     for (auto [within, count] : counts)
-      size += count * elements[within];
+      size += count * at(pieces.elements, within);
     if (size > 0)
       peers.push_back({at(mesh.worldOf, peer), offset, size});
     offset += size;
   }
   return peers;
+}
+
+std::shared_ptr<const std::vector<PeerPart>> Routes::peers(const Place &place, int64_t position) {
+  auto rows = [](const std::vector<PeerPart> &peers) { return peers.size(); };
+  auto known = [&](std::optional<std::vector<int64_t>> key, auto make) {
+    return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
+  };
+  if (isBetweenShards(place))
+    return known(std::nullopt, [&] { return meet(place, position).peers; });
+  if (isLower(place))
+    return known(lowerKey(place, position), [&] { return lower(place, position).peers; });
+  std::map<int64_t, int64_t> counts;
+  std::vector<int64_t> key{-1};
+  if (travels(place)) {
+    const Move &move = moveOf(place);
+    const std::vector<int64_t> &alike = alikeBlocks(place, position);
+    if (auto allowed = based(place.segment, move.upper, position)) {
+      for (int64_t index : *allowed)
+        ++counts[at(alike, block(place.segment, index) % static_cast<int64_t>(alike.size()))];
+    } else {
+      const std::vector<std::vector<int64_t>> &within = blocksOf(place.segment).within;
+      for (size_t i = 0; i < within.size(); ++i)
+        counts[alike[i]] += static_cast<int64_t>(within[i].size());
+    }
+    key = {at(move.peers->of, position)};
+    for (auto [within, count] : counts)
+      key.insert(key.end(), {within, count});
+  }
+  return known(std::move(key), [&] { return upperPeers(place, position, counts); });
+}
+
+//===----------------------------------------------------------------------===//
+// What positions have in common
+//===----------------------------------------------------------------------===//
+
+const std::vector<int64_t> &Routes::alikeBlocks(const Place &place, int64_t position) {
+  int64_t group = at(thePlan.segments, place.segment).group;
+  const Move &move = moveOf(place);
+  int64_t which = at(move.peers->of, position);
+  auto [found, isNew] =
+      kind(group, formOf(place)).alikeBlocks.try_emplace({move.lower, move.peers, which});
+  std::vector<int64_t> &alike = found->second;
+  if (!isNew)
+    return alike;
+  if (at(blocksPerParameter, group) == 1)
+    return alike = {0};
+  std::vector<std::vector<int64_t>> rects(static_cast<size_t>(at(blocksPerParameter, group)));
+  for (int64_t peer : move.peers->members.of(which))
+    for (const Rect &r : pieces(group, formOf(place), move.lower, peer).rects) {
+      auto &list = rects[static_cast<size_t>(r.block)];
+      list.insert(list.end(), {peer, r.row, r.col, r.rows, r.cols});
+    }
+  std::map<std::vector<int64_t>, int64_t> firsts;
+  for (std::vector<int64_t> &list : rects)
+    alike.push_back(
+        firsts.try_emplace(std::move(list), static_cast<int64_t>(alike.size())).first->second);
+  return alike;
+}
+
+std::optional<std::vector<int64_t>> Routes::lowerKey(const Place &place, int64_t position) {
+  const Move &move = moveOf(place);
+  if (move.lower > 0)
+    return std::nullopt;
+  const ShardRects &shard =
+      this->shard(at(thePlan.segments, place.segment).group, formOf(place), position);
+  return std::vector{shard.like, at(move.kept->of, position), move.serving->part(position)};
+}
+
+std::optional<std::vector<int64_t>> Routes::walkKey(const Place &place, int64_t position) {
+  if (isBetweenShards(place))
+    return std::nullopt;
+  if (isLower(place) || !travels(place))
+    return lowerKey(place, position);
+  const std::vector<int64_t> &alike = alikeBlocks(place, position);
+  auto perParameter = static_cast<int64_t>(alike.size());
+  std::vector<int64_t> key{at(moveOf(place).peers->of, position)};
+  int64_t last = -1;
+  for (int64_t index : standing(place, position)) {
+    int64_t b = block(place.segment, index);
+    // Rows go on from one block to the next of the same parameter alone.
+    bool goesOn = b / perParameter == std::exchange(last, b / perParameter);
+    key.push_back(2 * at(alike, b % perParameter) + goesOn);
+  }
+  return key;
 }
 
 //===----------------------------------------------------------------------===//

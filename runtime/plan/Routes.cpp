@@ -82,6 +82,16 @@ void ShardRects::index(size_t blocks) {
   filled = true;
 }
 
+/// Whether shards differ in where they begin in their blocks alone.
+static bool areAlike(const ShardRects &a, const ShardRects &b) {
+  return std::equal(a.rects.begin(), a.rects.end(), b.rects.begin(), b.rects.end(),
+                    [&](Rect x, const Rect &y) {
+                      x.row += b.row - a.row;
+                      x.col += b.col - a.col;
+                      return x == y;
+                    });
+}
+
 const ShardRects &Routes::shard(int64_t group, Form form, int64_t position) {
   const Group &g = at(thePlan.groups, group);
   std::vector<ShardRects> &shards = kind(group, form).shards;
@@ -94,6 +104,16 @@ const ShardRects &Routes::shard(int64_t group, Form form, int64_t position) {
     shard.rects =
         geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, form.value, form.whose);
   shard.index(static_cast<size_t>(at(blocksPerParameter, group)));
+  if (!shard.rects.empty()) {
+    shard.row = shard.rects[0].row;
+    shard.col = shard.rects[0].col;
+  }
+  std::vector<int64_t> &unlike = kind(group, form).unlike;
+  auto same = std::find_if(unlike.begin(), unlike.end(),
+                           [&](int64_t other) { return areAlike(shard, at(shards, other)); });
+  if (same == unlike.end())
+    same = unlike.insert(same, position);
+  shard.like = *same;
   return shard;
 }
 
@@ -286,6 +306,14 @@ std::vector<int64_t> Routes::standing(int64_t segment, Form form, int64_t level,
     if (!pieces.of(block(segment, index) % at(blocksPerParameter, group)).empty())
       result.push_back(index);
   return result;
+}
+
+std::vector<int64_t> Routes::standing(const Place &place, int64_t position) {
+  if (isBetweenShards(place))
+    return held(place.segment, sharedOf(place, position));
+  // Blocks have slots, which are the same for values of all kinds.
+  Form form = place.standsIn().kind == Distribution::Blocks ? Form(ValueKind::One) : formOf(place);
+  return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }
 
 std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {

@@ -9,12 +9,13 @@
 #define STEPC_RUNTIME_PLAN_ROUTES_H
 
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Memo.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
+#include <optional>
 #include <span>
+#include <tuple>
 
 namespace stepc::plan {
 
@@ -62,6 +63,9 @@ struct ShardRects {
   std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
   std::vector<int64_t> elements; // of each block
   std::vector<int64_t> held;     // the blocks that have any rectangle
+  // Of a shard: a position whose shard differs in where it begins in its blocks alone, one for all
+  // that are so; and the row and column there.
+  int64_t like = -1, row = 0, col = 0;
   bool filled = false;
 
   std::span<const geometry::Rect> of(int64_t block) const {
@@ -96,11 +100,12 @@ struct KindView {
     const Classes *holders; // from whom a position has pieces
     bool all;               // something of every block stands at every position that bases allow
   };
-  std::vector<Level> levels; // after as many hops
-  /// Elements of each block in the shards of each position, one list: most of what is asked of many
-  /// positions. -1: not asked yet.
-  std::vector<int64_t> elements;
-  std::map<std::pair<int64_t, int64_t>, ShardRects> pieces;     // per level above 0 and class
+  std::vector<Level> levels;   // after as many hops
+  std::vector<int64_t> unlike; // of the shards that are alike, one position each
+  std::map<std::pair<int64_t, int64_t>, ShardRects> pieces; // per level above 0 and class
+  /// Per level, factors and class: of each block within a parameter the first one that has equal
+  /// rectangles at every member.
+  std::map<std::tuple<int64_t, const Classes *, int64_t>, std::vector<int64_t>> alikeBlocks;
   std::map<std::pair<int64_t, int64_t>, Move> moves;            // per two levels
   std::map<std::pair<ShardsKind, int64_t>, SharedRects> shared; // per other shards and position
 };
@@ -175,18 +180,13 @@ public:
     Distribution other = place.end == End::Received ? place.from : place.to;
     return place.standsIn().level(group) < other.level(group);
   }
-  /// The parts of a packed place. Stays until the place is asked for at another position.
-  const std::vector<PeerPart> &peers(const Place &place, int64_t position) {
-    auto [last, isNew] = lastPeers.try_emplace(place);
-    auto &[at, peers] = last->second;
-    if (isNew || at != position) {
-      at = position;
-      peers = isBetweenShards(place) ? meet(place, position).peers
-              : isLower(place)       ? lower(place, position).peers
-                                     : upperPeers(place, position);
-    }
-    return peers;
-  }
+  /// The parts of a packed place: one list for positions that have equal ones, as far as is known.
+  std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
+  /// Indices in the segment of the blocks of which anything stands in a packed place.
+  std::vector<int64_t> standing(const Place &place, int64_t position);
+  /// What tells apart positions at which a walk over a packed place differs in more than which blocks stand
+  /// there and where shards begin; nothing: each one is of its own.
+  std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
   /// Of a packed place of a move: calls visit(number of the block among those that stand there,
   /// block in the group, rectangle, offset). What stands in shards is visited whole; offset -1: it
   /// does not travel from here.
@@ -204,6 +204,10 @@ private:
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }
+  std::optional<std::vector<int64_t>> lowerKey(const Place &place, int64_t position);
+  /// Per block within a parameter the first one that is alike at all that send to (receive from) a
+  /// position with the upper end of a move.
+  const std::vector<int64_t> &alikeBlocks(const Place &place, int64_t position);
   /// Of what moves between shards: the parts, and per class of those who share one its start, or -1.
   struct Meeting {
     std::vector<PeerPart> peers;
@@ -244,10 +248,9 @@ private:
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
   LowerParts lower(const Place &place, int64_t position);
-  std::vector<PeerPart> upperPeers(const Place &place, int64_t position);
-  /// Per block of a parameter, the elements of what stands at a position.
-  const int64_t *elementsAt(int64_t group, KindView &view, Form form, int64_t level,
-                            int64_t position);
+  /// `counts`: how many blocks stand there of each place within a parameter.
+  std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
+                                   const std::map<int64_t, int64_t> &counts);
   template <typename Visit> void walkUpper(const Place &place, int64_t position, Visit visit);
 
   const Plan &thePlan;
@@ -256,7 +259,7 @@ private:
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<std::unique_ptr<KindView>> kinds; // (group · 3 + whose) · 4 + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
-  std::map<Place, std::pair<int64_t, std::vector<PeerPart>>> lastPeers; // of one position each
+  Memo<std::pair<Place, std::vector<int64_t>>, std::vector<PeerPart>> knownPeers;
 };
 
 template <typename Visit>
@@ -265,10 +268,7 @@ void Routes::walkUpper(const Place &place, int64_t position, Visit visit) {
     return;
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
   const Move &move = moveOf(place);
-  // Blocks have slots, which are the same for values of all kinds.
-  bool whole = place.standsIn().kind == Distribution::Blocks;
-  std::vector<int64_t> mine =
-      standing(segment, whole ? Form(ValueKind::One) : formOf(place), move.upper, position);
+  std::vector<int64_t> mine = standing(place, position);
   if (mine.empty())
     return;
   int64_t perParameter = at(blocksPerParameter, group);

@@ -82,6 +82,26 @@ struct RankTable {
   int64_t blocks = 0;            // BlockChunks: computed blocks on this rank
 };
 
+/// A table as all ranks have it that differ in which blocks they hold or compute, and in where their
+/// shards begin in these, alone: of 256 ranks with a slice each of every matrix, mostly one serves
+/// all. Its rows have numbers in `blocks` for blocks, in Chunk::block and CopyRow::parameter, and
+/// what a Chunk's row and column are beyond (row, col).
+struct CommonTable {
+  std::shared_ptr<const RankTable> rows;
+  std::shared_ptr<const std::vector<int64_t>>
+      blocks; // of the group; none: the rows are as they stand
+  int64_t row = 0, col = 0;
+
+  CommonTable() = default;
+  /// What one rank alone has.
+  CommonTable(RankTable own) : rows(std::make_shared<const RankTable>(std::move(own))) {}
+  /// The rank's own rows. The numbers must be below the number of blocks, these in the group.
+  RankTable resolve(const Group &group) const;
+  /// The same, of rows that have numbers in `blocks`.
+  static void resolve(RankTable &rows, const std::vector<int64_t> &blocks, int64_t row, int64_t col,
+                      const Group &group);
+};
+
 /// Some of a packed value's elements, and from which byte of the start's buffer on they stand.
 struct Part {
   int64_t first, count, byte;
@@ -121,8 +141,6 @@ RankTables expand(const Plan &plan, int64_t rank);
 RankTable expandTable(const Plan &plan, const Table &table, int64_t rank);
 RankStart expandStart(const Plan &plan, const Command &start, int64_t rank);
 
-class Routes;
-
 /// The same functions with what they share kept: for callers that ask about
 /// many ranks. Refers to the plan, which must not change; not for use by
 /// several threads at a time.
@@ -134,13 +152,19 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
-  RankStart start(const Command &start, int64_t rank);
+  /// The same before it is resolved. Ranks that have it in common mostly get the same rows.
+  CommonTable common(const Table &table, int64_t rank);
+  /// Ranks that have it in common mostly get the same one.
+  std::shared_ptr<const RankStart> start(const Command &start, int64_t rank);
   int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);
 
 private:
-  std::unique_ptr<Routes> routes;
+  std::shared_ptr<const RankTable> messages(const Table &table, int64_t rank);
+
+  struct Known;
+  std::unique_ptr<Known> known;
 };
 
 /// The largest workspace of a rank, far above any device's memory.

@@ -64,7 +64,7 @@ public:
   Carrier(const Plan &plan, const Command &start) : plan(plan), start(start) {
     Expander expander(plan);
     for (size_t rank = 0; rank < plan.world().size(); ++rank) {
-      ranks.push_back(expander.start(start, static_cast<int64_t>(rank)));
+      ranks.push_back(*expander.start(start, static_cast<int64_t>(rank)));
       sent.emplace_back(static_cast<size_t>(ranks.back().sent.bytes), Byte{});
       received.emplace_back(static_cast<size_t>(ranks.back().received.bytes), Byte{});
     }

@@ -29,9 +29,11 @@ namespace {
 struct Mutation {
   int64_t table, rank;
   std::string what;
-  plan::RankTable rows;
+  plan::CommonTable rows;
   int64_t start = -1;
   plan::RankStart moved = {};
+  bool inCommon = false;  // rows have numbers for blocks
+  bool keepsRows = false; // shared with other ranks; only what is the rank's own changes
 };
 
 class RandomPrograms : public ::testing::Test {
@@ -60,11 +62,53 @@ protected:
     }
     m.table = draw(random, 0, int64_t(plan.tables.size()) - 1);
     const plan::Table &table = plan.tables[m.table];
-    m.rows = plan::expandTable(plan, table, m.rank);
-    bool changed = table.kind == plan::TableKind::Message ? mutate(m, m.rows.messages)
-                   : table.kind == plan::TableKind::Copy  ? mutate(m, m.rows.copies)
-                                                          : mutate(m, m.rows.chunks, table);
+    bool common = table.kind != plan::TableKind::Message && draw(random, 0, 2) == 0;
+    if (common)
+      m.rows = plan::Expander(plan).common(table, m.rank);
+    if (common && m.rows.blocks && draw(random, 0, 1))
+      return mutateCommon(m, plan, table) ? std::optional(m) : std::nullopt;
+    plan::RankTable rows = common ? *m.rows.rows : plan::expandTable(plan, table, m.rank);
+    m.inCommon = common;
+    bool changed = table.kind == plan::TableKind::Message ? mutate(m, rows.messages)
+                   : table.kind == plan::TableKind::Copy  ? mutate(m, rows.copies)
+                                                          : mutate(m, rows.chunks, table);
+    if (common)
+      m.what += " of a common table";
+    m.rows.rows = std::make_shared<const plan::RankTable>(std::move(rows));
     return changed ? std::optional(m) : std::nullopt;
+  }
+
+  /// Changes what a rank has that others with the same rows do not.
+  bool mutateCommon(Mutation &m, const plan::Plan &plan, const plan::Table &table) {
+    m.keepsRows = true;
+    std::vector<int64_t> blocks = *m.rows.blocks;
+    if (m.rows.rows->chunks.empty() && m.rows.rows->copies.empty())
+      return false;
+    int64_t what = draw(random, 0, 3), by = draw(random, 0, 1) ? 1 : -1;
+    if (what < 2) {
+      m.what = what ? "first column + 1 or - 1" : "first row + 1 or - 1";
+      (what ? m.rows.col : m.rows.row) += by;
+      return table.kind != plan::TableKind::Copy;
+    }
+    if (blocks.empty())
+      return false;
+    m.what = what == 2 ? "another block" : "a block dropped";
+    // Of copies a block says no more than its parameter.
+    const plan::Group &group = plan.groups[plan.segments[table.from.segment].group];
+    if (what == 3)
+      blocks.pop_back();
+    else
+      blocks[draw(random, 0, int64_t(blocks.size()) - 1)] +=
+          by * (table.kind == plan::TableKind::Copy ? group.blocksPerParameter() : 1);
+    bool isUsed = false;
+    for (size_t i = 0; i < m.rows.blocks->size(); ++i) {
+      auto names = [&](int64_t number) { return number == int64_t(i); };
+      bool used = llvm::any_of(m.rows.rows->chunks, [&](auto &c) { return names(c.block); }) ||
+                  llvm::any_of(m.rows.rows->copies, [&](auto &c) { return names(c.parameter); });
+      isUsed |= used && (i >= blocks.size() || blocks[i] != (*m.rows.blocks)[i]);
+    }
+    m.rows.blocks = std::make_shared<const std::vector<int64_t>>(std::move(blocks));
+    return isUsed;
   }
 
   /// Changes what a start sends or receives.
@@ -146,9 +190,13 @@ protected:
     return true;
   }
   bool shift(Mutation &m, plan::Chunk &c, const plan::Table &table) {
-    std::vector<std::pair<const char *, int64_t *>> fields = {
-        {"parameter", &c.parameter}, {"block", &c.block}, {"row", &c.row}, {"col", &c.col},
-        {"rows", &c.rows},           {"cols", &c.cols}};
+    std::vector<std::pair<const char *, int64_t *>> fields = {{"block", &c.block},
+                                                              {"row", &c.row},
+                                                              {"col", &c.col},
+                                                              {"rows", &c.rows},
+                                                              {"cols", &c.cols}};
+    if (!m.inCommon)
+      fields.push_back({"parameter", &c.parameter});
     bool overShards = table.kind == plan::TableKind::ShardChunks;
     if (overShards)
       fields.push_back({"local", &c.local});
@@ -168,6 +216,8 @@ protected:
                                                               {"cols", &c.cols},
                                                               {"source", &c.source},
                                                               {"target", &c.target}};
+    if (m.inCommon) // a block of the same parameter changes nothing
+      fields.erase(fields.begin());
     if (c.rows > 1) {
       fields.push_back({"source stride", &c.sourceStride});
       fields.push_back({"target stride", &c.targetStride});
@@ -208,15 +258,20 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
       if (!mutation)
         continue;
       auto lie = [&](const plan::Plan &plan) -> verify::Expand {
-        return {[&](int64_t table, int64_t rank) {
-                  return table == mutation->table && rank == mutation->rank
-                             ? mutation->rows
-                             : plan::expandTable(plan, plan.tables[table], rank);
+        auto expander = std::make_shared<plan::Expander>(plan);
+        return {[&, expander](int64_t table, int64_t rank) {
+                  plan::CommonTable common = expander->common(plan.tables[table], rank);
+                  if (table != mutation->table || rank != mutation->rank)
+                    return common;
+                  plan::CommonTable lie = mutation->rows;
+                  if (mutation->keepsRows)
+                    lie.rows = common.rows;
+                  return lie;
                 },
-                [&, starts = plan.starts()](int64_t start, int64_t rank) {
+                [&, expander, starts = plan.starts()](int64_t start, int64_t rank) {
                   return start == mutation->start && rank == mutation->rank
-                             ? mutation->moved
-                             : plan::expandStart(plan, *starts[start], rank);
+                             ? std::make_shared<const plan::RankStart>(mutation->moved)
+                             : expander->start(*starts[start], rank);
                 }};
       };
       std::string said;

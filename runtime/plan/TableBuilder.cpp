@@ -1,0 +1,262 @@
+//===- TableBuilder.cpp - The rows of one table on one rank --------------===//
+
+#include "runtime/plan/TableBuilder.h"
+#include "runtime/plan/Rows.h"
+
+#include <array>
+#include <map>
+
+namespace stepc::plan {
+
+using geometry::Rect;
+
+namespace {
+
+/// Where the parts of peers begin in a packed place: no row reaches from one into the next.
+class Borders {
+public:
+  /// None where a place is at rest.
+  Borders(Routes &routes, const Place &place, int64_t position) {
+    if (!place.isMoving())
+      return;
+    for (const PeerPart &part : *routes.peers(place, position))
+      starts.push_back(part.offset);
+    // Several peers may share a part; mostly peers are in the order of their parts.
+    if (!std::is_sorted(starts.begin(), starts.end()))
+      std::sort(starts.begin(), starts.end());
+  }
+  bool at(int64_t offset) const { return std::binary_search(starts.begin(), starts.end(), offset); }
+
+private:
+  std::vector<int64_t> starts;
+};
+
+} // namespace
+
+TableBuilder::TableBuilder(Routes &routes, const Table &table, int64_t position)
+    : routes(routes), table(table), position(position),
+      groupIndex(routes.plan().segments[static_cast<size_t>(table.from.segment)].group),
+      group(routes.groupOf(table.from.segment)), view(routes.kind(groupIndex, table.from.value)),
+      own(table.from.isOfShards() ? table.from : table.to),
+      packed(table.to.isMoving() ? table.to : table.from),
+      other(table.to.isMoving() ? table.from : table.to), perParameter(group.blocksPerParameter()) {
+  if (own.isOfShards()) {
+    row = shardOf(own).row;
+    col = shardOf(own).col;
+  }
+}
+
+std::optional<std::vector<int64_t>> TableBuilder::key() {
+  if (table.kind == TableKind::BlockChunks)
+    return std::vector{routes.computedCount(table.from.segment, position)};
+  bool blocks = other.isResting(Distribution::Blocks);
+  if (!packed.isMoving())
+    return table.kind == TableKind::ShardChunks && !blocks
+               ? std::optional(std::vector{shardOf(table.from).like, shardOf(table.to).like})
+               : std::nullopt;
+  bool sameShards = packed.value == own.value && packed.whose() == own.whose();
+  if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards))
+    return std::nullopt;
+  std::optional<std::vector<int64_t>> key = routes.walkKey(packed, position);
+  if (key && !blocks)
+    key->insert(key->end(), {shardOf(packed).like, shardOf(other).like});
+  return key;
+}
+
+std::optional<std::pair<Place, int64_t>> TableBuilder::holder() {
+  const Place &place = packed.isMoving() ? packed : own;
+  if (!own.isOfShards() || (packed.from.isShards() && packed.to.isShards() && packed.isMoving()))
+    return std::nullopt;
+  return std::pair(place, shardOf(place).like);
+}
+
+std::vector<int64_t> TableBuilder::blocks() {
+  int64_t segment = table.from.segment;
+  std::vector<int64_t> result;
+  if (table.kind == TableKind::BlockChunks)
+    result = routes.computed(segment, position);
+  else if (packed.isMoving())
+    result = routes.standing(packed, position);
+  else
+    result = routes.held(segment, shardOf(own));
+  for (int64_t &index : result)
+    index = routes.block(segment, index);
+  return result;
+}
+
+RankTable TableBuilder::rows() {
+  RankTable result;
+  if (table.kind == TableKind::ShardChunks)
+    shardChunks(result.chunks);
+  else if (table.kind == TableKind::BlockChunks)
+    blockChunks(result);
+  else if (table.kind == TableKind::Copy)
+    copies(result.copies);
+  return result;
+}
+
+void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
+  // Without staged operands `staged` is not read, 0. Else -1: this replica does not send.
+  int64_t absent = table.to == table.from ? 0 : -1;
+  RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
+    chunks.push_back({0, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
+                      rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
+                      p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
+  });
+  Borders borders(routes, table.to, position);
+  auto add = [&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
+    Piece piece = shardPiece(number, block, rect, 0);
+    if (staged >= 0) {
+      setSecond(piece, staged, stride);
+      if (borders.at(staged))
+        rows.flush();
+    }
+    rows.add(piece);
+  };
+  if (table.to.isMoving()) {
+    routes.walk(table.to, position,
+                [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+                  add(number, block, rect, offset, rect.cols);
+                });
+  } else if (table.to.isResting(Distribution::Blocks)) {
+    std::vector<int64_t> slots = computedSlots();
+    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
+      int64_t slot = slots[static_cast<size_t>(k)];
+      add(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
+    });
+  } else { // a copy of the shards, or nothing
+    std::vector<int64_t> shifts = routes.shifts(table.to, position);
+    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
+      int64_t shift = shifts[static_cast<size_t>(k)];
+      add(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
+    });
+  }
+  rows.flush();
+}
+
+void TableBuilder::blockChunks(RankTable &out) {
+  out.blocks = routes.computedCount(table.from.segment, position);
+  if (view.rows == 0 || view.cols == 0)
+    return;
+  int64_t step = std::max<int64_t>(1, routes.plan().chunkElements / view.cols);
+  out.chunks.reserve(static_cast<size_t>(out.blocks * ((view.rows + step - 1) / step)));
+  for (int64_t slot = 0; slot < out.blocks; ++slot)
+    for (int64_t first = 0; first < view.rows; first += step)
+      out.chunks.push_back({0, slot, slot, first, 0, std::min(step, view.rows - first), view.cols,
+                            0, 0, (slot * view.rows + first) * view.cols, view.cols, 0});
+}
+
+void TableBuilder::copies(std::vector<CopyRow> &out) {
+  bool fromFirst = true; // whether the first memory of a piece is the source
+  RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
+    CopyRow row{p.block,
+                p.rows,
+                p.cols,
+                p.first,
+                rowStride(p, p.firstStride),
+                p.second,
+                rowStride(p, p.secondStride),
+                0};
+    if (!fromFirst) {
+      std::swap(row.source, row.target);
+      std::swap(row.sourceStride, row.targetStride);
+    }
+    out.push_back(row);
+  });
+  Borders borders(routes, packed, position), otherBorders(routes, other, position);
+  auto add = [&](Piece piece, int64_t offset, int64_t stride) {
+    setSecond(piece, offset, stride);
+    rows.add(piece);
+  };
+  fromFirst = !table.to.isMoving();
+  if (other.isMoving()) { // what a hop received is sent on
+    std::map<std::array<int64_t, 3>, int64_t> places;
+    routes.walk(other, position, [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
+      places[{block, rect.row, rect.col}] = offset;
+    });
+    routes.walk(packed, position,
+                [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+                  if (offset < 0)
+                    return;
+                  int64_t from = places.at({block, rect.row, rect.col});
+                  if (borders.at(offset) || otherBorders.at(from))
+                    rows.flush();
+                  add(packedPiece(number, block, rect, offset), from, rect.cols);
+                });
+  } else if (packed.isMoving() && other.isResting(Distribution::Blocks)) {
+    routes.walk(packed, position,
+                [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+                  if (borders.at(offset))
+                    rows.flush();
+                  add(packedPiece(slot, block, rect, offset), inBlocks(slot, rect), view.cols);
+                });
+  } else if (packed.isMoving()) {
+    fromFirst = table.to.isMoving();
+    std::vector<int64_t> shifts = routes.shifts(other, position);
+    routes.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
+      if (offset < 0)
+        return;
+      if (borders.at(offset))
+        rows.flush();
+      add(shardPiece(k, block, rect, shifts[static_cast<size_t>(k)]), offset, rect.cols);
+    });
+  } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
+    fromFirst = table.from.isOfShards();
+    std::vector<int64_t> slots = computedSlots(), shifts = routes.shifts(own, position);
+    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
+      auto held = static_cast<size_t>(k);
+      if (slots[held] >= 0)
+        add(shardPiece(k, block, rect, shifts[held]), inBlocks(slots[held], rect), view.cols);
+    });
+  } else {
+    fromFirst = true;
+    const Form target{table.to.value, table.to.whose()};
+    const ShardRects &targets = routes.shard(groupIndex, target, position);
+    const SharedRects &shared =
+        routes.shared(groupIndex, {table.from.value, table.from.whose()}, target.whose, position);
+    int64_t here = routes.holders(groupIndex, target).of[static_cast<size_t>(position)];
+    std::vector<int64_t> shifts = routes.shifts(table.from, position),
+                         targetShifts = routes.shifts(table.to, position),
+                         held = routes.held(table.to.segment, targets);
+    size_t t = 0;
+    int64_t number = -1;
+    for (int64_t index : routes.held(table.from.segment, shared)) {
+      int64_t block = routes.block(table.from.segment, index);
+      int64_t shift = shifts[static_cast<size_t>(++number)];
+      while (t < held.size() && held[t] < index)
+        ++t;
+      if (t == held.size() || held[t] != index)
+        continue;
+      for (const Rect &rect : shared.of(block % perParameter)) {
+        if (shared.with[static_cast<size_t>(&rect - shared.rects.data())] != here)
+          continue;
+        for (const Rect &in : targets.of(block % perParameter))
+          if (in.row <= rect.row && rect.row < in.row + in.rows && in.col <= rect.col &&
+              rect.col < in.col + in.cols)
+            add(shardPiece(number, block, rect, shift),
+                targetShifts[t] + in.offset + (rect.row - in.row) * in.stride + rect.col - in.col,
+                in.stride);
+      }
+    }
+  }
+  rows.flush();
+}
+
+const ShardRects &TableBuilder::shardOf(const Place &place) {
+  return routes.shard(groupIndex, {place.value, place.whose()}, position);
+}
+
+std::vector<int64_t> TableBuilder::computedSlots() {
+  std::vector<int64_t> slots;
+  std::vector<int64_t> computed = routes.computed(table.from.segment, position);
+  size_t slot = 0;
+  for (int64_t index : routes.held(table.from.segment, shardOf(own))) {
+    while (slot < computed.size() && computed[slot] < index)
+      ++slot;
+    bool found = slot < computed.size() && computed[slot] == index;
+    slots.push_back(found ? static_cast<int64_t>(slot) : -1);
+  }
+  return slots;
+}
+
+} // namespace stepc::plan

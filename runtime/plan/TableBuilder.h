@@ -1,0 +1,103 @@
+//===- TableBuilder.h - The rows of one table on one rank -------*- C++ -*-===//
+//
+// Internal to the plan.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_TABLEBUILDER_H
+#define STEPC_RUNTIME_PLAN_TABLEBUILDER_H
+
+#include "runtime/plan/Routes.h"
+#include "runtime/plan/Rows.h"
+
+namespace stepc::plan {
+
+/// Expands a table that has no messages, as it is common to ranks (CommonTable).
+class TableBuilder {
+public:
+  TableBuilder(Routes &routes, const Table &table, int64_t position);
+
+  /// What tells apart positions that have other rows; nothing: each has rows of its own.
+  std::optional<std::vector<int64_t>> key();
+  /// Those that the rows have numbers of.
+  std::vector<int64_t> blocks();
+  /// Where they are all that a shard holds, the place, and a position whose shard holds the same.
+  std::optional<std::pair<Place, int64_t>> holder();
+  RankTable rows();
+  /// What rows and columns count from.
+  int64_t row = 0, col = 0;
+
+private:
+  void shardChunks(std::vector<Chunk> &chunks);
+  void blockChunks(RankTable &out);
+  void copies(std::vector<CopyRow> &out);
+
+  /// A single row's stride is its length: its neighbour does not exist.
+  static int64_t rowStride(const Piece &piece, int64_t stride) {
+    return piece.rows == 1 ? piece.cols : stride;
+  }
+  static void setSecond(Piece &piece, int64_t offset, int64_t stride) {
+    piece.second = offset;
+    piece.secondStride = stride;
+    piece.hasSecond = true;
+  }
+  /// `number` of a block: among those that rows have numbers of.
+  Piece shardPiece(int64_t number, int64_t block, const geometry::Rect &rect, int64_t shift) const {
+    return {block / perParameter,
+            number,
+            rect.row - row,
+            rect.col - col,
+            rect.rows,
+            rect.cols,
+            shift + rect.offset,
+            rect.stride,
+            0,
+            0,
+            false};
+  }
+  Piece packedPiece(int64_t number, int64_t block, const geometry::Rect &rect,
+                    int64_t offset) const {
+    return {block / perParameter,
+            number,
+            rect.row,
+            rect.col,
+            rect.rows,
+            rect.cols,
+            offset,
+            rect.cols,
+            0,
+            0,
+            false};
+  }
+  int64_t inBlocks(int64_t slot, const geometry::Rect &rect) const {
+    return (slot * view.rows + rect.row) * view.cols + rect.col;
+  }
+
+  const ShardRects &shardOf(const Place &place);
+  /// Per held block, its slot if it is computed here or -1.
+  std::vector<int64_t> computedSlots();
+  /// visit(number of the held block, block in the group, rectangle), in segment order.
+  template <typename Visit> void forOwnRects(Visit visit) {
+    const ShardRects &shard = shardOf(own);
+    int64_t k = 0;
+    for (int64_t index : routes.held(table.from.segment, shard)) {
+      int64_t block = routes.block(table.from.segment, index);
+      for (const geometry::Rect &rect : shard.of(block % perParameter))
+        visit(k, block, rect);
+      ++k;
+    }
+  }
+
+  Routes &routes;
+  const Table &table;
+  int64_t position;
+  int64_t groupIndex;
+  const Group &group;
+  const KindView &view;
+  const Place &own;            // the side of shards
+  const Place &packed, &other; // of a moving side and the other one
+  int64_t perParameter;
+};
+
+} // namespace stepc::plan
+
+#endif
