@@ -14,6 +14,7 @@
 
 namespace stepc::exec {
 
+class PoolAttr;
 class TableAttr;
 
 /// Gives the symbols, tables and tokens of a program their numbers in a plan. Tables and kernels
@@ -29,6 +30,8 @@ public:
   mlir::FailureOr<int64_t> group(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
   mlir::FailureOr<int64_t> table(mlir::Operation *op, TableAttr table);
   mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
+  /// Appends a pool of the program at `op`.
+  mlir::LogicalResult pool(mlir::Operation *op, PoolAttr pool);
   int64_t kernel(mlir::FlatSymbolRefAttr name);
   /// The next collective in the one total order; `token` stands for it.
   void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
@@ -36,7 +39,9 @@ public:
   mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
                                int64_t group, plan::Command &command);
   /// The group of a table of the plan.
-  int64_t groupOf(int64_t table) const { return plan.segments[plan.tables[table].from.segment].group; }
+  int64_t groupOf(int64_t table) const {
+    return plan.segments[plan.tables[table].from.segment].group;
+  }
 
 private:
   mlir::FailureOr<int64_t> segment(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
@@ -67,6 +72,7 @@ bool areAlike(mlir::Attribute operand, mlir::Attribute other);
 
 /// A table of a plan as an attribute, with the plan's segments as symbols.
 TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);
+PoolAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Pool &pool);
 
 } // namespace stepc::exec
 

@@ -127,6 +127,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
         cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
     load.there += there;
     load.back += owned ? there : 0;
+    if (owned)
+      load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
   }
   int64_t most = *llvm::max_element(computed);
   Need result;
@@ -149,7 +151,7 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
     for (auto &[rank, load] : loads) {
       Load &most = waves.back().load;
       most = {std::max(most.compute, load.compute), std::max(most.there, load.there),
-              std::max(most.back, load.back)};
+              std::max(most.back, load.back), std::max(most.whole, load.whole)};
     }
     loads.clear();
   };
@@ -167,7 +169,9 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
 }
 
 /// While a group is computed, the next wave travels there, the one before it back, and the wave's
-/// other groups wait to be unpacked or are packed. Scratch is one region beside all that.
+/// other groups wait to be computed or sent. What is sent back stands in memory twice at its ends: all
+/// of it is unpacked before a part is computed, and computed before a part is packed. Scratch is one
+/// region beside all that.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;
@@ -178,6 +182,7 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
     for (const Need &n : waves[wave].needs)
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
+    most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].load.whole)));
     for (const Need &n : waves[wave].needs) {
       most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
       scratch = std::max(scratch, n.scratch);

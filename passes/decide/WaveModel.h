@@ -43,6 +43,7 @@ private:
   /// What one rank does in one wave.
   struct Load {
     double compute = 0, there = 0, back = 0; ///< seconds
+    int64_t whole = 0;                       ///< bytes of blocks that it computes and sends back
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks

@@ -39,8 +39,10 @@ LogicalResult verify::verifyProgram(ModuleOp module, bool routes) {
   if (!routes && plan->chunkElements == plan::kChunkElements)
     return success();
   TableProof proof(*plan, runtimeExpand(*plan));
+  SmallVector<Operation *> poolOps(plan->pools.size(), program);
   return success(succeeded(proveTables(proof, check.facts)) &&
-                 succeeded(checkNeeds(check.facts.needs, proof)));
+                 succeeded(checkNeeds(check.facts.needs, proof)) &&
+                 succeeded(checkPools(*plan, poolOps, proof)));
 }
 
 namespace stepc::verify {

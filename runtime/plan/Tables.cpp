@@ -319,6 +319,8 @@ RankTables Expander::tables(int64_t rank) {
     result.tables.push_back(table(each, rank));
   for (const Command *each : routes->plan().starts())
     result.starts.push_back(start(*each, rank));
+  for (const Pool &each : routes->plan().pools)
+    result.pools.push_back(pool(each, rank));
   return result;
 }
 

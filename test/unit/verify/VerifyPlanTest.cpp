@@ -207,17 +207,17 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
       std::optional<Mutation> mutation = mutate(program->plan);
       if (!mutation)
         continue;
-      auto lie = [&](const plan::Plan &plan) -> verify::Expand {
-        return {[&](int64_t table, int64_t rank) {
-                  return table == mutation->table && rank == mutation->rank
-                             ? mutation->rows
-                             : plan::expandTable(plan, plan.tables[table], rank);
-                },
-                [&, starts = plan.starts()](int64_t start, int64_t rank) {
-                  return start == mutation->start && rank == mutation->rank
-                             ? mutation->moved
-                             : plan::expandStart(plan, *starts[start], rank);
-                }};
+      auto lie = [&](const plan::Plan &plan) {
+        verify::Expand expand = verify::runtimeExpand(plan);
+        expand.table = [&, truth = expand.table](int64_t table, int64_t rank) {
+          return table == mutation->table && rank == mutation->rank ? mutation->rows
+                                                                    : truth(table, rank);
+        };
+        expand.start = [&, truth = expand.start](int64_t start, int64_t rank) {
+          return start == mutation->start && rank == mutation->rank ? mutation->moved
+                                                                    : truth(start, rank);
+        };
+        return expand;
       };
       std::string said;
       ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
