@@ -140,7 +140,7 @@ def work(checkout: Path, case: str, folder: Path) -> None:
         for rank in ranks:
             rank.counts[:] = 10
         start = time.perf_counter()
-        together(lambda rank: ranks[rank].steps(count), size)
+        together(lambda rank, count=count: ranks[rank].steps(count), size)
         print(time.perf_counter() - start, flush=True)
     os._exit(0)  # nothing to tidy up
 

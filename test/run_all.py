@@ -14,6 +14,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,8 +65,8 @@ def unit(report: pathlib.Path) -> Tally:
                 if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
     outputs = [report / f"{binary.name}.json" for binary in binaries]
     codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
-                        for binary, output in zip(binaries, outputs)])  # fmt: skip
-    for code, output in zip(codes, outputs):
+                        for binary, output in zip(binaries, outputs, strict=True)])  # fmt: skip
+    for code, output in zip(codes, outputs, strict=True):
         if not output.exists():  # crashed before it could report
             tally.add("failed")
             continue
@@ -108,6 +109,8 @@ ALONE = "test/python/test_signals.py"
 
 def python(report: pathlib.Path) -> Tally:
     tally = Tally()
+    ruff = shutil.which("ruff")
+    tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
     for name, options in {
         "together": ["-n", min(CORES, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],
         "alone": [ALONE],
@@ -132,7 +135,7 @@ def python(report: pathlib.Path) -> Tally:
 def scripts(report: pathlib.Path) -> Tally:
     tally = Tally()
     files = sorted((ROOT / "test" / "run").glob("*.sh"))
-    for script, code in zip(files, run_beside([["bash", script] for script in files])):
+    for script, code in zip(files, run_beside([["bash", script] for script in files]), strict=True):
         tally.add({0: "passed", 77: "skipped"}.get(code, "failed"))
         if code not in (0, 77):
             print(f"FAILED: {script.relative_to(ROOT)} (exit {code})")

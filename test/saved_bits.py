@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "test" / "python" / "property"))
 import compiler  # noqa: E402
 from cases import STEPS, random_batch  # noqa: E402
 
-PER_PROGRAM = 7
+PER_PROGRAM = 9
 F64_FUNCTION = re.compile(r"math\.(powf|fpowi|exp\w*|log\w*) .*: f64")
 BITS = {"F64": np.uint64, "F32": np.uint32, "F16": np.uint16, "BF16": np.uint16, "I64": np.uint64}
 
@@ -41,7 +41,8 @@ BITS = {"F64": np.uint64, "F32": np.uint32, "F16": np.uint16, "BF16": np.uint16,
 def random_program(seed: str, folder: Path) -> dict:
     batch = random_batch(seed, PER_PROGRAM)
     batch.write(folder)
-    (folder / "one.json").unlink()
+    for name in ("one.json", "both.json", "both.safetensors"):
+        (folder / name).unlink()
     (folder / "many.json").rename(folder / "m.json")
     traits = {case.name: sorted(case.traits()) for case in batch.cases}
     return {"options": [*map(str, batch.options())], "threads": batch.threads, "steps": STEPS, "traits": traits}

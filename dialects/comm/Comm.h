@@ -52,10 +52,13 @@ mlir::LogicalResult verifyPlaces(mlir::Operation *op);
 mlir::LogicalResult verifyPlaceSymbols(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 } // namespace detail
 
-/// Of operations on staged values: all of these have a place.
+/// Of operations on staged values: all of these have a place, and what it names exists.
 template <typename Op> class Placed : public mlir::OpTrait::TraitBase<Op, Placed> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::verifyPlaces(op); }
+  mlir::LogicalResult verifySymbolUses(mlir::SymbolTableCollection &symbols) {
+    return detail::verifyPlaceSymbols(this->getOperation(), symbols);
+  }
 };
 } // namespace stepc::comm
 

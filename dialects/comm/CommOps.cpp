@@ -24,25 +24,6 @@ static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
   return group;
 }
 
-LogicalResult ExtentOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult BufferOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult ExchangeOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  return detail::verifyPlaceSymbols(*this, symbols);
-}
-
 LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto segment = symbols.lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr());
   if (!segment)

@@ -62,7 +62,7 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let hasVerifier = 1;
 }
 
-def Comm_ExtentOp : Comm_Op<"extent", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Comm_ExtentOp : Comm_Op<"extent", [Pure, Comm_Placed, SymbolUserOpInterface]> {
   let summary = "this rank's number of elements (of a batch: computed blocks) in a place";
   let description = [{
     Rank-dependent data.
@@ -77,7 +77,7 @@ def Comm_ExtentOp : Comm_Op<"extent", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let hasVerifier = 1;
 }
 
-def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]> {
   let summary = "memory of the static workspace (level 4)";
   let description = [{
     `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are
@@ -111,8 +111,7 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, DeclareOpInterfaceMeth
 //===----------------------------------------------------------------------===//
 
 class Comm_DpsOp<string mnemonic, list<Trait> traits = []>
-    : Comm_Op<mnemonic, !listconcat(traits, [Comm_Placed, DestinationStyleOpInterface,
-        DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+    : Comm_Op<mnemonic, !listconcat(traits, [Comm_Placed, DestinationStyleOpInterface, SymbolUserOpInterface,
         DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
 
 def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
@@ -144,6 +143,7 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::FlatSymbolRefAttr getGroupAttr() { return placeOf(getInit()).getSymbol(); }
+    ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;
 }
@@ -192,6 +192,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     plan::Distribution getVisited() { return plan::Distribution::Kind(getIteration()); }
     /// Inputs and outs with a place.
     ::llvm::SmallVector<::mlir::Value> getStaged();
+    ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -273,8 +274,7 @@ def Comm_AllGatherOp : Comm_CollectiveOp<"all_gather"> {
 
 def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
       DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-      DeclareOpInterfaceMethods<Comm_CollectiveInterface>,
-      DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+      DeclareOpInterfaceMethods<Comm_CollectiveInterface>, SymbolUserOpInterface]> {
   let summary = "begins a collective and gives its token (level 4)";
   let description = [{
     `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not

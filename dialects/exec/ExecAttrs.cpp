@@ -90,19 +90,9 @@ FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, i
 }
 
 FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  auto type = getType().isF32()    ? plan::DType::F32
-              : getType().isBF16() ? plan::DType::BF16
-                                   : plan::DType::F16;
-  return plan::Operand{plan::OperandKind::Batch,
-                       getOffset(),
-                       getBytes(),
-                       -1,
-                       0,
-                       getRows(),
-                       getCols(),
-                       type,
-                       getPool(),
-                       getMember()};
+  return plan::Operand{
+      plan::OperandKind::Batch,  getOffset(), getBytes(), -1, 0, getRows(), getCols(),
+      *optim::toPlan(getType()), getPool(),   getMember()};
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

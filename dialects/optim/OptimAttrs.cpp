@@ -8,6 +8,35 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
+/// `owned [<0, 1, 2>] replicated [<1, 1, 4>]`; a list without factors is left out.
+static ParseResult parseFactors(AsmParser &parser, SmallVector<plan::Factor> &owned,
+                                SmallVector<plan::Factor> &replicated) {
+  for (auto [keyword, factors] :
+       {std::pair("owned", &owned), std::pair("replicated", &replicated)}) {
+    auto parseOne = [&, list = factors]() -> ParseResult {
+      FailureOr<plan::Factor> factor = FieldParser<plan::Factor>::parse(parser);
+      list->push_back(factor.value_or(plan::Factor()));
+      return success(succeeded(factor));
+    };
+    if (succeeded(parser.parseOptionalKeyword(keyword)) &&
+        parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseOne))
+      return failure();
+  }
+  return success();
+}
+
+static void printFactors(AsmPrinter &printer, ArrayRef<plan::Factor> owned,
+                         ArrayRef<plan::Factor> replicated) {
+  const char *gap = "";
+  for (auto [keyword, factors] : {std::pair("owned", owned), std::pair("replicated", replicated)})
+    if (!factors.empty()) {
+      printer << gap << keyword << " [";
+      llvm::interleaveComma(factors, printer);
+      printer << ']';
+      gap = " ";
+    }
+}
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/optim/OptimAttrs.cpp.inc"
 

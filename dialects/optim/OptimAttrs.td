@@ -84,7 +84,7 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
                         OptionalArrayRefParameter<"::stepc::plan::Factor">:$replicated,
                         OptionalArrayRefParameter<"int64_t">:$base);
   let assemblyFormat = [{
-    `<` (`owned` ` ` `[` $owned^ `]`)? (`replicated` ` ` `[` $replicated^ `]`)? (` ` `base` ` ` `[` $base^ `]`)? `>`
+    `<` custom<Factors>($owned, $replicated) (` ` `base` ` ` `[` $base^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -100,14 +100,9 @@ private:
     for (auto [index, mesh] : llvm::enumerate(manifest.meshes)) {
       if (!used.contains(mesh.name))
         continue;
-      SmallVector<StringRef> axes;
-      SmallVector<int64_t> sizes;
-      for (const manifest::MeshAxis &axis : mesh.axes) {
-        axes.push_back(axis.name);
-        sizes.push_back(axis.size);
-      }
+      SmallVector<StringRef> axes(mesh.axes.begin(), mesh.axes.end());
       optim::MeshOp::create(builder, locate(lines, index), mesh.name, builder.getStrArrayAttr(axes),
-                            sizes, mesh.ranks);
+                            mesh.sizes, mesh.ranks);
     }
   }
 
@@ -168,15 +163,16 @@ private:
         continue;
       }
       ArrayAttr placements = lower(parameter.placements);
-      auto unlessEqual = [&](const std::vector<manifest::Placement> &own) {
+      auto unlessEqual = [&](const std::vector<plan::Placement> &own) {
         ArrayAttr lowered = lower(own);
         return lowered == placements ? ArrayAttr() : lowered;
       };
       optim::ParameterOp::create(
           builder, locate(positions, index), builder.getStringAttr(names[index]),
           builder.getDenseI64ArrayAttr(parameter.shape),
-          builder.getI64IntegerAttr(parameter.batchAxes), TypeAttr::get(lower(parameter.dtype)),
-          TypeAttr::get(lower(parameter.gradDType)),
+          builder.getI64IntegerAttr(parameter.batchAxes),
+          TypeAttr::get(optim::toType(&context, parameter.dtype)),
+          TypeAttr::get(optim::toType(&context, parameter.gradDType)),
           FlatSymbolRefAttr::get(&context, parameter.mesh), placements,
           unlessEqual(parameter.gradPlacements), unlessEqual(parameter.statePlacements),
           parameter.blocks.parts.empty() ? optim::BlocksAttr()
@@ -185,35 +181,11 @@ private:
     }
   }
 
-  ArrayAttr lower(const std::vector<manifest::Placement> &placements) {
+  ArrayAttr lower(const std::vector<plan::Placement> &placements) {
     SmallVector<Attribute> lowered;
-    for (const manifest::Placement &placement : placements)
-      lowered.push_back(optim::toAttribute(&context, lower(placement)));
+    for (const plan::Placement &placement : placements)
+      lowered.push_back(optim::toAttribute(&context, placement));
     return builder.getArrayAttr(lowered);
-  }
-
-  static plan::Placement lower(const manifest::Placement &placement) {
-    switch (placement.kind) {
-    case manifest::Placement::Kind::Replicate:
-      return {plan::PlacementKind::Replicate, 0, 1};
-    case manifest::Placement::Kind::Shard:
-      return {plan::PlacementKind::Shard, placement.dim, 1};
-    case manifest::Placement::Kind::StridedShard:
-      return {plan::PlacementKind::StridedShard, placement.dim, placement.splitFactor};
-    }
-    llvm_unreachable("unknown placement");
-  }
-
-  Type lower(manifest::DType dtype) {
-    switch (dtype) {
-    case manifest::DType::F32:
-      return builder.getF32Type();
-    case manifest::DType::BF16:
-      return builder.getBF16Type();
-    case manifest::DType::F16:
-      return builder.getF16Type();
-    }
-    llvm_unreachable("unknown dtype");
   }
 
   MLIRContext &context;

@@ -74,17 +74,17 @@ void Maker::readMesh() {
   llvm::StringRef(options.mesh).split(parts, ',');
   for (llvm::StringRef part : parts) {
     auto [name, size] = part.split('=');
-    MeshAxis axis{name.trim(" ").str(), 0};
-    if (axis.name.empty() || size.trim(" ").getAsInteger(10, axis.size) || axis.size < 1 ||
-        axis.size > kMaxMeshRanks)
+    mesh.axes.push_back(name.trim(" ").str());
+    int64_t &extent = mesh.sizes.emplace_back(0);
+    if (mesh.axes.back().empty() || size.trim(" ").getAsInteger(10, extent) || extent < 1 ||
+        extent > kMaxMeshRanks)
       return errors.addUsage(
           at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" + part + "'");
-    mesh.axes.push_back(std::move(axis));
   }
   if (mesh.axes.size() <= kMaxMeshAxes) {
     int64_t ranks = 1;
-    for (const MeshAxis &axis : mesh.axes)
-      ranks = ranks > kMaxMeshRanks ? ranks : ranks * axis.size;
+    for (int64_t extent : mesh.sizes)
+      ranks = ranks > kMaxMeshRanks ? ranks : ranks * extent;
     mesh.ranks.resize(std::min(ranks, kMaxMeshRanks));
     std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
   }
@@ -214,9 +214,10 @@ void Maker::collectGradient(const TensorView &view, const TensorName &name) {
   auto [from, first] = gradFrom.try_emplace(parameter.name, view.name);
   if (!first && parameter.gradDType != *dtype)
     return errors.add(file.path(),
-                      "expected one dtype in all gradients (" + toString(parameter.gradDType) +
-                          " in '" + from->second + "'), found " + toString(*dtype) + " in '" +
-                          view.name + "'",
+                      "expected one dtype in all gradients (" +
+                          llvm::StringRef(plan::name(parameter.gradDType)) + " in '" +
+                          from->second + "'), found " + llvm::StringRef(plan::name(*dtype)) +
+                          " in '" + view.name + "'",
                       parameter.name);
   parameter.gradDType = *dtype;
 }

@@ -4,38 +4,11 @@
 
 namespace stepc::manifest {
 
-llvm::StringRef toString(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return "f32";
-  case DType::BF16:
-    return "bf16";
-  case DType::F16:
-    return "f16";
-  }
-  return "";
-}
-
 std::optional<DType> parseDType(llvm::StringRef text) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F16})
-    if (text == toString(dtype))
+    if (text == llvm::StringRef(plan::name(dtype)))
       return dtype;
   return std::nullopt;
-}
-
-int64_t byteSize(DType dtype) { return dtype == DType::F32 ? 4 : 2; }
-
-std::string toString(const Placement &placement) {
-  std::string dim = std::to_string(placement.dim);
-  switch (placement.kind) {
-  case Placement::Kind::Replicate:
-    return "R";
-  case Placement::Kind::Shard:
-    return "S(" + dim + ")";
-  case Placement::Kind::StridedShard:
-    return "_S(" + dim + ", " + std::to_string(placement.splitFactor) + ")";
-  }
-  return "";
 }
 
 std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error) {
@@ -45,7 +18,7 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
     return std::nullopt;
   };
   if (whole == "R")
-    return Placement::replicate();
+    return Placement();
   if (whole == "flat")
     return fail(": placements of kind flat are not supported yet");
 
@@ -61,11 +34,11 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
   bool strided = kind == "_S";
   if ((kind != "S" && !strided) || strided != inside.contains(','))
     return fail("");
-  Placement placement = strided ? Placement::stridedShard(0, 1) : Placement::shard(0);
+  Placement placement{strided ? PlacementKind::StridedShard : PlacementKind::Shard};
   if (first.trim(" ").getAsInteger(10, placement.dim) ||
-      (strided && second.trim(" ").getAsInteger(10, placement.splitFactor)))
+      (strided && second.trim(" ").getAsInteger(10, placement.factor)))
     return fail("");
-  if (placement.splitFactor < 1) {
+  if (placement.factor < 1) {
     error = ("expected a split factor of at least 1, found '" + text + "'").str();
     return std::nullopt;
   }
@@ -83,13 +56,6 @@ std::vector<std::string> splitPlacements(llvm::StringRef text) {
       parts.back() += c;
   }
   return parts;
-}
-
-int64_t Mesh::numRanks() const {
-  int64_t ranks = 1;
-  for (const MeshAxis &axis : axes)
-    ranks *= axis.size;
-  return ranks;
 }
 
 int64_t Parameter::numElements() const {

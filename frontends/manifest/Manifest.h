@@ -29,43 +29,10 @@ inline constexpr int64_t kMaxElements = int64_t(1) << 40;
 /// sums of two offsets never overflow int64.
 inline constexpr int64_t kMaxTensorElements = int64_t(1) << 59;
 
-/// Storage types of parameters and gradients.
-enum class DType { F32, BF16, F16 };
+using plan::DType, plan::Mesh, plan::Placement, plan::PlacementKind;
 
-/// "f32", "bf16", "f16".
-llvm::StringRef toString(DType dtype);
+/// Those of parameters and gradients: "f32", "bf16", "f16".
 std::optional<DType> parseDType(llvm::StringRef text);
-/// Bytes of one element: 4, 2, 2.
-int64_t byteSize(DType dtype);
-
-/// How one mesh axis divides a tensor.
-///
-///   kind          text        meaning on an axis of n ranks
-///   Replicate     R           every rank holds the whole
-///   Shard         S(d)        dimension d in n pieces as torch.chunk cuts, the
-///   last ones may be
-///                             short or empty
-///   StridedShard  _S(d, sf)   as S(d), but later axes have cut d into sf
-///   pieces before
-struct Placement {
-  enum class Kind { Replicate, Shard, StridedShard };
-  Kind kind = Kind::Replicate;
-  /// The tensor dimension; 0 for Replicate. Never negative in a manifest that
-  /// was read.
-  int64_t dim = 0;
-  /// 1 unless the kind is StridedShard.
-  int64_t splitFactor = 1;
-
-  static Placement replicate() { return {}; }
-  static Placement shard(int64_t dim) { return {Kind::Shard, dim, 1}; }
-  static Placement stridedShard(int64_t dim, int64_t splitFactor) {
-    return {Kind::StridedShard, dim, splitFactor};
-  }
-  bool operator==(const Placement &) const = default;
-};
-
-/// The text form, exactly as in the table above: "_S(0, 2)" has one space.
-std::string toString(const Placement &placement);
 
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
 /// negative. On failure returns nothing and sets `error` to "expected ...,
@@ -75,26 +42,6 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
 std::vector<std::string> splitPlacements(llvm::StringRef text);
-
-struct MeshAxis {
-  std::string name;
-  /// Ranks along the axis, at least 1.
-  int64_t size = 1;
-  bool operator==(const MeshAxis &) const = default;
-};
-
-struct Mesh {
-  std::string name;
-  /// Outermost first.
-  std::vector<MeshAxis> axes;
-  /// Global ranks of the job, row-major over the axes; numRanks() of them, all
-  /// different.
-  std::vector<int64_t> ranks;
-
-  /// The product of the axes' sizes.
-  int64_t numRanks() const;
-  bool operator==(const Mesh &) const = default;
-};
 
 /// What the cost model knows about the machines; each field may be absent.
 struct Cluster {

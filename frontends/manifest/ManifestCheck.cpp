@@ -25,7 +25,7 @@ bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, c
   bool good = true;
   int64_t rank = parameter.shape.size();
   for (auto [i, placement] : llvm::enumerate(placements)) {
-    if (placement.kind == Placement::Kind::Replicate)
+    if (placement.kind == PlacementKind::Replicate)
       continue;
     std::string at = pointer + "/" + number(i);
     if (rank == 0) {
@@ -53,27 +53,27 @@ void checkStrided(const std::vector<Placement> &placements, const Mesh &mesh,
   std::map<int64_t, std::vector<int64_t>> cutsOfDim;
   for (size_t i = placements.size(); i-- > 0;) {
     const Placement &placement = placements[i];
-    if (placement.kind == Placement::Kind::Replicate)
+    if (placement.kind == PlacementKind::Replicate)
       continue;
     std::vector<int64_t> &cuts = cutsOfDim[placement.dim];
     std::vector<int64_t> legal = {1};
     for (int64_t cut : cuts)
       legal.push_back(legal.back() * cut);
-    auto it = llvm::find(legal, placement.splitFactor);
+    auto it = llvm::find(legal, placement.factor);
     if (it == legal.end()) {
       std::string expected =
           cuts.empty() ? "expected a later axis of mesh '" + mesh.name +
                              "' that shards dimension " + number(placement.dim) + " into " +
-                             count(placement.splitFactor, "piece") + " first, found none"
+                             count(placement.factor, "piece") + " first, found none"
                        : "expected a split factor that the later axes which shard "
                          "dimension " +
                              number(placement.dim) + " multiply to (" +
                              llvm::join(llvm::map_range(legal, number), ", ") + "), found " +
-                             number(placement.splitFactor);
+                             number(placement.factor);
       report(pointer + "/" + number(i), expected + " in '" + toString(placement) + "'");
       return;
     }
-    cuts.insert(cuts.begin() + (it - legal.begin()), mesh.axes[i].size);
+    cuts.insert(cuts.begin() + (it - legal.begin()), mesh.sizes[i]);
   }
 }
 
@@ -89,17 +89,17 @@ void checkMesh(const Mesh &mesh, const CheckReport &report) {
   }
   std::map<std::string, size_t> axisAt;
   for (auto [i, axis] : llvm::enumerate(mesh.axes)) {
-    auto [it, inserted] = axisAt.try_emplace(axis.name, i);
+    auto [it, inserted] = axisAt.try_emplace(axis, i);
     if (!inserted)
       report("/axes/" + number(i) + "/name", "expected a name that no other axis of the mesh has, "
                                              "found '" +
-                                                 axis.name + "', also axis " + number(it->second));
+                                                 axis + "', also axis " + number(it->second));
   }
   int64_t ranks = 1;
-  for (const MeshAxis &axis : mesh.axes) {
+  for (int64_t size : mesh.sizes) {
     // Each size is at most kMaxMeshRanks, so the product of two cannot
     // overflow.
-    ranks *= axis.size;
+    ranks *= size;
     if (ranks > kMaxMeshRanks) {
       report("/axes", "expected at most " + number(kMaxMeshRanks) +
                           " ranks, found a product of "

@@ -106,17 +106,17 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
         axesValue ? json.array(*axesValue, at + "/axes", "an array of axes") : nullptr;
     for (size_t i = 0; axes && i < axes->size(); ++i) {
       Pointer axisAt = at + "/axes/" + std::to_string(i);
-      MeshAxis &axis = mesh.axes.emplace_back();
+      std::string &axis = mesh.axes.emplace_back();
+      int64_t &extent = mesh.sizes.emplace_back(1);
       const json::Object *axisObject =
           json.object((*axes)[i], axisAt, "a mesh axis", {"name", "size"});
       if (!axisObject)
         continue;
       if (const json::Value *name = json.required(*axisObject, "name", axisAt))
-        axis.name = json.name(*name, axisAt + "/name", "a name").value_or("");
+        axis = json.name(*name, axisAt + "/name", "a name").value_or("");
       if (const json::Value *size = json.required(*axisObject, "size", axisAt))
-        axis.size =
-            json.integer(*size, axisAt + "/size", "a size from 1 to 1048576", 1, kMaxMeshRanks)
-                .value_or(1);
+        extent = json.integer(*size, axisAt + "/size", "a size from 1 to 1048576", 1, kMaxMeshRanks)
+                     .value_or(1);
     }
     if (const json::Value *ranks = object->get("ranks")) {
       if (const json::Array *list = json.array(*ranks, at + "/ranks", "an array of ranks"))
@@ -128,8 +128,8 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
       // Too many axes or ranks are reported by the check below; here they must
       // only not hurt.
       int64_t ranks = 1;
-      for (const MeshAxis &axis : mesh.axes)
-        ranks = ranks > kMaxMeshRanks ? ranks : ranks * axis.size;
+      for (int64_t size : mesh.sizes)
+        ranks = ranks > kMaxMeshRanks ? ranks : ranks * size;
       mesh.ranks.resize(ranks > kMaxMeshRanks ? 0 : ranks);
       std::iota(mesh.ranks.begin(), mesh.ranks.end(), 0);
     }

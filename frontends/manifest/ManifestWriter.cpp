@@ -1,4 +1,5 @@
 #include "frontends/manifest/Manifest.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <numeric>
@@ -31,9 +32,9 @@ json::Array placementTexts(const std::vector<Placement> &placements) {
 void writeMesh(json::OStream &out, const Mesh &mesh) {
   out.attribute("name", mesh.name);
   out.attributeArray("axes", [&] {
-    for (const MeshAxis &axis : mesh.axes)
+    for (auto [name, size] : llvm::zip_equal(mesh.axes, mesh.sizes))
       out.rawValue([&](llvm::raw_ostream &os) {
-        os << "{\"name\": " << json::Value(axis.name) << ", \"size\": " << axis.size << "}";
+        os << "{\"name\": " << json::Value(name) << ", \"size\": " << size << "}";
       });
   });
   std::vector<int64_t> implied(mesh.ranks.size());
@@ -61,9 +62,9 @@ void writeParameter(json::OStream &out, const Parameter &parameter) {
   if (!parameter.aliases.empty())
     writeList(out, "aliases", json::Array(parameter.aliases));
   writeList(out, "shape", json::Array(parameter.shape));
-  out.attribute("dtype", toString(parameter.dtype));
+  out.attribute("dtype", llvm::StringRef(plan::name(parameter.dtype)));
   if (parameter.gradDType != parameter.dtype)
-    out.attribute("grad_dtype", toString(parameter.gradDType));
+    out.attribute("grad_dtype", llvm::StringRef(plan::name(parameter.gradDType)));
   out.attribute("mesh", parameter.mesh);
   writeList(out, "placements", placementTexts(parameter.placements));
   if (parameter.gradPlacements != parameter.placements)

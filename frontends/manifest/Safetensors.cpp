@@ -241,6 +241,8 @@ TensorType toTensorType(DType dtype) {
     return TensorType::BF16;
   case DType::F16:
     return TensorType::F16;
+  case DType::F64:
+    return TensorType::F64;
   }
   return TensorType::Unsupported;
 }

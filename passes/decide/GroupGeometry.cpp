@@ -15,11 +15,13 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
   group = op.toPlan();
   group.hops = op.getPlanHops();
   group.parameters = {0};
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr());
+  home = rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter;
   int64_t blocks = group.blocksPerParameter();
   for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {
     std::vector<int64_t> &area = areas.emplace_back(blocks, 0);
     for (const geometry::Rect &rect :
-         geometry::rectangles(group, mesh, position, plan::ValueKind::Full))
+         geometry::rectangles(group, mesh, position, plan::ValueKind::Full, home))
       area[rect.block] += rect.rows * rect.cols;
   }
 }
@@ -38,6 +40,55 @@ Bases::Bases(const GroupGeometry &geometry) : mesh(geometry.mesh) {
     for (auto [sum, base] : llvm::zip(of, hop.base))
       sum += plan::along(mesh, hop.owned, base);
   }
+}
+
+/// Elements that all ranks together lack of their shards by one list, having those by another.
+static double lacking(const GroupGeometry &geometry, plan::ShardsKind from, plan::ShardsKind to) {
+  double elements = 0;
+  auto shards = [&](int64_t position, plan::ShardsKind of) {
+    return geometry::rectangles(geometry.group, geometry.mesh, position, plan::ValueKind::Full, of);
+  };
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    std::vector<geometry::Rect> own = shards(position, from);
+    for (const geometry::Rect &wanted : shards(position, to)) {
+      elements += double(wanted.rows * wanted.cols);
+      auto first = llvm::partition_point(
+          own, [&](const geometry::Rect &rect) { return rect.block < wanted.block; });
+      for (; first != own.end() && first->block == wanted.block; ++first) {
+        int64_t rows = std::min(first->row + first->rows, wanted.row + wanted.rows) -
+                       std::max(first->row, wanted.row);
+        int64_t cols = std::min(first->col + first->cols, wanted.col + wanted.cols) -
+                       std::max(first->col, wanted.col);
+        elements -= double(std::max<int64_t>(rows, 0) * std::max<int64_t>(cols, 0));
+      }
+    }
+  }
+  return elements;
+}
+
+std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp rule) {
+  using plan::ShardsKind;
+  const plan::Group &group = geometry.group;
+  std::vector<ListMove> moves;
+  auto add = [&](bool back, ShardsKind from, ShardsKind to, plan::DType type) {
+    if (geometry::holdsAll(group, geometry.mesh, from, to))
+      return;
+    double pieces = 1;
+    std::vector<bool> copied = geometry::replicatedAxes(group, plan::ValueKind::Full, from);
+    for (auto [size, isCopied] : llvm::zip(geometry.mesh.sizes, copied))
+      pieces *= isCopied ? 1 : double(size);
+    double elements = lacking(geometry, from, to) / double(geometry.mesh.ranks.size());
+    moves.push_back(
+        {back, pieces - 1, double(geometry.parameters) * elements * double(plan::byteSize(type))});
+  };
+  bool hasMaster = group.parameterType != plan::DType::F32 &&
+                   llvm::any_of(llvm::seq(rule.getNumStates()),
+                                [&](unsigned state) { return rule.getState(state).getMaster(); });
+  add(false, ShardsKind::Gradient, geometry.home, group.gradientType);
+  if (!hasMaster)
+    add(false, ShardsKind::Parameter, geometry.home, group.parameterType);
+  add(true, geometry.home, ShardsKind::Parameter, group.parameterType);
+  return moves;
 }
 
 bool decide::hasMatrixSpace(RuleOp rule) {

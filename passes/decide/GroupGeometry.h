@@ -12,6 +12,7 @@ struct GroupGeometry {
   plan::Group group;
   plan::Mesh mesh;
   int64_t parameters = 0;
+  plan::ShardsKind home; ///< whose shards stages are over: the states', if there are any
 
   explicit GroupGeometry(optim::GroupOp op);
 
@@ -41,6 +42,15 @@ struct Bases {
 private:
   const plan::Mesh &mesh;
 };
+
+/// An exchange between shards that stand by two lists of placements, of all of a group's elements: what
+/// a rank receives, on the average.
+struct ListMove {
+  bool back; ///< from home: the new parameter; the others go there
+  double peers, bytes;
+};
+/// What stages over the shards at home read and write of shards that stand elsewhere.
+std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rule);
 
 /// True when the rule has operations in matrix space.
 bool hasMatrixSpace(optim::RuleOp rule);

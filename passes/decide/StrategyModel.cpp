@@ -71,29 +71,62 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
   }
 }
 
-std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
-  std::vector<Judgement> result;
+std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef<plan::Hop> hops) {
   const plan::Mesh &mesh = geometry.mesh;
-  auto count = double(mesh.ranks.size()), blocks = double(geometry.blockCount());
-  auto parameters = double(geometry.parameters);
-  RuleOp rule = ruleOf(group);
+  auto count = double(mesh.ranks.size());
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
-  double block = blockSeconds(rule, rows, cols, cluster.device);
-  double element = double(modelledBytes(rule, rows, cols).element);
   // Elements of all blocks, and those that all ranks together hold; the ranks that hold any.
-  double whole = blocks * double(rows) * double(cols), held = 0, holders = 0;
+  double whole = double(geometry.blockCount()) * double(rows) * double(cols), held = 0, holders = 0;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
     double area = 0;
     for (int64_t each : geometry.heldByBlock(position))
       area += double(each);
-    held += area * parameters;
+    held += area * double(geometry.parameters);
     holders += area > 0;
   }
-  double copies = whole > 0 ? std::max(1.0, held / whole) : 1, nearby = cluster.nearby(mesh.ranks);
-  std::vector<bool> replicated = geometry::replicatedAxes(geometry.group, plan::ValueKind::Full);
+  double copies = whole > 0 ? std::max(1.0, held / whole) : 1;
+  std::vector<bool> replicated =
+      geometry::replicatedAxes(geometry.group, plan::ValueKind::Full, geometry.home);
   double pieces = 1; // of which each copy consists
   for (auto [size, copied] : llvm::zip(mesh.sizes, replicated))
     pieces *= copied ? 1 : double(size);
+  double standing = held, owners = 1; // elements that stand after a hop, times ranks
+  std::vector<HopTravel> result;
+  for (const plan::Hop &hop : hops) {
+    double ranks = 1, apart = 1, before = standing;
+    for (const auto *factors : {&hop.owned, &hop.replicated})
+      for (const plan::Factor &factor : *factors) {
+        ranks *= double(factor.size);
+        apart *= replicated[factor.axis] ? 1 : double(factor.size);
+        owners *= factors == &hop.owned ? double(factor.size) : 1;
+      }
+    standing *= apart;
+    HopTravel &travel = result.emplace_back();
+    travel.owners = owners;
+    // Of the blocks that come to a rank it holds a part already; the rest comes from as many
+    // ranks as one copy stands on.
+    travel.there = standing / count - before / count;
+    if (travel.there > 0)
+      travel.peers = std::max(0.0, holders / copies * (apart / pieces) - 1);
+    if (!hop.owned.empty()) {
+      travel.back = before * ranks / count - before / count;
+      travel.peers = std::max(travel.peers, holders * (ranks / count) - 1);
+    }
+  }
+  return result;
+}
+
+std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
+  std::vector<Judgement> result;
+  const plan::Mesh &mesh = geometry.mesh;
+  auto blocks = double(geometry.blockCount()), parameters = double(geometry.parameters);
+  RuleOp rule = ruleOf(group);
+  int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
+  double block = blockSeconds(rule, rows, cols, cluster.device);
+  double element = double(modelledBytes(rule, rows, cols).element);
+  double nearby = cluster.nearby(mesh.ranks), lists = 0;
+  for (const ListMove &move : listMoves(geometry, rule))
+    lists += cluster.exchange(nearby, move.peers, move.bytes);
   auto found = unevenness.find(mesh.ranks);
   double uneven = found == unevenness.end() ? 1 : found->second;
 
@@ -104,34 +137,20 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     if (!judgement.isLegal())
       continue;
     judgement.hops = strategy.hops(geometry.group, mesh);
-    // Elements that stand after a hop, times ranks; among how many ranks owners were chosen, and
-    // the busiest one's part of what comes together.
-    double standing = held, owners = 1, share = 1, travelling = 0;
-    std::vector<plan::Factor> resolved;
-    for (const plan::Hop &hop : judgement.hops) {
-      double ranks = 1, apart = 1, before = standing;
-      for (const auto *factors : {&hop.owned, &hop.replicated})
-        for (const plan::Factor &factor : *factors) {
-          ranks *= double(factor.size);
-          apart *= replicated[factor.axis] ? 1 : double(factor.size);
-          owners *= factors == &hop.owned ? double(factor.size) : 1;
-          resolved.push_back(factor);
-        }
-      standing *= apart;
+    // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
+    double owners = 1, share = 1, travelling = lists;
+    for (const HopTravel &travel : hopTravel(geometry, judgement.hops)) {
+      owners = travel.owners;
       share = owners > 1 ? uneven / owners : 1;
-      // Of the blocks that come to a rank it holds a part already; the rest comes from as many
-      // ranks as one copy stands on.
-      double missing = standing / count - before / count;
-      double peers = missing > 0 ? std::max(0.0, holders / copies * (apart / pieces) - 1) : 0;
       // The way back of one wave travels with the way there of the next: bytes add up, messages
       // of the longer way are waited for.
-      double back = 0;
-      if (!hop.owned.empty()) {
-        back = before * ranks / count - before / count;
-        peers = std::max(peers, holders * (ranks / count) - 1);
-      }
-      travelling += cluster.exchange(nearby, peers, element * (missing + back) * share);
+      travelling +=
+          cluster.exchange(nearby, travel.peers, element * (travel.there + travel.back) * share);
     }
+    std::vector<plan::Factor> resolved;
+    for (const plan::Hop &hop : judgement.hops)
+      for (const auto *factors : {&hop.owned, &hop.replicated})
+        resolved.insert(resolved.end(), factors->begin(), factors->end());
     // Blocks of which something stands with the ranks that come together in one.
     std::map<int64_t, std::pair<double, std::vector<bool>>> met;
     for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {

@@ -13,6 +13,15 @@ cost::Cluster clusterOf(mlir::ModuleOp module);
 /// Seconds to compute one block where it is whole.
 double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
+/// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
+/// computes all of them.
+struct HopTravel {
+  double peers = 0;           ///< messages of the longer way
+  double there = 0, back = 0; ///< elements
+  double owners = 1;          ///< among how many ranks owners are chosen by now
+};
+std::vector<HopTravel> hopTravel(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
+
 /// Whether a strategy is legal for a group, and what a step of the group takes with it.
 struct Judgement {
   optim::StrategyAttrInterface strategy;

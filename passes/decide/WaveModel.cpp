@@ -41,6 +41,8 @@ void WaveModel::add(GroupOp group) {
   }
   ops.push_back(group);
   nearby.push_back(cluster.nearby(geometry.mesh.ranks));
+  travels.push_back(hopTravel(geometry, geometry.group.hops));
+  lists.push_back(listMoves(geometry, rule));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
@@ -114,6 +116,14 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
         peers[position] = std::max(peers[position], holders - (area > 0));
       }
   }
+  double part = double(blocks.size()) / double(geometry.blockCount());
+  // Of several hops it is not followed which rank has what: all have as much as the average.
+  SmallVector<HopTravel> several;
+  if (travels[group].size() > 1)
+    for (const HopTravel &travel : travels[group]) {
+      double bytes = double(element) * part / travel.owners;
+      several.push_back({travel.peers, travel.there * bytes, travel.back * bytes});
+    }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   for (int64_t position = 0; position < ranks; ++position) {
     Load &load = loads[geometry.mesh.ranks[position]];
@@ -121,14 +131,29 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
       load.compute += double(computed[position]) * seconds[group].block + seconds[group].chain;
     if (sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
-    // All groups' parts for one peer travel in one message: taken for the first group's alone.
     double bytes = double(element) * std::max(sent[position], received[position]);
+<<<<<<< HEAD
     double there =
         cluster.exchange(nearby[group], load.there > 0 ? 0 : double(peers[position]), bytes);
     load.there += there;
     load.back += owned ? there : 0;
     if (owned)
       load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
+=======
+    HopTravel only{double(peers[position]), bytes, owned ? bytes : 0};
+    for (auto [index, round] : llvm::enumerate(several.empty() ? ArrayRef(only) : several)) {
+      // All groups' parts for one peer travel in one message: taken for the first group's alone.
+      double messages = index < load.rounds ? 0 : round.peers;
+      double there = cluster.exchange(nearby[group], messages, round.there);
+      load.there += there;
+      load.back += cluster.exchange(nearby[group], messages, round.back);
+      if (there > 0)
+        load.rounds = std::max(load.rounds, index + 1);
+    }
+    for (const ListMove &move : lists[group])
+      (move.back ? load.back : load.there) +=
+          cluster.exchange(nearby[group], move.peers, move.bytes * part);
+>>>>>>> 95f0b5712fa9464b47850b0e7fe592052413fc2c
   }
   int64_t most = *llvm::max_element(computed);
   Need result;

@@ -44,6 +44,7 @@ private:
   struct Load {
     double compute = 0, there = 0, back = 0; ///< seconds
     int64_t whole = 0;                       ///< bytes of blocks that it computes and sends back
+    size_t rounds = 0; ///< exchanges there, one after the other, whose messages are counted
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
@@ -68,6 +69,8 @@ private:
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
   std::vector<double> nearby;                                     // per group, cost::Cluster's
+  std::vector<std::vector<HopTravel>> travels;                    // per group and hop
+  std::vector<std::vector<ListMove>> lists;                       // per group
   std::vector<BlockBytes> bytesOf;                                // per group
   std::vector<Seconds> seconds;                                   // per group
   std::map<int64_t, int64_t> totals;                              // bytes per rank

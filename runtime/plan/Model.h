@@ -45,6 +45,7 @@ struct Mesh {
   std::vector<std::string> axes;
   std::vector<int64_t> sizes;
   std::vector<int64_t> ranks;
+  bool operator==(const Mesh &) const = default;
 };
 
 /// A state of a rule. `master` marks the full-precision copy of a parameter.

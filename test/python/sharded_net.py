@@ -52,7 +52,7 @@ class Net(nn.Module):
 
 def set_gradients(model, seed):
     """The same global gradients whatever the placements."""
-    for index, (name, p) in enumerate(sorted(model.named_parameters())):
+    for index, (_, p) in enumerate(sorted(model.named_parameters())):
         generator = torch.Generator().manual_seed(1000 * seed + index)
         full = torch.randn(p.shape, generator=generator).to(p.dtype)
         p.grad = shard_like(full, p) if isinstance(p, DTensor) else full

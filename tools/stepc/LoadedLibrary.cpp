@@ -14,20 +14,6 @@ using llvm::StringRef;
 using llvm::Twine;
 using manifest::TensorType;
 
-static TensorType toTensorType(plan::DType type) {
-  switch (type) {
-  case plan::DType::BF16:
-    return TensorType::BF16;
-  case plan::DType::F16:
-    return TensorType::F16;
-  case plan::DType::F64:
-    return TensorType::F64;
-  case plan::DType::F32:
-    break;
-  }
-  return TensorType::F32;
-}
-
 LoadedLibrary::~LoadedLibrary() {
   if (handle)
     dlclose(handle);
@@ -114,24 +100,19 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
     return differs("shape");
   if (group.division != parameter.blocks)
     return differs("blocks");
-  if (toTensorType(group.parameterType) != manifest::toTensorType(parameter.dtype) ||
-      toTensorType(group.gradientType) != manifest::toTensorType(parameter.gradDType))
+  if (group.parameterType != parameter.dtype || group.gradientType != parameter.gradDType)
     return differs("types");
-  const manifest::Mesh *mesh = run.manifest->findMesh(parameter.mesh);
-  std::vector<int64_t> sizes;
-  for (const manifest::MeshAxis &axis : mesh->axes)
-    sizes.push_back(axis.size);
-  if (plan.meshes[group.mesh].sizes != sizes || plan.meshes[group.mesh].ranks != mesh->ranks)
+  const plan::Mesh *mesh = run.manifest->findMesh(parameter.mesh);
+  if (plan.meshes[group.mesh].sizes != mesh->sizes || plan.meshes[group.mesh].ranks != mesh->ranks)
     return differs("mesh");
   using plan::ShardsKind;
   for (auto [of, placements] : {std::pair(ShardsKind::Parameter, &parameter.placements),
                                 std::pair(ShardsKind::Gradient, &parameter.gradPlacements),
                                 std::pair(ShardsKind::State, &parameter.statePlacements)})
-    for (auto [planned, placement] : llvm::zip_equal(group.placementsOf(of), *placements))
-      if (plan::toString(planned) != manifest::toString(placement))
-        return differs(of == ShardsKind::Parameter  ? "placements"
-                       : of == ShardsKind::Gradient ? "gradient placements"
-                                                    : "state placements");
+    if (group.placementsOf(of) != *placements)
+      return differs(of == ShardsKind::Parameter  ? "placements"
+                     : of == ShardsKind::Gradient ? "gradient placements"
+                                                  : "state placements");
   return true;
 }
 
@@ -146,7 +127,7 @@ void LoadedLibrary::loadValues(StepParameter &p) {
     GlobalValue &value = p.states.emplace_back();
     p.stateNames.push_back(state.name);
     value.kind = state.kind;
-    value.type = toTensorType(state.dtype);
+    value.type = manifest::toTensorType(state.dtype);
     value.shape = geometry::stateShape(*p.group, state.kind);
     value.bytes = filled(state.init, value.type, geometry::elements(value.shape));
     if (state.master) { // f32, of bf16 or f16: exact

@@ -194,7 +194,6 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
       return kInputError;
-    module->setAttr(comm::kLevelAttr, mlir::StringAttr::get(context, name(rung.to)));
   }
   return kSuccess;
 }

@@ -2,17 +2,19 @@
 
 import json
 import random
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from compiler import save, tensor
-from random_layouts import TOTALS, Layout, Mesh, random_layout, random_meshes
+from random_layouts import TOTALS, Layout, Mesh, parts_of, random_blocks, random_layout, random_meshes
 from random_rules import SHAPES, Rule, random_rule
 
 DTYPES = ("f32", "bf16", "f16")
 STRATEGIES = ("elementwise", "local", "owner", "gather")
 STEPS = 2
+BESIDE = ".whole"  # ends the names of parameters that are whole on one rank, where others are beside them
 
 
 @dataclass
@@ -39,6 +41,7 @@ class Case:
             "grad_dtype": self.grad_dtype, "mesh": mesh or self.layout.mesh.name,
             "placements": placements, "batch_axes": self.layout.batch,
             **{key: own for key, own in lists.items() if own and mesh is None},
+            **({"blocks": self.layout.blocks} if self.layout.blocks else {}),
         }  # fmt: skip
 
     def describe(self):
@@ -47,6 +50,7 @@ class Case:
             f"{self.name}: rule {self.rule.name}, shape {self.layout.shape}, batch {self.layout.batch}, "
             f"{self.dtype} (gradient {self.grad_dtype}), mesh {mesh.sizes} on {mesh.ranks}, "
             f"{self.layout.placements} (gradient {self.layout.gradient}, states {self.layout.state}), "
+            f"blocks {self.layout.blocks}, "
             f"{self.strategy}"
         )
 
@@ -70,7 +74,8 @@ class Batch:
         return result
 
     def write(self, folder: Path):
-        """spec.optim, many.json, one.json and in.safetensors."""
+        """spec.optim, many.json and one.json with in.safetensors, and both.json with both.safetensors: the parameters of
+        the two beside each other, so that they share what is compiled."""
         folder.mkdir(parents=True, exist_ok=True)
         used = [rule for rule in self.rules if any(case.rule is rule for case in self.cases)]
         claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in used)
@@ -83,7 +88,12 @@ class Batch:
                   "parameters": [case.json("one") for case in self.cases]}  # fmt: skip
         (folder / "many.json").write_text(json.dumps(many, indent=1))
         (folder / "one.json").write_text(json.dumps(single, indent=1))
-        save(folder / "in.safetensors", self.tensors())
+        beside = [case.json("one") | {"name": case.name + BESIDE} for case in self.cases]
+        both = many | {"meshes": many["meshes"] + single["meshes"], "parameters": many["parameters"] + beside}
+        (folder / "both.json").write_text(json.dumps(both, indent=1))
+        tensors = self.tensors()
+        save(folder / "in.safetensors", tensors)
+        save(folder / "both.safetensors", tensors | {renamed(name): one for name, one in tensors.items()})
 
     def tensors(self):
         generator = np.random.default_rng(list(self.seed.encode()))
@@ -102,17 +112,32 @@ class Batch:
         return result
 
 
+def renamed(tensor):
+    """`role:name@step` of the parameter that is whole on one rank: `role:name.whole@step`."""
+    return re.sub(r"(?<=:)[^:@]+", lambda name: name[0] + BESIDE, tensor, count=1)
+
+
+def apart(tensors):
+    """What both.json computes: (on many ranks, on one)."""
+    one = {name.replace(BESIDE, "", 1): each for name, each in tensors.items() if BESIDE in name}
+    return {name: each for name, each in tensors.items() if BESIDE not in name}, one
+
+
 def state_shape(layout, kind):
-    """The global shape of a state; matrices of a stack have their own."""
-    lead = layout.shape[: layout.batch]
-    ends = {"full": layout.shape[layout.batch :], "rows": layout.shape[-2:-1],
-            "cols": layout.shape[-1:], "one": ()}  # fmt: skip
+    """The global shape of a state; matrices of a stack have their own. Where matrices are divided, the axis has an
+    element per part in states without it."""
+    lead, rows, cols = layout.shape[: layout.batch], layout.shape[-2:-1], layout.shape[-1:]
+    ends = {"full": layout.shape[layout.batch :], "rows": rows, "cols": cols, "one": ()}
+    if layout.blocks:
+        parts = (len(parts_of(layout.blocks)),)
+        ends |= {"one": parts} | ({"cols": parts + cols} if layout.blocks["axis"] == "rows" else {"rows": rows + parts})
     assert kind in SHAPES
     return (*lead, *ends[kind])
 
 
-def random_batch(seed, count):
-    """`count` cases; strategies, dtypes and classes take turns, so that each comes often."""
+def random_batch(seed, count, divided=2):
+    """`count` cases; strategies, dtypes and classes take turns, so that each comes often. The last `divided` of them are
+    matrices of several blocks: what is drawn before does not depend on them."""
     source = random.Random(seed)
     meshes = random_meshes(source, source.choice(TOTALS[1:] if source.random() < 0.95 else TOTALS))
     flavors = ["elementwise", "vector", "matrix", "matrix"]
@@ -120,7 +145,7 @@ def random_batch(seed, count):
     batch = Batch(seed, meshes, rules, waves=source.randint(1, 3), threads=source.randint(1, 4))
     turn = source.randrange(12)
     chosen = {}  # equal parameters form a group, which has one strategy
-    while len(batch.cases) < count:
+    while len(batch.cases) < count - divided:
         turn += 1
         strategy = STRATEGIES[turn % 4]
         fit = [rule for rule in rules if rule.elementwise == (strategy == "elementwise")]
@@ -139,9 +164,23 @@ def random_batch(seed, count):
         if strategy == "owner" and not forced and not layout.kinds - {"R"}:
             forced = True  # whole matrices would be local
         copies = 2 if source.random() < 0.15 else 1  # two parameters of one group
-        for _ in range(min(copies, count - len(batch.cases))):
+        for _ in range(min(copies, count - divided - len(batch.cases))):
             name = f"{rule.name}.p{len(batch.cases)}"
             batch.cases.append(Case(name, rule, layout, dtype, other, strategy, forced or copies > 1))
     for case in batch.cases:
         case.forced &= case.strategy != "elementwise"
+    source = random.Random(f"{seed} divided")
+    while len(batch.cases) < count:
+        add_divided(source, batch)
     return batch
+
+
+def add_divided(source, batch):
+    """One parameter whose matrices are divided. Its blocks stand in groups of their own, all of one strategy."""
+    rule = source.choice([rule for rule in batch.rules if not rule.elementwise])
+    layout = random_layout(source, source.choice(batch.meshes), rule, batched=source.random() < 0.3, whole=False)
+    if len(layout.shape) - layout.batch != 2 or max(layout.shape[-2:]) < 2:
+        return
+    layout.blocks = random_blocks(source, layout.shape)
+    dtype, strategy = source.choice(DTYPES), source.choice(("owner", "gather"))
+    batch.cases.append(Case(f"{rule.name}.p{len(batch.cases)}", rule, layout, dtype, dtype, strategy, True))

@@ -4,6 +4,8 @@ import itertools
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 TOTALS = (1, 2, 3, 4, 5, 8)
 
 
@@ -28,6 +30,7 @@ class Layout:
     placements: list
     gradient: list = None  # of its own, or the parameter's
     state: list = None
+    blocks: dict = None  # of the manifest: how its matrices are divided
 
     @property
     def kinds(self):
@@ -45,6 +48,8 @@ class Layout:
             result.add("batched")
         if self.gradient or self.state:
             result.add("lists apart")
+        if self.blocks:
+            result.add("divided")
         return result
 
 
@@ -137,6 +142,32 @@ def random_placements(random, mesh, dims):
             factor = math.prod(mesh.sizes[a] for a in before)
             placements[axis] = f"_S({dim}, {factor})" if factor > 1 else f"S({dim})"
     return placements
+
+
+def parts_of(blocks):
+    """Per part the indices of its rows or columns."""
+    runs = blocks.get("runs")
+    if runs is None:
+        sizes, repeat = blocks["sizes"], blocks.get("repeat", 1)
+        edges = np.cumsum([0, *sizes])
+        runs = [[[k * edges[-1] + edges[i], k * edges[-1] + edges[i + 1]] for k in range(repeat)]
+                for i in range(len(sizes))]  # fmt: skip
+    return [np.concatenate([np.arange(*run) for run in part]) for part in runs]
+
+
+def random_blocks(random, shape):
+    """At least two parts, consecutive, interleaved, or of any runs at all; an axis has two rows or columns."""
+    axis = random.choice([name for name, size in zip(("rows", "columns"), shape[-2:], strict=True) if size > 1])
+    size = shape[-2 if axis == "rows" else -1]
+    repeat = random.choice([n for n in range(1, size) if size % n == 0])
+    if random.random() < 0.5 or size < 4:
+        each = size // repeat
+        cuts = sorted(random.sample(range(1, each), min(each - 1, random.randint(1, 2))))
+        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, each], strict=True)]
+        return {"axis": axis, "sizes": sizes} | ({"repeat": repeat} if repeat > 1 else {})
+    part = [0, 1, *(random.choice([0, 1, 1, 2]) for _ in range(size - 2))]
+    runs = [[[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))]
+    return {"axis": axis, "runs": runs}
 
 
 def random_layout(random, mesh, rule, batched, whole):

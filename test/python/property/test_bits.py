@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import STEPS, random_batch
+from cases import STEPS, apart, random_batch
 from compiler import STEPC, CompilerFailed, run, stepc
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -28,7 +28,7 @@ COUNTED = (
     "strategy elementwise", "strategy local", "strategy owner", "strategy gather",
     "mesh rank 1", "mesh rank 2", "mesh rank 3", "placement R", "placement S", "placement _S",
     "dtype f32", "dtype bf16", "dtype f16", "other gradient dtype", "uneven", "empty", "batched",
-    "lists apart",
+    "lists apart", "divided",
 )  # fmt: skip
 LEAST = 15
 
@@ -51,23 +51,26 @@ def differences(found, expected):
     return lines + [f"{name}: unexpected" for name in found.keys() - expected.keys()]
 
 
-def step_both(batch, folder):
-    """(many ranks, one rank): all tensors that come out."""
+def step_both(batch, folder, separately):
+    """(many ranks, one rank): all tensors that come out. One library for both, which share its kernels, or one for each."""
     batch.write(folder)
     spec, tensors = folder / "spec.optim", folder / "in.safetensors"
+    if not separately:
+        return apart(run(spec, folder / "both.json", folder / "both.safetensors", folder / "out.safetensors",
+                         "--threads", batch.threads, *batch.options(), steps=STEPS))  # fmt: skip
     many = run(spec, folder / "many.json", tensors, folder / "many.safetensors",
                "--threads", batch.threads, *batch.options(), steps=STEPS)  # fmt: skip
     one = run(spec, folder / "one.json", tensors, folder / "one.safetensors", steps=STEPS)
     return many, one
 
 
-def check(seed, folder):
+def check(seed, folder, separately):
     """One batch: (what its cases are, what is wrong with it, outputs that are not finite)."""
     batch = random_batch(seed, PER_BATCH)
     counts = Counter(trait for case in batch.cases for trait in case.traits())
     counts["cases"] += len(batch.cases)
     try:
-        many, one = step_both(batch, folder)
+        many, one = step_both(batch, folder, separately)
         wrong = differences(many, one)
         infinite = sum(not np.isfinite(t.array()).all() for t in one.values())
     except CompilerFailed as failed:
@@ -87,7 +90,9 @@ def test_results_have_the_same_bytes(tmp_path, capsys):
     folder = Path(os.environ.get("STEPC_KEEP") or tmp_path)
     seeds = [f"{SEED}-{index}" for index in range(BATCHES)]
     with ThreadPoolExecutor(WORKERS) as pool:
-        results = list(pool.map(lambda seed: check(seed, folder / seed), seeds))
+        # Every fourth is compiled for one rank alone, as a user compares them.
+        checks = [pool.submit(check, seed, folder / seed, index % 4 == 0) for index, seed in enumerate(seeds)]
+        results = [one.result() for one in checks]
     histogram, infinite = Counter(), 0
     for counts, _, count in results:
         histogram += counts

@@ -11,8 +11,9 @@ import re
 
 import numpy as np
 import pytest
+from cases import BESIDE, renamed
 from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
-from random_layouts import Mesh, random_layout
+from random_layouts import Mesh, parts_of, random_blocks, random_layout
 from random_rules import random_rule
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -57,32 +58,6 @@ RULES = {"muon": {"m": "full"}, "factored": {"r": "rows", "c": "cols", "n": "one
          "scaled": {"v": "full"}, "plain": {"v": "full"}}  # fmt: skip
 
 
-def parts_of(blocks):
-    """Per part the indices of its rows or columns."""
-    runs = blocks.get("runs")
-    if runs is None:
-        sizes, repeat = blocks["sizes"], blocks.get("repeat", 1)
-        edges = np.cumsum([0, *sizes])
-        runs = [[[k * edges[-1] + edges[i], k * edges[-1] + edges[i + 1]] for k in range(repeat)]
-                for i in range(len(sizes))]  # fmt: skip
-    return [np.concatenate([np.arange(*run) for run in part]) for part in runs]
-
-
-def random_blocks(source, shape):
-    """Consecutive, interleaved, or any runs at all."""
-    axis = source.choice(["rows", "columns"])
-    size = shape[-2 if axis == "rows" else -1]
-    repeat = source.choice([n for n in range(1, size + 1) if size % n == 0 and size // n > 1] or [1])
-    if source.random() < 0.5 or size < 4:
-        each = size // repeat
-        cuts = sorted(source.sample(range(1, each), min(each - 1, source.randint(1, 2))))
-        sizes = [b - a for a, b in zip([0, *cuts], [*cuts, each], strict=True)]
-        return {"axis": axis, "sizes": sizes} | ({"repeat": repeat} if repeat > 1 else {})
-    part = [0, 1, *(source.choice([0, 1, 1, 2]) for _ in range(size - 2))]
-    runs = [[[i, i + 1] for i in range(size) if part[i] == p] for p in sorted(set(part))]
-    return {"axis": axis, "runs": runs}
-
-
 def cut(values, kind, blocks, part, index, batch):
     """What one part has of a value."""
     axis = 0 if blocks["axis"] == "rows" else 1
@@ -93,31 +68,35 @@ def cut(values, kind, blocks, part, index, batch):
     return np.take(values, index, axis=batch + (axis if kind == "full" else 0))
 
 
-class Case:
-    """Parameters on a mesh, the same on one rank, and their parts as parameters there."""
+LISTS = ("placements", "grad_placements", "state_placements")
 
-    def __init__(self, parameters, sizes):
+
+class Case:
+    """Parameters on meshes, the same on one rank, and their parts as parameters there: one library for all of these, which
+    share its kernels. `meshes`: sizes by name."""
+
+    def __init__(self, parameters, meshes):
+        self.parameters = parameters
         self.many = {"version": 1, "parameters": parameters, "meshes": [
-            {"name": "m", "axes": [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]}]}  # fmt: skip
-        one = [{"name": "m", "axes": [{"name": "x", "size": 1}]}]
-        lists = ("placements", "grad_placements", "state_placements")
-        alone = [
-            {**{k: v for k, v in p.items() if k not in lists}, "placements": ["R"]} for p in parameters
-        ]
-        self.one = {"version": 1, "meshes": one, "parameters": alone}
-        self.apart = {"version": 1, "meshes": one, "parameters": []}
-        for p in alone:
-            for i, index in enumerate(parts_of(p["blocks"])):
+            {"name": name, "axes": [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]}
+            for name, sizes in meshes.items()]}  # fmt: skip
+        one = [{"name": "one", "axes": [{"name": "x", "size": 1}]}]
+        self.alone = {"version": 1, "meshes": one, "parameters": []}
+        for p in parameters:
+            own = {k: v for k, v in p.items() if k not in LISTS} | {"placements": ["R"], "mesh": "one"}
+            self.alone["parameters"].append(own | {"name": p["name"] + BESIDE})
+            blocks = own.pop("blocks")
+            for i, index in enumerate(parts_of(blocks)):
                 shape = list(p["shape"])
-                shape[-2 if p["blocks"]["axis"] == "rows" else -1] = len(index)
-                own = {k: v for k, v in p.items() if k != "blocks"}
-                self.apart["parameters"].append({**own, "name": f"{p['name']}.{i}", "shape": shape})
+                shape[-2 if blocks["axis"] == "rows" else -1] = len(index)
+                self.alone["parameters"].append({**own, "name": f"{p['name']}.{i}", "shape": shape})
+        self.all = {key: value if key == "version" else value + self.alone[key] for key, value in self.many.items()}
 
     def tensors(self, seed):
-        """(of the parameters, of their parts)."""
+        """(of the parameters, of these on one rank and of their parts)."""
         generator = np.random.default_rng(list(str(seed).encode()))
-        whole, apart = {}, {}
-        for p in self.one["parameters"]:
+        whole, alone = {}, {}
+        for p in self.parameters:
             name, batch = p["name"], p.get("batch_axes", 0)
             for key in (
                 f"param:{name}",
@@ -125,48 +104,46 @@ class Case:
             ):
                 values = generator.normal(size=p["shape"])
                 dtype = p["dtype"] if key[0] == "p" else p.get("grad_dtype", p["dtype"])
-                whole[key] = tensor(values, dtype)
+                whole[key] = alone[renamed(key)] = tensor(values, dtype)
                 for i, index in enumerate(parts_of(p["blocks"])):
                     own = cut(values, "full", p["blocks"], i, index, batch)
-                    apart[key.replace(name, f"{name}.{i}")] = tensor(own, dtype)
-        return whole, apart
+                    alone[key.replace(name, f"{name}.{i}")] = tensor(own, dtype)
+        return whole, alone
 
     def check(self, folder, seed, *options, spec=SPEC, kinds=RULES):
         """All bytes of the run on many ranks; how the reference and one rank agree with the parts."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "spec.optim").write_text(spec)
-        whole, apart = self.tensors(seed)
-        save(folder / "whole.safetensors", whole)
-        save(folder / "apart.safetensors", apart)
-        for name in ("many", "one", "apart"):
-            (folder / f"{name}.json").write_text(json.dumps(getattr(self, name), indent=1))
+        whole, alone = self.tensors(seed)
 
-        def step(name, given, *options):
-            return run(folder / "spec.optim", folder / f"{name}.json", folder / f"{given}.safetensors",
+        def step(name, document, tensors, *options):
+            (folder / f"{name}.json").write_text(json.dumps(document, indent=1))
+            save(folder / f"{name}.safetensors", tensors)
+            return run(folder / "spec.optim", folder / f"{name}.json", folder / f"{name}.safetensors",
                        folder / "out.safetensors", *options, steps=STEPS)  # fmt: skip
 
-        many, one = step("many", "whole", *options), step("one", "whole")
-        assert many == one
-        self.compare(one, step("apart", "apart"), kinds)
-        self.compare(
-            step("one", "whole", "--reference"),
-            step("apart", "apart", "--reference"),
-            kinds,
-        )
+        found = step("all", self.all, whole | alone, *options)
+        names = {p["name"] for p in self.parameters}
+        many = {key: one for key, one in found.items() if key.split(":")[1] in names}
+        wrong = [key for key, one in many.items() if found[renamed(key)] != one]
+        assert many and not wrong, wrong
+        self.compare(found, kinds)
+        self.compare(step("alone", self.alone, alone, "--reference"), kinds)
 
-    def compare(self, found, parts, kinds):
-        for p in self.one["parameters"]:
+    def compare(self, found, kinds):
+        """Parameters on one rank with their parts."""
+        for p in self.parameters:
             name, batch, blocks = p["name"], p.get("batch_axes", 0), p["blocks"]
             values = {f"param:{name}": "full"}
             values |= {f"state:{name}:{s}": kind for s, kind in kinds[name.split(".")[0]].items()}
             for i, index in enumerate(parts_of(blocks)):
-                assert found[f"state:{name}:step"] == parts[f"state:{name}.{i}:step"]
+                assert found[f"state:{name}{BESIDE}:step"] == found[f"state:{name}.{i}:step"]
                 for key, kind in values.items():
-                    if key not in found:  # a master of f32
+                    if renamed(key) not in found:  # a master of f32
                         assert "master" in key or kind == "full"
                         continue
-                    own = parts[key.replace(name, f"{name}.{i}")]
-                    there = cut(found[key].array(), kind, blocks, i, index, batch)
+                    own = found[key.replace(name, f"{name}.{i}")]
+                    there = cut(found[renamed(key)].array(), kind, blocks, i, index, batch)
                     assert there.shape == own.shape, key
                     assert np.array_equal(there, own.array(), equal_nan=True), (
                         key,
@@ -190,16 +167,27 @@ FUSED = [
 ]
 
 
-@pytest.mark.parametrize("sizes, placements", [
-    ((4,), ["S(0)"]), ((4,), ["S(1)"]), ((7,), ["S(0)"]), ((2, 4), ["_S(0, 4)", "S(0)"]), ((2, 4), ["R", "S(0)"]),
-    ((2, 4), ["S(1)", "S(0)"]),
-])  # fmt: skip
+LAYOUTS = [((4,), ["S(0)"]), ((4,), ["S(1)"]), ((7,), ["S(0)"]), ((2, 4), ["_S(0, 4)", "S(0)"]),
+           ((2, 4), ["R", "S(0)"]), ((2, 4), ["S(1)", "S(0)"])]  # fmt: skip
+
+
 @pytest.mark.parametrize("strategy", ["owner", "gather"])
-def test_parts_step_as_matrices_of_their_own(tmp_path, sizes, placements, strategy):
-    parameters = [parameter(f"{rule}.{i}", (60, 32), placements, blocks)
-                  for rule in RULES for i, blocks in enumerate(FUSED)]  # fmt: skip
-    Case(parameters, sizes).check(tmp_path, 1, "--strategy", f"muon*={strategy}", "--strategy",
-                                  f"factored*={strategy}", "--waves", 2)  # fmt: skip
+def test_parts_step_as_matrices_of_their_own(tmp_path, strategy):
+    parameters = [parameter(f"{rule}.{i}.{mesh}", (60, 32), placements, blocks, mesh=f"m{mesh}")
+                  for rule in RULES for i, blocks in enumerate(FUSED)
+                  for mesh, (_, placements) in enumerate(LAYOUTS)]  # fmt: skip
+    meshes = {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate(LAYOUTS)}
+    Case(parameters, meshes).check(tmp_path, 1, "--strategy", f"muon*={strategy}", "--strategy",
+                                   f"factored*={strategy}", "--waves", 2)  # fmt: skip
+
+
+def test_fused_attention_of_true_size(tmp_path):
+    """Queries, keys and values in 6144 rows, one after the other and interleaved by group of heads; shards end elsewhere."""
+    runs = [[[0, 4096]], [[4096, 5120]], [[5120, 6144]]]
+    fused = [{"axis": "rows", "runs": runs}, {"axis": "rows", "sizes": [512, 128, 128], "repeat": 8}]
+    parameters = [parameter(f"{rule}.{i}", (6144, 8), ["S(0)"], blocks)
+                  for rule in ("muon", "factored") for i, blocks in enumerate(fused)]  # fmt: skip
+    Case(parameters, {"m": (7,)}).check(tmp_path, 1, "--strategy", "*=owner")
 
 
 def test_random_parts(tmp_path, capsys):
@@ -232,8 +220,6 @@ def test_random_parts(tmp_path, capsys):
             ):
                 continue
             blocks = random_blocks(source, layout.shape)
-            while min(map(len, parts_of(blocks))) < 1 or len(parts_of(blocks)) < 2:
-                blocks = random_blocks(source, layout.shape)
             name = source.choice(["muon", "factored", "scaled", "plain", "random", "random"])
             lists = {
                 "grad_placements": layout.gradient,
@@ -250,7 +236,7 @@ def test_random_parts(tmp_path, capsys):
         if source.random() < 0.7:
             options += ["--strategy", f"*={source.choice(['owner', 'gather'])}"]
         if parameters:
-            Case(parameters, sizes).check(
+            Case(parameters, {"m": sizes}).check(
                 tmp_path / str(number),
                 f"{SEED}-{number}",
                 *options,
@@ -263,22 +249,17 @@ def test_random_parts(tmp_path, capsys):
 
 def test_text_of_every_level_is_the_program(tmp_path):
     """And a library says how its parameters are divided: a manifest with other blocks is another one."""
-    case = Case([parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES], (4,))
+    case = Case([parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES], {"m": (4,)})
     case.check(tmp_path, 2)
-    spec, many, whole = (
-        tmp_path / "spec.optim",
-        tmp_path / "many.json",
-        tmp_path / "whole.safetensors",
-    )
+    spec, many, whole = (tmp_path / name for name in ("spec.optim", "many.json", "whole.safetensors"))
+    many.write_text(json.dumps(case.many))
+    save(whole, case.tensors(2)[0])
     expected = run(spec, many, whole, tmp_path / "out.safetensors", steps=STEPS)
+    last = stepc("compile", spec, "-m", many, "--emit", "llvm", "-o", "-")
     for level in ("optim", "decided", "comm", "scheduled", "exec"):
         text = tmp_path / f"{level}.mlir"
         text.write_text(stepc("compile", spec, "-m", many, "--emit", level, "-o", "-"))
-        stepc("compile", text, "-o", tmp_path / level)
-        (library,) = (tmp_path / level).glob("*.so")
-        stepc("run", spec, "-m", many, "--tensors", whole, "--steps", STEPS, "--library", library,
-              "-o", tmp_path / "again.safetensors")  # fmt: skip
-        assert load(tmp_path / "again.safetensors") == expected
+        assert stepc("compile", text, "--emit", "llvm", "-o", "-") == last
     # Groups may stand in any order.
     text = (tmp_path / "decided.mlir").read_text()
     groups = re.findall(r"  optim\.group .*\n", text)
@@ -314,7 +295,7 @@ def test_text_of_every_level_is_the_program(tmp_path):
 def test_a_skipped_step_is_one_for_all_parts(tmp_path):
     """Without a gradient in the second step: no part of it steps, and the count says so once."""
     parameters = [parameter(f"{rule}.0", (60, 32), ["S(0)"], FUSED[1]) for rule in RULES]
-    case = Case(parameters, (4,))
+    case = Case(parameters, {"m": (4,)})
     whole, _ = case.tensors(3)
     first = {k: v for k, v in whole.items() if k[-2:] != "@2"}
     save(tmp_path / "one.safetensors", first)

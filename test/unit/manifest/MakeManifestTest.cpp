@@ -101,7 +101,7 @@ TEST(MakeManifest, PlainFileTakesEveryTensor) {
   EXPECT_EQ(m->parameters[0].batchAxes, 0);
   EXPECT_EQ(m->parameters[0].gradDType, DType::BF16);
   EXPECT_EQ(m->parameters[1].name, "module.a");
-  EXPECT_EQ(m->parameters[1].placements[0], Placement::replicate());
+  EXPECT_EQ(m->parameters[1].placements[0], Placement());
 }
 
 TEST(MakeManifest, MeshErrors) {

@@ -13,6 +13,12 @@ using namespace stepc::manifest;
 
 namespace {
 
+constexpr Placement kReplicate{};
+constexpr Placement shard(int64_t dim) { return {PlacementKind::Shard, dim, 1}; }
+constexpr Placement stridedShard(int64_t dim, int64_t factor) {
+  return {PlacementKind::StridedShard, dim, factor};
+}
+
 Manifest mustRead(const std::string &text) {
   ErrorList errors;
   std::optional<Manifest> manifest = readManifest(text, "m.json", errors);
@@ -31,14 +37,14 @@ std::string slurp(const std::filesystem::path &path) {
 
 TEST(Placement, TextForms) {
   std::string error;
-  EXPECT_EQ(toString(Placement::replicate()), "R");
-  EXPECT_EQ(toString(Placement::shard(0)), "S(0)");
-  EXPECT_EQ(toString(Placement::stridedShard(0, 2)), "_S(0, 2)");
-  EXPECT_EQ(parsePlacement("R", error), Placement::replicate());
-  EXPECT_EQ(parsePlacement("S(-1)", error), Placement::shard(-1));
-  EXPECT_EQ(parsePlacement(" S( 1 ) ", error), Placement::shard(1));
-  EXPECT_EQ(parsePlacement("_S(0,2)", error), Placement::stridedShard(0, 2));
-  EXPECT_EQ(parsePlacement("_S(0, 2)", error), Placement::stridedShard(0, 2));
+  EXPECT_EQ(toString(kReplicate), "R");
+  EXPECT_EQ(toString(shard(0)), "S(0)");
+  EXPECT_EQ(toString(stridedShard(0, 2)), "_S(0, 2)");
+  EXPECT_EQ(parsePlacement("R", error), kReplicate);
+  EXPECT_EQ(parsePlacement("S(-1)", error), shard(-1));
+  EXPECT_EQ(parsePlacement(" S( 1 ) ", error), shard(1));
+  EXPECT_EQ(parsePlacement("_S(0,2)", error), stridedShard(0, 2));
+  EXPECT_EQ(parsePlacement("_S(0, 2)", error), stridedShard(0, 2));
   EXPECT_EQ(splitPlacements("R"), std::vector<std::string>{"R"});
   EXPECT_EQ(splitPlacements("_S(0, 2),S(0),R"),
             (std::vector<std::string>{"_S(0, 2)", "S(0)", "R"}));
@@ -52,7 +58,7 @@ TEST(Manifest, Defaults) {
   ASSERT_EQ(m.parameters.size(), 1u);
   const Parameter &w = m.parameters[0];
   EXPECT_EQ(w.gradDType, DType::BF16);
-  std::vector<Placement> placements = {Placement::shard(1), Placement::replicate()};
+  std::vector<Placement> placements = {shard(1), kReplicate};
   EXPECT_EQ(w.placements, placements);
   EXPECT_EQ(w.gradPlacements, placements);
   EXPECT_EQ(w.statePlacements, placements);
@@ -254,10 +260,13 @@ private:
   }
 
   Mesh mesh(const std::string &name) {
-    Mesh mesh{name, {}, {}};
-    for (int64_t i = 0, n = upTo(1, 3); i < n; ++i)
-      mesh.axes.push_back({"axis/" + std::to_string(i), upTo(1, 4)});
-    mesh.ranks.resize(mesh.numRanks());
+    Mesh mesh{name, {}, {}, {}};
+    int64_t ranks = 1;
+    for (int64_t i = 0, n = upTo(1, 3); i < n; ++i) {
+      mesh.axes.push_back("axis/" + std::to_string(i));
+      ranks *= mesh.sizes.emplace_back(upTo(1, 4));
+    }
+    mesh.ranks.resize(ranks);
     std::iota(mesh.ranks.begin(), mesh.ranks.end(), upTo(0, 1) ? 0 : upTo(0, 1000));
     if (upTo(0, 1))
       std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
@@ -304,12 +313,12 @@ private:
       for (int64_t j = 0; j < after; ++j)
         factor *= cuts[dim][j];
       // A factor of 1 may be written either way.
-      placements[i] = after ? Placement::stridedShard(dim, factor) : Placement::shard(dim);
+      placements[i] = after ? stridedShard(dim, factor) : shard(dim);
       // The checker inserts after the shortest run with this product.
       int64_t at = 0, product = 1;
       while (product != factor)
         product *= cuts[dim][at++];
-      cuts[dim].insert(cuts[dim].begin() + at, mesh.axes[i].size);
+      cuts[dim].insert(cuts[dim].begin() + at, mesh.sizes[i]);
     }
     return placements;
   }
@@ -337,7 +346,7 @@ TEST(Manifest, RandomManifestsRoundTrip) {
       batched += p.batchAxes > 0;
       divided += !p.blocks.parts.empty();
       for (const Placement &placement : p.placements)
-        strided += placement.kind == Placement::Kind::StridedShard;
+        strided += placement.kind == PlacementKind::StridedShard;
     }
   }
   EXPECT_GE(strided, 50);

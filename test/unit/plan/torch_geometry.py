@@ -31,7 +31,7 @@ def local_tensor(shape, sizes, placements, coordinate):
     for size in shape:
         numel *= size
     tensor = torch.arange(numel).reshape(shape)
-    for placement, size, index in zip(placements, sizes, coordinate):
+    for placement, size, index in zip(placements, sizes, coordinate, strict=True):
         if not isinstance(placement, Replicate):
             shards, _ = placement._split_tensor(tensor, size, with_padding=False)
             tensor = shards[index]
@@ -69,7 +69,7 @@ def cases():
     # Every pair of placements on an uneven matrix, then what frameworks make.
     for pair in itertools.product(choices(2, (2, 3)), repeat=2):
         yield (2, 3), (7, 5), pair
-    for size in range(0, 14):
+    for size in range(14):
         yield (4,), (size,), (Shard(0),)
         yield (3,), (size,), (_StridedShard(0, split_factor=2),)
         yield (2, 2), (size, 2), (_StridedShard(0, split_factor=2), Shard(0))

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 using namespace stepc;
 using namespace stepc::test;
@@ -91,12 +92,57 @@ private:
       else
         ++histogram["gradient apart"];
     }
-    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
-      drawn.strategy = "gather";
     drawn.parameterCount = draw(random, 1, 4);
     if (matrix && chance(50))
       drawn.stateKind = std::vector<std::string>{"rows", "cols", "one"}[draw(random, 0, 2)];
     group.parameters.resize(drawn.parameterCount);
+    drawn.source = result.groups.size();
+    if (matrix && chance(30))
+      drawDivision(group);
+    if (group.division.parts.empty())
+      return drawWork(drawn);
+    ++histogram["divided"];
+    for (int64_t part = 0, e = group.division.parts.size(); part < e; ++part) {
+      DrawnGroup one = drawn;
+      one.group.part = part;
+      if (part > 0)
+        one.strategy =
+            std::vector<std::string>{"owner", "owner", "gather", "local"}[draw(random, 0, 3)];
+      drawWork(one);
+    }
+  }
+
+  /// Two or three parts of some runs of rows or columns each.
+  void drawDivision(plan::Group &group) {
+    bool rows = chance(50);
+    int64_t size = group.shape[group.shape.size() - (rows ? 2 : 1)];
+    if (size < 2)
+      return;
+    std::set<int64_t> cuts;
+    for (int64_t left = draw(random, 1, 5); left > 0; --left)
+      cuts.insert(draw(random, 1, size - 1));
+    cuts.insert(size);
+    std::vector<size_t> partOf(cuts.size());
+    auto parts = std::min(cuts.size(), size_t(draw(random, 2, 3)));
+    for (size_t run = 0; run < partOf.size(); ++run)
+      partOf[run] = run < parts ? run : size_t(draw(random, 0, int64_t(parts) - 1));
+    std::shuffle(partOf.begin(), partOf.end(), random);
+    group.division.axis = rows ? plan::Division::Rows : plan::Division::Columns;
+    group.division.parts.resize(parts);
+    int64_t begin = 0;
+    size_t run = 0;
+    for (int64_t end : cuts) {
+      group.division.parts[partOf[run++]].push_back({begin, end});
+      begin = end;
+    }
+  }
+
+  /// Who computes the blocks, and when.
+  void drawWork(DrawnGroup drawn) {
+    const plan::Group &group = drawn.group;
+    const plan::Mesh &mesh = result.meshes[drawn.meshIndex];
+    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
+      drawn.strategy = "gather";
     int64_t blocks = group.blockCount();
     if (drawn.strategy == "owner")
       for (int64_t block = 0; block < blocks; ++block)

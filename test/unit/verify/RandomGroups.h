@@ -8,9 +8,11 @@
 
 namespace stepc::test {
 
-/// A group with what the text says of it.
+/// A group with what the text says of it. The parts of divided parameters are groups one after the
+/// other, of the first one's rule, route and parameters.
 struct DrawnGroup {
   plan::Group group;
+  size_t source = 0; // the first of them; of parameters that are not divided the group itself
   std::string strategy, stateKind; // stateKind: of the second state, or empty
   std::vector<int64_t> owners;     // positions in the mesh, for strategy owner
   int64_t meshIndex = 0, parameterCount = 1, waves = 1;

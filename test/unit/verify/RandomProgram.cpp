@@ -51,6 +51,46 @@ private:
   }
 
   void writeGroup(size_t i) {
+    if (groups[i].source == i)
+      writeParameters(i);
+    const DrawnGroup &g = groups[i];
+    std::vector<std::string> names;
+    for (int64_t p = 0; p < g.parameterCount; ++p)
+      names.push_back(parameter(g.source, p));
+    symbols << "  optim.group @g" << i << " rule @rule" << g.source << " parameters ["
+            << join(names) << "]";
+    if (g.group.part >= 0)
+      symbols << " part " << g.group.part;
+    writeStrategy(g);
+    for (int64_t wave = 0; wave < g.waves; ++wave)
+      symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i
+              << (g.waves == 1 ? " all\n" : " blocks [" + join(g.segments[wave]) + "]\n");
+  }
+
+  std::string parameter(size_t source, int64_t number) {
+    return "@w" + std::to_string(source) + "_" + std::to_string(number);
+  }
+
+  void writeStrategy(const DrawnGroup &g) {
+    if (g.strategy != "elementwise") {
+      const plan::Mesh &mesh = meshes[g.meshIndex];
+      std::vector<std::string> factors;
+      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+        factors.push_back("<" + std::to_string(axis) + ", 1, " + std::to_string(mesh.sizes[axis]) +
+                          ">");
+      symbols << " strategy #optim." << g.strategy << " hops [";
+      if (g.strategy != "local")
+        symbols << "#optim.hop<" << (g.strategy == "owner" ? "owned" : "replicated") << " ["
+                << join(factors) << "]";
+      if (!g.owners.empty())
+        symbols << " base [" << join(g.owners) << "]";
+      symbols << (g.strategy != "local" ? ">]" : "]");
+    }
+    symbols << "\n";
+  }
+
+  /// Rule, route and parameters.
+  void writeParameters(size_t i) {
     const DrawnGroup &g = groups[i];
     bool matrix = g.strategy != "elementwise";
     const char *full = "tensor<?x?xf32>";
@@ -74,7 +114,6 @@ private:
             << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
-    std::vector<std::string> names;
     auto list = [](const std::vector<Placement> &placements) {
       std::vector<std::string> texts;
       for (const Placement &placement : placements)
@@ -88,34 +127,22 @@ private:
     std::string placements = list(g.group.placements);
     if (!g.group.gradientPlacements.empty())
       placements += " gradient_placements " + list(g.group.gradientPlacements);
-    for (int64_t p = 0; p < g.parameterCount; ++p) {
-      names.push_back("@w" + std::to_string(i) + "_" + std::to_string(p));
-      symbols << "  optim.parameter " << names.back() << " shape [" << join(g.group.shape)
+    if (!g.group.division.parts.empty()) {
+      placements += g.group.division.axis == plan::Division::Rows ? " blocks #optim.blocks<rows"
+                                                                  : " blocks #optim.blocks<columns";
+      for (const std::vector<plan::Span> &part : g.group.division.parts) {
+        std::vector<int64_t> ends;
+        for (plan::Span span : part)
+          ends.insert(ends.end(), {span.begin, span.end});
+        placements += ", [" + join(ends) + "]";
+      }
+      placements += ">";
+    }
+    for (int64_t p = 0; p < g.parameterCount; ++p)
+      symbols << "  optim.parameter " << parameter(i, p) << " shape [" << join(g.group.shape)
               << "] batch " << g.group.batchAxes << " type f32 gradient f32 mesh @mesh"
               << g.meshIndex << " placements " << placements << " aliases [] route @route" << i
               << "\n";
-    }
-    symbols << "  optim.group @g" << i << " rule @rule" << i << " parameters [" << join(names)
-            << "]";
-    if (matrix) {
-      const plan::Mesh &mesh = meshes[g.meshIndex];
-      std::vector<std::string> factors;
-      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-        factors.push_back("<" + std::to_string(axis) + ", 1, " + std::to_string(mesh.sizes[axis]) +
-                          ">");
-      symbols << " strategy #optim." << g.strategy << " hops [";
-      if (g.strategy != "local")
-        symbols << "#optim.hop<" << (g.strategy == "owner" ? "owned" : "replicated") << " ["
-                << join(factors) << "]";
-      if (!g.owners.empty())
-        symbols << " base [" << join(g.owners) << "]";
-      symbols << (g.strategy != "local" ? ">]" : "]");
-    }
-    symbols << "\n";
-    for (int64_t wave = 0; wave < g.waves; ++wave) {
-      symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i;
-      symbols << (g.waves == 1 ? " all\n" : " blocks [" + join(g.segments[wave]) + "]\n");
-    }
   }
 
   //===--- The step -------------------------------------------------------------===//
