@@ -90,6 +90,9 @@ inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on allocations by comm-assign-arena: where they stand in the workspace.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
+/// Set there, too, where several share that part of the workspace: the number of their pool, in
+/// which they stand in the order of their allocations.
+inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
 /// Offsets into the workspace are multiples of it.
 inline constexpr int64_t kAlignment = 64;
 

@@ -40,7 +40,7 @@ InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
 
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  if (!llvm::is_contained({kArenaAttr, kLimitAttr, kOffsetAttr, kBytesAttr}, name))
+  if (!llvm::is_contained({kArenaAttr, kLimitAttr, kOffsetAttr, kBytesAttr, kPoolAttr}, name))
     return op->emitOpError("expected an attribute of the dialect comm, found ") << name;
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());
   bool aligned = name == kOffsetAttr;

@@ -85,11 +85,33 @@ LogicalResult BufferOp::verify() {
     return emitOpError("expected an offset that is a multiple of 64, and bytes that are not "
                        "negative, found ")
            << offset << " and " << bytes;
-  auto type = cast<MemRefType>(getType());
-  if (size_t(type.getNumDynamicDims()) != getExtents().size())
+  if (getViews().empty())
+    return emitOpError("expected a result, found none");
+  int64_t dynamic = 0;
+  for (Type each : getViews().getTypes()) {
+    auto type = cast<MemRefType>(each);
+    dynamic += type.getNumDynamicDims();
+    PlaceAttr place = placeOf(each);
+    if (isPool() && (!place || !place.isBatch() || type.getNumDynamicDims() != 1 ||
+                     !type.isDynamicDim(0) || !type.getLayout().isIdentity()))
+      return emitOpError("expected batches of blocks where several values share a buffer, found ")
+             << each;
+  }
+  if (dynamic != int64_t(getExtents().size()))
     return emitOpError("expected one extent per dynamic dimension, ")
-           << type.getNumDynamicDims() << ", found " << getExtents().size();
+           << dynamic << ", found " << getExtents().size();
   return success();
+}
+
+ValueRange BufferOp::getExtentsOf(Value view) {
+  int64_t first = 0;
+  for (Value each : getViews()) {
+    int64_t count = cast<MemRefType>(each.getType()).getNumDynamicDims();
+    if (each == view)
+      return getExtents().slice(first, count);
+    first += count;
+  }
+  return {};
 }
 
 LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {

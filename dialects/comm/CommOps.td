@@ -100,11 +100,23 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]
     ```mlir
     %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: a place; offset a multiple of 64, neither it nor bytes negative; one extent per dynamic dimension.
+    With several results it is a pool: batches of blocks that share these bytes. On each rank every one begins, at a multiple
+    of 64, where those before it end there. So a pool is as large as the most that any rank needs of all of them.
+    ```mlir
+    %p:2 = comm.buffer offset 8192 bytes 2048 (%n0, %n1)
+      : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>, memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
+    ```
+    Constraints: a place; offset a multiple of 64, neither it nor bytes negative; one extent per dynamic dimension; of several results, batches of blocks of
+    static sizes alone.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
-  let results = (outs AnyMemRef:$result);
-  let assemblyFormat = "`offset` $offset `bytes` $bytes (`(` $extents^ `)`)? attr-dict `:` type($result)";
+  let results = (outs Variadic<AnyMemRef>:$views);
+  let assemblyFormat = "`offset` $offset `bytes` $bytes (`(` $extents^ `)`)? attr-dict `:` type($views)";
+  let extraClassDeclaration = [{
+    bool isPool() { return getViews().size() > 1; }
+    /// The dynamic sizes of one of its results.
+    ::mlir::ValueRange getExtentsOf(::mlir::Value view);
+  }];
   let hasVerifier = 1;
 }
 

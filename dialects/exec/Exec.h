@@ -14,6 +14,7 @@
 
 namespace stepc::exec {
 
+class PoolAttr;
 class TableAttr;
 
 /// Gives the symbols, tables and tokens of a program their numbers in a plan. Tables and kernels
@@ -31,6 +32,8 @@ public:
   mlir::FailureOr<plan::Communicator> communicator(mlir::Operation *op,
                                                    comm::CommunicatorAttr ranks);
   mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
+  /// Appends a pool of the program at `op`.
+  mlir::LogicalResult pool(mlir::Operation *op, PoolAttr pool);
   int64_t kernel(mlir::FlatSymbolRefAttr name);
   /// The next collective in the one total order; `token` stands for it.
   void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
@@ -71,6 +74,7 @@ bool areAlike(mlir::Attribute operand, mlir::Attribute other);
 
 /// A table of a plan as an attribute, with the plan's segments as symbols.
 TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);
+PoolAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Pool &pool);
 
 } // namespace stepc::exec
 

@@ -35,20 +35,31 @@ static LogicalResult verifyOffset(EmitError emitError, int64_t offset) {
 }
 
 LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes, int64_t,
-                                    int64_t) {
+                                    int64_t, int64_t, int64_t) {
   if (bytes < 0)
     return emitError() << "expected bytes of 0 or more, found " << bytes;
   return verifyOffset(emitError, offset);
 }
 
 LogicalResult BatchAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
-                                RankedTensorType block) {
+                                RankedTensorType block, int64_t, int64_t) {
   Type type = block.getElementType();
   if (block.getRank() != 2 || !block.hasStaticShape() ||
       !(type.isF32() || type.isBF16() || type.isF16()))
     return emitError() << "expected a block of two static axes, of f32, bf16 or f16, found "
                        << block;
-  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0);
+  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0, -1, 0);
+}
+
+LogicalResult MemberAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t bytes) {
+  if (bytes >= 0)
+    return success();
+  return emitError() << "expected bytes of 0 or more, found " << bytes;
+}
+
+LogicalResult PoolAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
+                               ArrayRef<MemberAttr>) {
+  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0, -1, 0);
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t items) {
@@ -71,14 +82,17 @@ LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, Str
 }
 
 FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  return plan::Operand{plan::OperandKind::Workspace, getOffset(), getBytes(), getStart(),
-                       getTraveller()};
+  plan::Operand made{plan::OperandKind::Workspace, getOffset(), getBytes(), getStart(),
+                     getTraveller()};
+  made.pool = getPool();
+  made.member = getMember();
+  return made;
 }
 
 FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
   return plan::Operand{
-      plan::OperandKind::Batch, getOffset(), getBytes(), -1, 0, getRows(), getCols(),
-      *optim::toPlan(getType())};
+      plan::OperandKind::Batch,  getOffset(), getBytes(), -1, 0, getRows(), getCols(),
+      *optim::toPlan(getType()), getPool(),   getMember()};
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

@@ -26,6 +26,33 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Exec_Member : Exec_Attr<"Member", "member"> {
+  let summary = "blocks of a segment in a pool, of so many bytes each";
+  let description = [{
+    ```mlir
+    #exec.member<@g0.w0, bytes = 256>
+    ```
+    Constraints: the bytes are not negative.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$segment, "int64_t":$bytes);
+  let assemblyFormat = "`<` $segment `,` `bytes` `=` $bytes `>`";
+  let genVerifyDecl = 1;
+}
+
+def Exec_Pool : Exec_Attr<"Pool", "pool"> {
+  let summary = "a part of the workspace that batches of computed blocks share";
+  let description = [{
+    On each rank a member begins where those before it end there (`plan::RankPool`).
+    ```mlir
+    #exec.pool<offset = 4096, bytes = 1024, members = [<@g0.w0, bytes = 256>, <@g1.w0, bytes = 64>]>
+    ```
+    Constraints: the offset a multiple of 64, and neither negative.
+  }];
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, ArrayRefParameter<"MemberAttr">:$members);
+  let assemblyFormat = "`<` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `members` `=` `[` $members `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 class Exec_Operand<string name, string mnemonicName>
     : Exec_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Exec_OperandInterface>]>;
 
@@ -37,14 +64,25 @@ def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
     ```mlir
     #exec.workspace<offset = 4096, bytes = 1024>
     #exec.workspace<offset = 8192, bytes = 512, start = 0, traveller = 1>
+    #exec.workspace<offset = 4096, bytes = 1024, pool = 0, member = 1>
     ```
+    Of a batch that stands in a pool, `pool` counts those of the program, `member` its members; offset and bytes are the
+    pool's.
     Constraints: the offset a multiple of 64, and neither negative.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, DefaultValuedParameter<"int64_t", "-1">:$start,
-                        DefaultValuedParameter<"int64_t", "0">:$traveller);
+                        DefaultValuedParameter<"int64_t", "0">:$traveller, DefaultValuedParameter<"int64_t", "-1">:$pool,
+                        DefaultValuedParameter<"int64_t", "0">:$member);
   let builders = [AttrBuilder<(ins "int64_t":$offset, "int64_t":$bytes), [{
-    return $_get($_ctxt, offset, bytes, -1, 0);
+    return $_get($_ctxt, offset, bytes, -1, 0, -1, 0);
   }]>];
+  let extraClassDeclaration = [{
+    /// Whether both share a part of the workspace, and not a byte of it.
+    bool standsBeside(WorkspaceAttr other) const {
+      return (getStart() >= 0 && getStart() == other.getStart() && getTraveller() != other.getTraveller()) ||
+             (getPool() >= 0 && getPool() == other.getPool() && getMember() != other.getMember());
+    }
+  }];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -54,10 +92,13 @@ def Exec_Batch : Exec_Operand<"Batch", "batch"> {
   let description = [{
     ```mlir
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>>
+    #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>, pool = 0, member = 0>
     ```
+    In a pool as `#exec.workspace` says.
     Constraints: the offset a multiple of 64, and neither negative; a block of two static axes, of f32, bf16 or f16.
   }];
-  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block);
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block,
+                        DefaultValuedParameter<"int64_t", "-1">:$pool, DefaultValuedParameter<"int64_t", "0">:$member);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

@@ -8,6 +8,7 @@ include "mlir/IR/SymbolInterfaces.td"
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
 def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">;
+def Exec_Pools : TypedArrayAttrBase<Exec_Pool, "pools">;
 def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
 
 def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock, NoRegionArguments,
@@ -16,7 +17,8 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
   let description = [{
     All operands stand in the workspace: `workspace` bytes for values, and behind these (at the next multiple of 64) `scratch`
     bytes that one kernel after another uses for itself. Both are equal on all ranks. Rows of tables have up to `chunk`
-    elements, where they can be cut.
+    elements, where they can be cut. `pools` are parts of the workspace in which several batches stand; operands name them by
+    number.
     ```mlir
     exec.program workspace 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
@@ -27,10 +29,11 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "plan::kChunkElements">:$chunk);
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "plan::kChunkElements">:$chunk,
+                       OptionalAttr<Exec_Pools>:$pools);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `workspace` $workspace (`scratch` $scratch^)? (`chunk` $chunk^)? attr-dict-with-keyword $body
+    `workspace` $workspace (`scratch` $scratch^)? (`chunk` $chunk^)? (`pools` $pools^)? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
 }

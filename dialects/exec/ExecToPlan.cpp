@@ -63,6 +63,27 @@ TableAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan,
                         table.elementBytes);
 }
 
+LogicalResult Numbering::pool(Operation *op, PoolAttr attribute) {
+  plan::Pool pool{attribute.getOffset(), attribute.getBytes(), {}};
+  for (MemberAttr member : attribute.getMembers()) {
+    FailureOr<int64_t> of = segment(op, member.getSegment());
+    if (failed(of))
+      return failure();
+    pool.members.push_back({*of, member.getBytes()});
+  }
+  plan.pools.push_back(std::move(pool));
+  return success();
+}
+
+PoolAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan, const plan::Pool &pool) {
+  SmallVector<MemberAttr> members;
+  for (const plan::Pool::Member &member : pool.members)
+    members.push_back(MemberAttr::get(
+        context, FlatSymbolRefAttr::get(context, plan.segments[member.segment].name),
+        member.blockBytes));
+  return PoolAttr::get(context, pool.offset, pool.bytes, members);
+}
+
 int64_t Numbering::kernel(FlatSymbolRefAttr name) {
   auto [known, isNew] = kernels.try_emplace(name.getAttr(), plan.kernels.size());
   if (isNew)

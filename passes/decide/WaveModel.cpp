@@ -152,6 +152,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     for (const ListMove &move : lists[group])
       (move.back ? load.back : load.there) +=
           cluster.exchange(nearby[group], move.peers, move.bytes * part);
+    if (owned)
+      load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
   }
   int64_t most = *llvm::max_element(computed);
   Need result;
@@ -176,7 +178,7 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
     for (auto &[rank, load] : loads) {
       Load &most = waves.back().load;
       most = {std::max(most.compute, load.compute), std::max(most.there, load.there),
-              std::max(most.back, load.back)};
+              std::max(most.back, load.back), std::max(most.whole, load.whole)};
     }
     loads.clear();
   };
@@ -195,7 +197,9 @@ std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const 
 }
 
 /// While a group is computed, the next wave travels there, the one before it back, and the wave's
-/// other groups wait to be unpacked or are packed. Scratch is one region beside all that.
+/// other groups wait to be computed or sent. What is sent back stands in memory twice at its ends: all
+/// of it is unpacked before a part is computed, and computed before a part is packed. Scratch is one
+/// region beside all that.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;
@@ -206,6 +210,7 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
     for (const Need &n : waves[wave].needs)
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
+    most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].load.whole)));
     for (const Need &n : waves[wave].needs) {
       most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
       scratch = std::max(scratch, n.scratch);

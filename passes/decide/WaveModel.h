@@ -44,6 +44,7 @@ private:
   /// What one rank does in one wave.
   struct Load {
     double compute = 0, there = 0, back = 0; ///< seconds
+    int64_t whole = 0;                       ///< bytes of blocks that it computes and sends back
     size_t rounds = 0; ///< exchanges there, one after the other, whose messages are counted
   };
   struct Wave {

@@ -36,15 +36,21 @@ public:
   }
 
   Value run() {
-    Value x = normalize(op.getSource());
+    Value normalized = normalize(op.getSource()), x = normalized;
     bool tall = rows > cols;
-    for (auto [a, b, c] : op.getSteps()) {
+    SmallVector<std::array<double, 3>> steps(op.getSteps());
+    for (auto [index, each] : llvm::enumerate(steps)) {
+      auto [a, b, c] = each;
       // Of a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
       // Without a square of A its factor is the product's own: no second rounding, and no stage
       // over A, whose extents are not a block's.
-      Value gram = product(x, x, Value(), c == 0.0 ? b : 1.0, 0.0, small, small, true, tall, !tall);
-      Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, small, small, true);
-      x = tall ? product(x, poly, x, 1.0, a, rows, cols) : product(poly, x, x, 1.0, a, rows, cols);
+      Value gram = product(x, x, Value(), c == 0.0 ? b : 1.0, 0.0, square(), true, tall, !tall);
+      Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, square(), true);
+      // The last step alone may write where the first one read.
+      Value init = index > 0 && index + 1 == steps.size()
+                       ? normalized
+                       : empty(PlaceAttr::blocks(segment, ValueKind::Full), rows, cols, element);
+      x = tall ? product(x, poly, x, 1.0, a, init) : product(poly, x, x, 1.0, a, init);
     }
     return x;
   }
@@ -54,6 +60,9 @@ private:
     return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
                                    type, ValueRange{count}, place);
   }
+
+  /// Of a product that is no value of the block.
+  Value square() { return empty(PlaceAttr::partial(segment), small, small, element); }
 
   /// A stage over blocks of one full out.
   Value stage(ValueRange ins, Value init,
@@ -97,12 +106,8 @@ private:
     });
   }
 
-  Value product(Value lhs, Value rhs, Value addend, double alpha, double beta, int64_t m, int64_t n,
+  Value product(Value lhs, Value rhs, Value addend, double alpha, double beta, Value init,
                 bool symmetric = false, bool transposeLhs = false, bool transposeRhs = false) {
-    // Only the last product of a step is a value of the block: X itself.
-    Value init =
-        empty(symmetric ? PlaceAttr::partial(segment) : PlaceAttr::blocks(segment, ValueKind::Full),
-              m, n, element);
     auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
     auto created = ProductOp::create(builder, loc, init.getType(), lhs, rhs, addend, init,
                                      builder.getF64FloatAttr(alpha), builder.getF64FloatAttr(beta),

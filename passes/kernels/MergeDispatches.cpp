@@ -22,8 +22,8 @@ struct Dispatch {
   SmallVector<Attribute> of;   // tables or groups
   SmallVector<Attribute> args; // of each in turn
   struct Range {
-    int64_t first, end;               ///< bytes of the workspace
-    exec::WorkspaceAttr travels = {}; ///< of what shares its start's buffer
+    int64_t first, end;             ///< bytes of the workspace
+    exec::WorkspaceAttr place = {}; ///< none of scalars
   };
   SmallVector<Range> ranges;
   llvm::SmallDenseSet<Attribute> shards; // groups
@@ -37,10 +37,8 @@ struct Dispatch {
       return llvm::any_of(other.ranges, [&](auto b) { return areShared(a, b); });
     });
   }
-  /// Different values of one start share its buffer, and not a byte.
   static bool areShared(const Range &a, const Range &b) {
-    bool apart = a.travels && b.travels && a.travels.getStart() == b.travels.getStart() &&
-                 a.travels.getTraveller() != b.travels.getTraveller();
+    bool apart = a.place && b.place && a.place.standsBeside(b.place);
     return a.first < b.end && b.first < a.end && !apart;
   }
 
@@ -125,8 +123,7 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
       if (auto table = dyn_cast<exec::TableAttr>(group))
         group = groupOf.lookup(table.getFrom().getSymbol());
       if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
-        made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes(),
-                               place.getStart() < 0 ? exec::WorkspaceAttr() : place});
+        made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes(), place});
       else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
         made.ranges.push_back({scalars.getOffset(),
                                scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *

@@ -18,14 +18,18 @@ static bool isHandle(Operation *op) {
 
 LogicalResult ProgramBuilder::lower(Block &step) {
   b.setInsertionPointToEnd(module.getBody());
-  auto made = exec::ProgramOp::create(b, module.getLoc(), program.plan.arenaBytes);
+  SmallVector<Attribute> pools;
+  for (const plan::Pool &pool : program.plan.pools)
+    pools.push_back(exec::toAttribute(b.getContext(), program.plan, pool));
+  auto made = exec::ProgramOp::create(b, module.getLoc(), program.plan.arenaBytes, /*scratch=*/0,
+                                      target.chunkElements(),
+                                      pools.empty() ? ArrayAttr() : b.getArrayAttr(pools));
   b.createBlock(&made.getBody());
   for (Operation &op : step)
     if (!isHandle(&op) && failed(lower(&op)))
       return failure();
   exec::AdvanceStepsOp::create(b, module.getLoc());
   made.setScratch(scratchBytes);
-  made.setChunk(target.chunkElements());
   return success();
 }
 
@@ -52,13 +56,18 @@ FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Operation *user, Valu
   while (auto cast = value.getDefiningOp<memref::CastOp>())
     value = cast.getSource();
   if (auto buffer = value.getDefiningOp<comm::BufferOp>()) {
+    if (auto pool = program.pools.find(buffer); pool != program.pools.end())
+      return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes(),
+                                      /*start=*/-1, /*traveller=*/0, pool->second,
+                                      int64_t(cast<OpResult>(value).getResultNumber()));
     if (!comm::placeOf(value).isMoving())
       return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes());
     FailureOr<std::pair<comm::StartOp, int64_t>> travel = comm::startOf(user, value);
     if (failed(travel))
       return failure();
     return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes(),
-                                    travel->first.getOrder(), travel->second);
+                                    travel->first.getOrder(), travel->second, /*pool=*/-1,
+                                    /*member=*/0);
   }
   return emitError(value.getLoc())
          << "expected a buffer of the workspace or shards, found " << value.getType();
@@ -85,7 +94,8 @@ FailureOr<exec::BatchAttr> ProgramBuilder::batchOf(Operation *user, Value value)
   if (failed(place))
     return failure();
   auto block = RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
-  return exec::BatchAttr::get(b.getContext(), place->getOffset(), place->getBytes(), block);
+  return exec::BatchAttr::get(b.getContext(), place->getOffset(), place->getBytes(), block,
+                              place->getPool(), place->getMember());
 }
 
 /// A table of scalars at a place in the workspace.

@@ -2,6 +2,7 @@
 //-------------------===//
 
 #include "passes/plan/PlanFromIR.h"
+#include "passes/cost/Saturate.h"
 #include "passes/plan/Definition.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -185,6 +186,7 @@ private:
           .Case([&](comm::StageOp op) { return addStage(op); })
           .Case([&](comm::CopyOp op) { return addCopy(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
+          .Case([&](comm::BufferOp op) { return op.isPool() ? addPool(op) : success(); })
           .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) { return addBatch(op); })
           .Default([](Operation *) { return success(); });
     });
@@ -312,6 +314,22 @@ private:
       start.tables.push_back(result.tables[op].back());
     }
     plan().commands.push_back(std::move(start));
+    return success();
+  }
+
+  LogicalResult addPool(comm::BufferOp op) {
+    plan::Pool pool{int64_t(op.getOffset()), int64_t(op.getBytes()), {}};
+    for (Value view : op.getViews()) {
+      FailureOr<int64_t> segment = findSegment(op, comm::placeOf(view).getSymbol());
+      if (failed(segment))
+        return failure();
+      int64_t bytes = elementBytes(view);
+      for (int64_t size : cast<MemRefType>(view.getType()).getShape().drop_front())
+        bytes = saturatingMul(bytes, size);
+      pool.members.push_back({*segment, bytes});
+    }
+    result.pools[op] = plan().pools.size();
+    plan().pools.push_back(std::move(pool));
     return success();
   }
 

@@ -26,6 +26,9 @@ struct ProgramPlan {
   /// comm.start.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> tables;
 
+  /// The pool of the plan that a comm.buffer of several results is.
+  llvm::DenseMap<mlir::Operation *, int64_t> pools;
+
   /// Indices by symbol name.
   using Index = llvm::DenseMap<mlir::StringAttr, int64_t>;
   Index meshes, rules, routes, parameters, groups, segments;

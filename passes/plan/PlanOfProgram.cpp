@@ -21,6 +21,10 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
   plan.scratchBytes = program.getScratch();
   plan.chunkElements = program.getChunk();
   exec::Numbering numbering(plan, symbols->meshes, symbols->groups, symbols->segments);
+  if (program.getPools())
+    for (auto pool : program.getPoolsAttr().getAsRange<exec::PoolAttr>())
+      if (failed(numbering.pool(program, pool)))
+        return failure();
   SmallVector<Operation *> commands;
   for (auto command : program.getBody().getOps<exec::CommandOpInterface>()) {
     FailureOr<plan::Command> made = command.lower(numbering);

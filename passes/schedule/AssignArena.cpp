@@ -42,6 +42,22 @@ public:
     return it->second;
   }
 
+  /// Of batches that stand in one pool, in that order.
+  int64_t largest(ArrayRef<memref::AllocOp> members) {
+    plan::Pool pool;
+    for (memref::AllocOp member : members) {
+      MemRefType type = member.getType();
+      int64_t bytes = type.getElementTypeBitWidth() / 8;
+      for (int64_t size : type.getShape().drop_front())
+        bytes = saturatingMul(bytes, size);
+      pool.members.push_back({program.segments.lookup(placeOf(type).getSymbol().getAttr()), bytes});
+    }
+    int64_t bytes = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      bytes = std::max(bytes, expander.pool(pool, rank).bytes);
+    return bytes;
+  }
+
   /// Of what a start sends and receives.
   std::pair<int64_t, int64_t> largest(StartOp op) {
     std::pair<int64_t, int64_t> bytes;
@@ -61,6 +77,57 @@ private:
   plan::Expander expander;
   int64_t ranks;
   llvm::DenseMap<PlaceAttr, int64_t> known;
+};
+
+/// Which batches stand side by side. Operations of one kind that follow each other, and of which none
+/// needs another, are a run. What one run writes first and one run uses last is a pool: it lives at the
+/// same time. Products follow each other in chains; so of what they write or use last the other end
+/// alone tells.
+class PoolFinder {
+public:
+  explicit PoolFinder(Block &step) {
+    llvm::DenseSet<Value> written;
+    Operation *last = nullptr;
+    int64_t run = 0;
+    for (Operation &op : step) {
+      if (isMemoryEffectFree(&op) || isa<memref::AllocOp>(op))
+        continue;
+      bool follows = last && last->getName() == op.getName() &&
+                     llvm::none_of(op.getOperands(), [&](Value v) { return written.contains(v); });
+      if (!follows) {
+        ++run;
+        written.clear();
+      }
+      runOf[&op] = isa<optim::ProductOp>(op) ? 0 : run;
+      if (auto writes = dyn_cast<DestinationStyleOpInterface>(op))
+        written.insert_range(writes.getDpsInits());
+      last = &op;
+    }
+  }
+
+  /// Two batches or more of each pool, in the order of their allocations.
+  SmallVector<SmallVector<memref::AllocOp>> find(ArrayRef<memref::AllocOp> allocs) const {
+    llvm::MapVector<std::pair<int64_t, int64_t>, SmallVector<memref::AllocOp>> pools;
+    for (memref::AllocOp alloc : allocs) {
+      PlaceAttr place = placeOf(alloc.getType());
+      if (!place || !place.isBatch() || alloc.use_empty())
+        continue;
+      SmallVector<Operation *> users(alloc->getUsers());
+      auto isBefore = [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); };
+      int64_t first = runOf.at(*llvm::min_element(users, isBefore));
+      int64_t last = runOf.at(*llvm::max_element(users, isBefore));
+      if (first != last)
+        pools[{first, last}].push_back(alloc);
+    }
+    SmallVector<SmallVector<memref::AllocOp>> found;
+    for (auto &[runs, members] : pools)
+      if (members.size() > 1)
+        found.push_back(std::move(members));
+    return found;
+  }
+
+private:
+  llvm::DenseMap<Operation *, int64_t> runOf;
 };
 
 class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
@@ -97,6 +164,19 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
         }
       }
     }
+    SmallVector<SmallVector<memref::AllocOp>> pools =
+        PoolFinder(step.getBody().front()).find(allocs);
+    for (ArrayRef<memref::AllocOp> members : pools) {
+      for (memref::AllocOp member : members) {
+        if (failed(checkSizes(member)))
+          return failure();
+        bufferOf[member] = buffers.size();
+      }
+      ArenaBuffer &shared = buffers.emplace_back();
+      shared = {extents.largest(members), int64_t(position.size()), -1};
+      for (memref::AllocOp member : members)
+        include(shared, member, position);
+    }
     for (memref::AllocOp alloc : allocs) {
       if (!bufferOf.try_emplace(alloc, buffers.size()).second)
         continue;
@@ -122,6 +202,9 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));
     Builder builder(&getContext());
+    for (auto [number, members] : llvm::enumerate(pools))
+      for (memref::AllocOp member : members)
+        member->setAttr(kPoolAttr, builder.getI64IntegerAttr(int64_t(number)));
     for (memref::AllocOp alloc : allocs) {
       const ArenaBuffer &buffer = buffers[bufferOf.lookup(alloc)];
       alloc->setAttr(kOffsetAttr, builder.getI64IntegerAttr(buffer.offset));
@@ -160,13 +243,18 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     for (int64_t size : type.getShape())
       if (!ShapedType::isDynamic(size))
         bytes = saturatingMul(bytes, size);
-    for (Value size : alloc.getDynamicSizes()) {
-      auto extent = size.getDefiningOp<ExtentOp>();
-      if (!extent)
-        return alloc.emitError("expected sizes from comm.extent, found another value");
-      bytes = saturatingMul(bytes, extents.largest(extent));
-    }
+    if (failed(checkSizes(alloc)))
+      return failure();
+    for (Value size : alloc.getDynamicSizes())
+      bytes = saturatingMul(bytes, extents.largest(size.getDefiningOp<ExtentOp>()));
     return bytes;
+  }
+
+  static LogicalResult checkSizes(memref::AllocOp alloc) {
+    for (Value size : alloc.getDynamicSizes())
+      if (!size.getDefiningOp<ExtentOp>())
+        return alloc.emitError("expected sizes from comm.extent, found another value");
+    return success();
   }
 };
 

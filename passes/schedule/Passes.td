@@ -32,8 +32,10 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     the next wave is computed. With two rounds the order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
-    starts. The pass decides nothing: each segment's `wave`, set when blocks were divided, and the order of the chains fix
-    the whole order.
+    starts. Of a round that brings results back, all chains do what comes before products side by side, operation by
+    operation, then each chain its products, then all of them what comes next: so what chains do alike is next to each
+    other. Results travel together, so all of them stand in memory at one time in any order. The pass decides nothing: each
+    segment's `wave`, set when blocks were divided, and the order of the chains fix the whole order.
 
     Remarks: `waves-pipelined` (passed) with waves and exchanges; `exchange-exposed` (missed) for each exchange that is
     waited for at once, because nothing is left to run while it travels.
@@ -59,7 +61,9 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
   let summary = "Decide every buffer's place in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and receives live until the wait.
-    All sends of a start share one buffer, and all its receives (runtime/plan/Parcels.h).
+    All sends of a start share one buffer, and all its receives (runtime/plan/Parcels.h). So do batches of blocks that
+    operations of one kind, side by side, write first and that such operations use last (or products): they are a pool, as
+    large as the most that any rank needs of all together (`comm.buffer`).
     Buffers are placed in decreasing order of size at the lowest offset that is free while they live. The arena
     and the scratch that a target may use behind it (passes/cost/ScratchBound.h) must obey the module's
     `comm.workspace_limit`. Nothing is rewritten: places are attributes of the allocations, and the arena's bytes one of the
@@ -74,6 +78,8 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
     func.func @step() attributes {comm.arena_bytes = 4096 : i64} {
       %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>
     ```
+
+    `comm.pool` numbers the pools; in each the allocations stand in their order.
   }];
 }
 
@@ -82,12 +88,16 @@ def PlaceBuffers : Pass<"comm-place-buffers", "::mlir::ModuleOp"> {
   let description = [{
     Follows the attributes that `comm-assign-arena` decided. It is an error when the module's `stepc.level` is another than
     comm or scheduled, when the step has no `comm.arena_bytes`, when an
-    allocation has no place, or one that does not end inside of the workspace. The program is at level scheduled then.
+    allocation has no place, or one that does not end inside of the workspace, or when allocations of one `comm.pool` have
+    different places. The program is at level scheduled then.
 
     ```mlir
     %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>
+    %p0 = memref.alloc(%n0) {comm.bytes = 768 : i64, comm.offset = 4096 : i64, comm.pool = 0 : i64} : memref<?x8x16xbf16>
+    %p1 = memref.alloc(%n1) {comm.bytes = 768 : i64, comm.offset = 4096 : i64, comm.pool = 0 : i64} : memref<?x4x16xbf16>
     // becomes
     %b = comm.buffer offset 0 bytes 4096 (%n) : memref<?xbf16>
+    %p:2 = comm.buffer offset 4096 bytes 768 (%n0, %n1) : memref<?x8x16xbf16>, memref<?x4x16xbf16>
     ```
   }];
   let dependentDialects = ["::stepc::comm::CommDialect"];

@@ -49,6 +49,13 @@ FlatSymbolRefAttr segmentOf(Operation *op) {
   return segmentOfBatch(op);
 }
 
+bool usesBlocks(Operation *op) {
+  return llvm::any_of(op->getOperands(), [](Value value) {
+    PlaceAttr place = placeOf(value);
+    return place && place.isBatch();
+  });
+}
+
 /// The segment that a collective brings together.
 FlatSymbolRefAttr segmentOf(CollectiveOpInterface op) {
   return placeOf(op.getSends().front()).getSymbol();
@@ -232,6 +239,33 @@ private:
       placed.insert(WaitOp::create(builder, token.getLoc(), token));
   }
 
+  /// Of all chains what comes before products, then each chain's products, then of all what comes
+  /// next: what chains do alike is next to each other. Their results travel together, so all of them
+  /// stand in memory at one time in any order.
+  void placeSideBySide(ArrayRef<Operation *> ops) {
+    struct Progress {
+      int64_t chain, phase = 0, step = 0; // products are odd phases
+    };
+    llvm::MapVector<Attribute, Progress> chains;
+    using Key = std::array<int64_t, 3>;
+    SmallVector<std::pair<Key, Operation *>> order;
+    for (Operation *op : ops) {
+      auto [known, isNew] = chains.insert({segmentOf(op), Progress{int64_t(chains.size())}});
+      Progress &at = known->second;
+      bool multiplies = isa<optim::ProductOp>(op);
+      if (multiplies != (at.phase % 2 == 1)) {
+        ++at.phase;
+        at.step = 0;
+      }
+      order.push_back(
+          {multiplies ? Key{at.phase, at.chain, at.step} : Key{at.phase, at.step, at.chain}, op});
+      ++at.step;
+    }
+    llvm::stable_sort(order, llvm::less_first());
+    for (auto [key, op] : order)
+      place(op);
+  }
+
   /// A round of a wave, once what it needs has arrived.
   void layOut(Wave &wave, size_t round) {
     if (round == 1)
@@ -240,7 +274,11 @@ private:
       return;
     if (round > 0)
       wait(wave.rounds[round - 1].tokens);
-    placeAll(wave.rounds[round].operations);
+    ArrayRef<Operation *> operations = wave.rounds[round].operations;
+    if (!wave.rounds[round].collectives.empty() && llvm::any_of(operations, usesBlocks))
+      placeSideBySide(operations);
+    else
+      placeAll(operations);
     wave.rounds[round].tokens = start(wave.rounds[round].collectives);
     if (round + 1 == wave.rounds.size())
       wait(wave.rounds[round].tokens);

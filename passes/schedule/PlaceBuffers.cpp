@@ -26,7 +26,9 @@ struct PlaceAlloc : OpRewritePattern<memref::AllocOp> {
     auto bytes = op->getAttrOfType<IntegerAttr>(kBytesAttr);
     if (!offset || !bytes)
       return rewriter.notifyMatchFailure(op, "no place was decided");
-    rewriter.replaceOpWithNewOp<BufferOp>(op, op.getType(), offset.getInt(), bytes.getInt(),
+    if (op->hasAttr(kPoolAttr))
+      return rewriter.notifyMatchFailure(op, "it stands in a pool");
+    rewriter.replaceOpWithNewOp<BufferOp>(op, op->getResultTypes(), offset, bytes,
                                           op.getDynamicSizes());
     return success();
   }
@@ -56,6 +58,46 @@ LogicalResult checkPlaces(func::FuncOp step) {
   return failure(result.wasInterrupted());
 }
 
+/// What stands in one pool becomes one buffer where the first of it is allocated.
+LogicalResult placePools(func::FuncOp step) {
+  llvm::MapVector<int64_t, SmallVector<memref::AllocOp>> pools;
+  for (auto alloc : step.getOps<memref::AllocOp>())
+    if (auto pool = alloc->getAttrOfType<IntegerAttr>(kPoolAttr))
+      pools[pool.getInt()].push_back(alloc);
+  for (auto &[number, members] : pools) {
+    memref::AllocOp first = members.front();
+    OpBuilder builder(first);
+    SmallVector<Value> sizes;
+    SmallVector<Type> types;
+    for (memref::AllocOp member : members) {
+      for (StringRef name : {StringRef(kOffsetAttr), StringRef(kBytesAttr)})
+        if (member->getAttr(name) != first->getAttr(name)) {
+          auto diag = member.emitOpError("expected ")
+                      << name << " to be one for all of pool " << number << ", found another";
+          diag.attachNote(first.getLoc()) << "the first of the pool is here";
+          return diag;
+        }
+      types.push_back(member.getType());
+      for (Value size : member.getDynamicSizes()) {
+        auto extent = size.getDefiningOp<ExtentOp>();
+        if (!extent)
+          return member.emitOpError("expected sizes from comm.extent, found another value");
+        if (first->isBeforeInBlock(extent))
+          extent->moveBefore(first);
+        sizes.push_back(size);
+      }
+    }
+    auto buffer = BufferOp::create(builder, first.getLoc(), types,
+                                   first->getAttrOfType<IntegerAttr>(kOffsetAttr),
+                                   first->getAttrOfType<IntegerAttr>(kBytesAttr), sizes);
+    for (auto [member, view] : llvm::zip_equal(members, buffer.getViews())) {
+      member.getResult().replaceAllUsesWith(view);
+      member.erase();
+    }
+  }
+  return success();
+}
+
 class PlaceBuffers : public schedule::impl::PlaceBuffersBase<PlaceBuffers> {
   FrozenRewritePatternSet patterns;
   LogicalResult initialize(MLIRContext *context) override {
@@ -73,7 +115,7 @@ class PlaceBuffers : public schedule::impl::PlaceBuffersBase<PlaceBuffers> {
     }
     getOperation()->setAttr(kLevelAttr, StringAttr::get(&getContext(), "scheduled"));
     for (auto step : getOperation().getOps<func::FuncOp>()) {
-      if (failed(checkPlaces(step)))
+      if (failed(checkPlaces(step)) || failed(placePools(step)))
         return signalPassFailure();
       walkAndApplyPatterns(step, patterns);
     }

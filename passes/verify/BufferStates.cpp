@@ -10,19 +10,20 @@ comm::BufferOp BufferStates::bufferOf(Operation *user, Value value) {
   auto buffer = value.getDefiningOp<comm::BufferOp>();
   if (!buffer)
     user->emitOpError("expected buffers of the workspace, found ") << value;
-  else if (!cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
-    buffer.emitOpError("expected a memref without gaps, found ") << buffer.getType();
+  else if (!cast<MemRefType>(value.getType()).getLayout().isIdentity())
+    buffer.emitOpError("expected a memref without gaps, found ") << value.getType();
   else
     return buffer;
   return {};
 }
 
 /// The size that a buffer says it has is that of its place. (Bytes are checked against tables.)
-bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer) {
-  comm::PlaceAttr place = comm::placeOf(buffer.getResult());
+bool BufferStates::checkExtent(Operation *user, Value value) {
+  auto buffer = value.getDefiningOp<comm::BufferOp>();
+  comm::PlaceAttr place = comm::placeOf(value);
   if (place.isScalars())
     return true; // its type is the size
-  auto type = cast<MemRefType>(buffer.getType());
+  auto type = cast<MemRefType>(value.getType());
   auto refuse = [&](const Twine &found, Operation *other, const char *note) {
     auto diag = buffer.emitOpError("expected the size of ") << place << ", found " << found.str();
     diag.attachNote(user->getLoc()) << "the buffer is used here";
@@ -32,10 +33,10 @@ bool BufferStates::checkExtent(Operation *user, comm::BufferOp buffer) {
   };
   if (type.getNumDynamicDims() != 1 || !type.isDynamicDim(0))
     return refuse("a type that fixes it", nullptr, "");
-  auto extent = buffer.getExtents()[0].getDefiningOp<comm::ExtentOp>();
+  Value size = buffer.getExtentsOf(value).front();
+  auto extent = size.getDefiningOp<comm::ExtentOp>();
   if (!extent)
-    return refuse("a value that is no comm.extent", buffer.getExtents()[0].getDefiningOp(),
-                  "the value is here");
+    return refuse("a value that is no comm.extent", size.getDefiningOp(), "the value is here");
   comm::PlaceAttr given = extent.getPlace();
   // How many blocks a rank computes does not depend on what is held of them.
   if (given == place ||
@@ -80,8 +81,7 @@ void BufferStates::touch(const BufferState &state, Operation *user) {
 }
 
 BufferState *BufferStates::write(Operation *user, Value value) {
-  comm::BufferOp buffer = bufferOf(user, value);
-  if (!buffer)
+  if (!bufferOf(user, value))
     return nullptr;
   BufferState &state = states[value];
   if (state.leaving || state.arriving) {
@@ -94,12 +94,12 @@ BufferState *BufferStates::write(Operation *user, Value value) {
     return nullptr;
   }
   // What is read was written: there the extent is seen.
-  if (!checkWasRead(value, state) || !checkExtent(user, buffer))
+  if (!checkWasRead(value, state) || !checkExtent(user, value))
     return nullptr;
   state = BufferState();
   state.writer = user;
   state.life = lives.size();
-  lives.push_back({buffer, now, now, user, user});
+  lives.push_back({value, now, now, user, user});
   return &state;
 }
 

@@ -34,7 +34,7 @@ public:
 
 private:
   comm::BufferOp bufferOf(mlir::Operation *user, mlir::Value value);
-  bool checkExtent(mlir::Operation *user, comm::BufferOp buffer);
+  bool checkExtent(mlir::Operation *user, mlir::Value value);
   bool checkWasRead(mlir::Value value, const BufferState &state);
   void touch(const BufferState &state, mlir::Operation *user);
 

@@ -162,9 +162,10 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
                                             const plan::Operand &operand, int64_t table) {
   using Reach = ChunkForm::Reach;
   const plan::Table &rows = plan.tables[table];
+  std::optional<Site> site;
   if (rows.kind == plan::TableKind::ShardChunks) {
     if (view.reach == Reach::Element && rows.to != rows.from)
-      return staged(operand, rows.to, view.element, Need::From, table);
+      site = staged(operand, rows.to, view.element, Need::From, table);
   } else {
     geometry::View walked = geometry::view(groupOf(rows.from.segment), rows.from.value);
     Extents block{1, 1};
@@ -174,10 +175,23 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
       block.cols = walked.cols;
     // A row's value is found by the rows of the group's blocks.
     if (view.reach != Reach::Row || walked.rows == groupOf(rows.from.segment).rows())
-      return blocks(operand, rows.from.segment, block, view.element);
+      site = blocks(operand, rows.from.segment, block, view.element);
   }
-  user->emitOpError("expected rows that lead to operand ")
-      << view.argument << " in the workspace, found a table that does not";
+  if (!site) {
+    user->emitOpError("expected rows that lead to operand ")
+        << view.argument << " in the workspace, found a table that does not";
+    return std::nullopt;
+  }
+  // A kernel alone says of what type its operands are; the plan has checked all else of a member.
+  if (operand.pool < 0)
+    return site;
+  int64_t has = plan.pools[operand.pool].members[operand.member].blockBytes;
+  int64_t wants = site->block.rows * site->block.cols * view.element.getIntOrFloatBitWidth() / 8;
+  if (has == wants)
+    return site;
+  user->emitOpError("expected a member of ")
+      << wants << " bytes per block, found member " << operand.member << " of pool " << operand.pool
+      << " with " << has;
   return std::nullopt;
 }
 

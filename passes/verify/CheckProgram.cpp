@@ -91,12 +91,26 @@ Version *ProgramCheck::shards(const plan::Operand &operand, const plan::Place &p
   return nullptr;
 }
 
+/// Where an operand stands; not yet how.
+static Site siteAt(const plan::Operand &operand) {
+  Site site{operand.value, operand.bytes};
+  site.start = operand.start;
+  site.traveller = operand.traveller;
+  site.pool = operand.pool;
+  site.member = operand.member;
+  return site;
+}
+
 Site ProgramCheck::blocks(const plan::Operand &operand, int64_t segment, Extents block,
                           Type element) {
   auto place = plan::Place::resting(segment, plan::ValueKind::Full, plan::Distribution::Blocks);
   int64_t size = element.getIntOrFloatBitWidth() / 8;
   need(Need::Blocks, segment, operand.bytes, block.rows * block.cols, size);
-  return {operand.value, operand.bytes, place, block, -1, 1, element};
+  Site site = siteAt(operand);
+  site.place = place;
+  site.block = block;
+  site.element = element;
+  return site;
 }
 
 Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place, Type element,
@@ -107,8 +121,10 @@ Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place
   }
   if (!place.isMoving())
     need(unit, table, operand.bytes, 0, element.getIntOrFloatBitWidth() / 8);
-  return {operand.value, operand.bytes,    place, {0, 0}, -1, 1, element,
-          operand.start, operand.traveller};
+  Site site = siteAt(operand);
+  site.place = place;
+  site.element = element;
+  return site;
 }
 
 void ProgramCheck::need(Need::Unit unit, int64_t index, int64_t bytes, int64_t elements,
@@ -197,7 +213,7 @@ bool ProgramCheck::copy(const plan::Command &command) {
   Type element =
       table.from.isBound()
           ? versions.terms.elementOf(versions.at(table.from.segment, targetOf(source, group)).term)
-          : workspace.elementAt(source.value, source.start, source.traveller);
+          : workspace.elementAt(siteAt(source));
   if (!checkSize(table, element))
     return false;
   Term term;
@@ -245,7 +261,8 @@ bool ProgramCheck::start(const plan::Command &command) {
     if (isEmpty(table.from.segment))
       continue;
     auto traveller = int64_t(i);
-    Type element = workspace.elementAt(source.value, number, traveller);
+    Type element =
+        workspace.elementAt({.offset = source.value, .start = number, .traveller = traveller});
     if (!checkSize(table, element))
       return false;
     auto siteOf = [&](const plan::Operand &buffer, const plan::Place &place) {

@@ -79,12 +79,18 @@ LogicalResult verify::checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
   return success(fine);
 }
 
+LogicalResult verify::checkPools(const plan::Plan &plan, ArrayRef<Operation *> poolOps,
+                                 TableProof &proof) {
+  for (size_t pool = 0; pool < plan.pools.size(); ++pool)
+    if (std::string wrong = proof.checkPool(int64_t(pool)); !wrong.empty())
+      return poolOps[pool]->emitOpError() << wrong << " (pool " << pool << ")";
+  return success();
+}
+
 /// A sweep over time. Living buffers are apart, so a new one can only meet its neighbours.
 static LogicalResult checkApart(std::vector<Life> lives) {
-  auto offset = [](const Life &life) { return int64_t(comm::BufferOp(life.buffer).getOffset()); };
-  auto end = [&](const Life &life) {
-    return offset(life) + int64_t(comm::BufferOp(life.buffer).getBytes());
-  };
+  auto offset = [](const Life &life) { return int64_t(life.buffer().getOffset()); };
+  auto end = [&](const Life &life) { return offset(life) + int64_t(life.buffer().getBytes()); };
   llvm::sort(lives, [&](const Life &a, const Life &b) {
     return std::pair(a.begin, offset(a)) < std::pair(b.begin, offset(b));
   });
@@ -92,9 +98,11 @@ static LogicalResult checkApart(std::vector<Life> lives) {
   auto endsLater = [](const Life *a, const Life *b) { return a->end > b->end; };
   std::priority_queue<const Life *, std::vector<const Life *>, decltype(endsLater)> ending(
       endsLater);
-  // Of one side of a start: the proof of its parts has shown that they are apart.
-  auto travelTogether = [](const Life &a, const Life &b) {
-    Value one = comm::BufferOp(a.buffer), other = comm::BufferOp(b.buffer);
+  // Of one pool, or one side of a start: other proofs have shown that they are apart.
+  auto standBeside = [](const Life &a, const Life &b) {
+    Value one = a.value, other = b.value;
+    if (a.buffer() == b.buffer())
+      return true;
     return comm::placeOf(one).isMoving() && comm::placeOf(other).isMoving() &&
            comm::placeOf(one).getEnd() == comm::placeOf(other).getEnd() &&
            comm::startOf(a.writer, one)->first == comm::startOf(b.writer, other)->first;
@@ -113,17 +121,17 @@ static LogicalResult checkApart(std::vector<Life> lives) {
         continue;
       const Life &other = *neighbour->second;
       // In its own buffer an operation may overwrite what it reads element by element.
-      if (other.buffer == life.buffer || offset(other) >= end(life) || offset(life) >= end(other))
+      if (other.value == life.value || offset(other) >= end(life) || offset(life) >= end(other))
         continue;
-      if (travelTogether(life, other)) {
+      if (standBeside(life, other)) {
         isLonger = life.end > other.end;
         continue;
       }
       int64_t from = std::max(offset(life), offset(other)), to = std::min(end(life), end(other));
       auto diag = life.writer->emitOpError("expected a buffer of its own, found bytes ")
                   << from << " to " << to << " of the workspace shared with a value that lives";
-      diag.attachNote(comm::BufferOp(life.buffer).getLoc()) << "the buffer is here";
-      diag.attachNote(comm::BufferOp(other.buffer).getLoc()) << "the other buffer is here";
+      diag.attachNote(life.buffer().getLoc()) << "the buffer is here";
+      diag.attachNote(other.buffer().getLoc()) << "the other buffer is here";
       diag.attachNote(other.writer->getLoc()) << "the other value is written here";
       diag.attachNote(other.lastUser->getLoc()) << "it is last used here";
       return diag;
@@ -138,7 +146,11 @@ static LogicalResult checkApart(std::vector<Life> lives) {
 
 LogicalResult verify::checkWorkspace(const ProgramPlan &program, ModuleOp module, func::FuncOp step,
                                      const StepFacts &facts, TableProof &proof) {
-  if (failed(checkLimits(program, module, step, proof)) || failed(checkNeeds(facts.needs, proof)))
+  SmallVector<Operation *> poolOps(program.plan.pools.size());
+  for (auto [op, pool] : program.pools)
+    poolOps[pool] = op;
+  if (failed(checkLimits(program, module, step, proof)) || failed(checkNeeds(facts.needs, proof)) ||
+      failed(checkPools(program.plan, poolOps, proof)))
     return failure();
   return checkApart(facts.lives);
 }

@@ -25,11 +25,12 @@
 
 namespace stepc::verify {
 
-/// What is under proof: the tables (by index into the plan) and starts of a world rank. Where ranks
+/// What is under proof: the tables (by index into the plan) starts and pools of a world rank. Where ranks
 /// get the same rows or start, it is looked at once.
 struct Expand {
   std::function<plan::CommonTable(int64_t table, int64_t rank)> table;
   std::function<std::shared_ptr<const plan::RankStart>(int64_t start, int64_t rank)> start;
+  std::function<plan::RankPool(int64_t pool, int64_t rank)> pool;
 };
 
 /// The way of one value: the table that packs it, the messages, the table that unpacks it.
@@ -86,6 +87,9 @@ public:
   const Proven &proven() const { return result; }
   /// The most blocks of a segment that a rank computes.
   Reach mostComputed(int64_t segment);
+  /// What is wrong with a pool on some rank: each member has room for all blocks that the rank
+  /// computes, apart from the other members.
+  std::string checkPool(int64_t pool);
 
 private:
   using Rows = std::shared_ptr<const plan::RankTable>;

@@ -34,9 +34,10 @@ struct Need {
 
 /// From when to when (operations of the step, in order) a value lives in its buffer.
 struct Life {
-  comm::BufferOp buffer;
+  mlir::Value value;
   int64_t begin, end;
   mlir::Operation *writer, *lastUser;
+  comm::BufferOp buffer() const { return value.getDefiningOp<comm::BufferOp>(); }
 };
 
 /// What the step does, as far as it was shown to be in order.
@@ -66,6 +67,11 @@ mlir::LogicalResult checkValues(const ProgramPlan &program, mlir::ModuleOp modul
 mlir::LogicalResult checkWorkspace(const ProgramPlan &program, mlir::ModuleOp module,
                                    mlir::func::FuncOp step, const StepFacts &facts,
                                    TableProof &proof);
+
+/// Shows that the members of every pool are apart on every rank, and inside of it. `poolOps`: whom to
+/// blame, per pool of the plan.
+mlir::LogicalResult checkPools(const plan::Plan &plan, llvm::ArrayRef<mlir::Operation *> poolOps,
+                               TableProof &proof);
 
 /// Shows that every need is met on the rank that reaches furthest.
 mlir::LogicalResult checkNeeds(llvm::ArrayRef<Need> needs, TableProof &proof);

@@ -21,6 +21,9 @@ Expand verify::runtimeExpand(const plan::Plan &plan) {
           },
           [starts = plan.starts(), expander](int64_t start, int64_t rank) {
             return expander->start(*starts[start], rank);
+          },
+          [&plan, expander](int64_t pool, int64_t rank) {
+            return expander->pool(plan.pools[pool], rank);
           }};
 }
 

@@ -42,7 +42,9 @@ LogicalResult verify::verifyProgram(ModuleOp module, bool routes) {
     llvm::erase_if(check.facts.needs, [](const Need &need) { return need.unit != Need::Blocks; });
   else if (failed(proveTables(proof, check.facts)))
     return failure();
-  return checkNeeds(check.facts.needs, proof);
+  SmallVector<Operation *> poolOps(plan->pools.size(), program);
+  return success(succeeded(checkNeeds(check.facts.needs, proof)) &&
+                 succeeded(checkPools(*plan, poolOps, proof)));
 }
 
 namespace stepc::verify {

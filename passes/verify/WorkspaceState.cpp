@@ -11,7 +11,9 @@ bool Site::isEqualLayout(const Site &other) const {
          group == other.group && columns == other.columns && element == other.element;
 }
 
-bool Site::travelsBeside(const Site &other) const {
+bool Site::standsBeside(const Site &other) const {
+  if (pool >= 0 && pool == other.pool)
+    return member != other.member;
   return start >= 0 && start == other.start && place.end == other.place.end &&
          traveller != other.traveller;
 }
@@ -30,6 +32,8 @@ std::string Site::describe() const {
   else
     os << "blocks of " << block.rows << " x " << block.cols << " of " << element;
   os << " at byte " << offset;
+  if (pool >= 0)
+    os << ", member " << member << " of pool " << pool;
   return text;
 }
 
@@ -90,14 +94,14 @@ Held *WorkspaceState::write(Held value, int64_t table) {
   const Site &site = value.site;
   if (!checkInside(site))
     return nullptr;
-  // Values stand apart, but for those that travel together, in equal bytes.
+  // Values stand apart, but for those that travel together or stand in a pool, in equal bytes.
   int64_t end = site.offset + site.bytes;
-  for (auto next = held.lower_bound({end, -1, 0}); next != held.begin();) {
+  for (auto next = held.lower_bound({end, -1, 0, -1, 0}); next != held.begin();) {
     auto old = std::prev(next);
     const Site &other = old->second.site;
     if (other.offset + other.bytes <= site.offset)
       break;
-    if (site.travelsBeside(other)) {
+    if (site.standsBeside(other)) {
       next = old;
       continue;
     }

@@ -19,17 +19,18 @@ namespace stepc::verify {
 
 /// Where a value stands in the workspace, and how.
 struct Site {
-  int64_t offset, bytes;
+  int64_t offset = 0, bytes = 0;
   /// At rest in blocks, `block` of each that a rank computes; or packed. Scalars have a group alone.
   plan::Place place = {};
   Extents block = {0, 0};
   int64_t group = -1, columns = 1;
   mlir::Type element;
   int64_t start = -1, traveller = 0; ///< of what moves
+  int64_t pool = -1, member = 0;     ///< of batches that share these bytes
 
   bool isEqualLayout(const Site &other) const;
-  /// Different values of one side of a start share its buffer, and not a byte.
-  bool travelsBeside(const Site &other) const;
+  /// Different values of one side of a start, or of a pool, share its bytes, and not one of them.
+  bool standsBeside(const Site &other) const;
   std::string describe() const;
 };
 
@@ -57,8 +58,8 @@ public:
   /// (r, c) of a chunk is read for element (r, c) of what is written.
   Held *read(const Site &site, int64_t table, bool along);
   /// The type of the value that begins there, if there is one.
-  mlir::Type elementAt(int64_t offset, int64_t start, int64_t traveller) const {
-    auto found = held.find({offset, start, traveller});
+  mlir::Type elementAt(const Site &site) const {
+    auto found = held.find(keyOf(site));
     return found == held.end() ? mlir::Type() : found->second.site.element;
   }
   Held *write(Held value, int64_t table);
@@ -67,8 +68,10 @@ public:
   bool checkAllRead();
 
 private:
-  using Key = std::array<int64_t, 3>; // offset, start, traveller
-  static Key keyOf(const Site &site) { return {site.offset, site.start, site.traveller}; }
+  using Key = std::array<int64_t, 5>; // by offset
+  static Key keyOf(const Site &site) {
+    return {site.offset, site.start, site.traveller, site.pool, site.member};
+  }
   bool checkInside(const Site &site);
   bool checkInFlight(const Held &held, const char *what);
   bool overwrite(const Held &held, const Held &by, int64_t table);

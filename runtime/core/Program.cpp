@@ -72,6 +72,12 @@ private:
     }
   }
 
+  /// Where an operand begins in the workspace on this rank.
+  int64_t beginOf(const plan::Operand &operand) const {
+    return operand.value +
+           (operand.pool < 0 ? 0 : instance.tables.pools[operand.pool].begins[operand.member]);
+  }
+
   /// How far from its number an element of what is packed stands in its start's buffer, in bytes.
   int64_t shiftOf(const plan::Operand &operand, const plan::Place &place, int64_t element) const {
     if (!place.isMoving() || operand.kind != plan::OperandKind::Workspace || element < 0)
@@ -91,7 +97,7 @@ private:
     case plan::OperandKind::BlockRows:
       return plan.groups[group].rows();
     default:
-      return operand.value;
+      return beginOf(operand);
     }
   }
 
@@ -125,7 +131,7 @@ private:
   void prepareBatch(const plan::Command &command, PreparedCommand &made) {
     made.arguments = {arena() + plan.scratchOffset()};
     for (const plan::Operand &operand : command.operands)
-      made.arguments.push_back(arena() + operand.value);
+      made.arguments.push_back(arena() + beginOf(operand));
     made.batch.command = &command;
     made.batch.blocks = tables[command.tables[0]].blocks;
     for (const plan::Batch::Kernel &kernel : command.batch.kernels) {
@@ -164,8 +170,8 @@ private:
     }
     copy.fromShards = static_cast<void *const *>(shardsOf(from));
     copy.toShards = static_cast<void *const *>(shardsOf(to));
-    copy.from = arena() + (copy.fromShards ? 0 : from.value);
-    copy.to = arena() + (copy.toShards ? 0 : to.value);
+    copy.from = arena() + (copy.fromShards ? 0 : beginOf(from));
+    copy.to = arena() + (copy.toShards ? 0 : beginOf(to));
   }
 
   stepc_instance &instance;

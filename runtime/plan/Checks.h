@@ -19,6 +19,9 @@ inline std::string outside(const char *what, int64_t index) {
   return std::string(what) + " " + std::to_string(index) + " does not exist";
 }
 
+/// What is wrong with a pool, so that it cannot be expanded.
+std::string checkPool(const Plan &plan, const Pool &pool);
+
 } // namespace stepc::plan
 
 #endif

@@ -48,7 +48,12 @@ private:
   }
 
   void needs(double bytes, const Operand &operand) {
-    needs(bytes, operand.bytes, "its operand has");
+    needs(bytes, operand.pool < 0 ? operand.bytes : roomInPool(operand), "its operand has");
+  }
+
+  int64_t roomInPool(const Operand &operand) const {
+    auto pool = static_cast<size_t>(operand.pool);
+    return tables.pools[pool].room(plan.pools[pool], operand.member);
   }
 
   void batch(const Command &command) {

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 7;
+constexpr int64_t kVersion = 8;
 
 class Writer {
 public:
@@ -188,9 +188,14 @@ public:
   void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
   void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
   void field(Ref<Operand> v) {
-    fields(v.kind, v.value, v.bytes, v.start, v.traveller);
+    fields(v.kind, v.value, v.bytes, v.start, v.traveller, v.pool, v.member);
     if (v.kind == OperandKind::Batch)
       fields(v.rows, v.cols, v.type);
+  }
+  void field(Ref<Pool::Member> v) { fields(v.segment, v.blockBytes); }
+  void field(Ref<Pool> v) {
+    fields(v.offset, v.bytes);
+    list(v.members, "members of a pool");
   }
   void field(Ref<Batch::Kernel> v) { fields(v.kernel, v.items); }
   void field(Ref<Batch> v) {
@@ -217,6 +222,7 @@ public:
     list(v.parameters, "parameters");
     list(v.segments, "segments");
     list(v.tables, "tables");
+    list(v.pools, "pools");
     list(v.kernels, "kernels");
     list(v.commands, "commands");
     field(v.programHash);

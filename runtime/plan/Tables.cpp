@@ -132,6 +132,8 @@ RankTables Expander::tables(int64_t rank) {
     result.tables.push_back(table(each, rank));
   for (const Command *each : plan.starts())
     result.starts.push_back(*start(*each, rank));
+  for (const Pool &each : plan.pools)
+    result.pools.push_back(pool(each, rank));
   return result;
 }
 

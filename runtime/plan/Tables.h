@@ -119,6 +119,16 @@ struct Parcel {
   const Part *find(int64_t value, int64_t element) const;
 };
 
+/// At which bytes of a pool its members begin on one rank: multiples of 64, in their order, none
+/// inside of another; and how many bytes all of them have.
+struct RankPool {
+  std::vector<int64_t> begins;
+  int64_t bytes = 0;
+
+  /// How many bytes a member may have: to the next one, or to the pool's end.
+  int64_t room(const Pool &pool, int64_t member) const;
+};
+
 /// What a start does on one rank.
 struct RankStart {
   std::vector<Message> messages; // bytes; peers ascending, no empty ones
@@ -128,6 +138,7 @@ struct RankStart {
 struct RankTables {
   std::vector<RankTable> tables; // one per Plan::tables
   std::vector<RankStart> starts; // one per Plan::starts()
+  std::vector<RankPool> pools;   // one per Plan::pools
 };
 
 /// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
@@ -156,6 +167,7 @@ public:
   CommonTable common(const Table &table, int64_t rank);
   /// Ranks that have it in common mostly get the same one.
   std::shared_ptr<const RankStart> start(const Command &start, int64_t rank);
+  RankPool pool(const Pool &pool, int64_t rank);
   int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);

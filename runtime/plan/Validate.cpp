@@ -47,6 +47,7 @@ public:
     each("segment", plan.segments, &Validator::segment);
     each("table", plan.tables, &Validator::table);
     each("command", plan.commands, &Validator::command);
+    each("pool", plan.pools, &Validator::pool);
     return error;
   }
 
@@ -367,6 +368,8 @@ private:
     }
     return {};
   }
+
+  Check pool(const Pool &pool, int64_t) { return checkPool(plan, pool); }
 
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
 #include "runtime/plan/Tables.h"
 
@@ -114,6 +115,10 @@ private:
         return "expected blocks of two axes, of a type of 32 bits or fewer";
       if (Check wrong = inWorkspace(operand.value, operand.bytes); !wrong.empty())
         return wrong;
+      if (Check wrong = pooled(operand, at(plan.tables, command.tables[0]).from,
+                               operand.rows * operand.cols * byteSize(operand.type));
+          !wrong.empty())
+        return wrong;
     }
     bool fits = command.kind == CommandKind::Product ? multiplies(command) : reduces(command);
     return fits ? Check() : Check("expected operands whose extents agree");
@@ -167,7 +172,7 @@ private:
           return "expected the same operands for each of its tables";
         if (other.kind != OperandKind::Workspace)
           continue;
-        if (Check wrong = packed(other, at(plan.tables, index).to); !wrong.empty())
+        if (Check wrong = placed(other, at(plan.tables, index).to, -1); !wrong.empty())
           return wrong;
       }
     }
@@ -203,6 +208,8 @@ private:
   }
 
   Check operand(const Operand &operand, const Group &group, const Place *shards) {
+    if (operand.pool != -1 && operand.kind != OperandKind::Workspace)
+      return "expected no pool of what is no batch";
     switch (operand.kind) {
     case OperandKind::Workspace:
       return inWorkspace(operand.value, operand.bytes);
@@ -234,6 +241,30 @@ private:
       return {};
     }
     return "an operand of unknown kind";
+  }
+
+  Check placed(const Operand &operand, const Place &place, int64_t blockBytes) {
+    Check wrong = packed(operand, place);
+    return wrong.empty() ? pooled(operand, place, blockBytes) : wrong;
+  }
+
+  /// Whether an operand that names a member of a pool is that member. `blockBytes`: what the command
+  /// takes a block for; -1 where that is not in the plan.
+  Check pooled(const Operand &operand, const Place &place, int64_t blockBytes) {
+    if (operand.pool == -1)
+      return {};
+    if (!inside(operand.pool, plan.pools))
+      return outside("pool", operand.pool);
+    const Pool &pool = at(plan.pools, operand.pool);
+    if (!inside(operand.member, pool.members))
+      return outside("member", operand.member) + " in pool " + std::to_string(operand.pool);
+    const Pool::Member &member = at(pool.members, operand.member);
+    if (place.isResting(Distribution::Blocks) && place.segment == member.segment &&
+        (blockBytes == -1 || blockBytes == member.blockBytes) && operand.value == pool.offset &&
+        operand.bytes == pool.bytes)
+      return {};
+    return "expected member " + std::to_string(operand.member) + " of pool " +
+           std::to_string(operand.pool) + " in that pool, found another";
   }
 
   /// Whether an operand names the start that what is packed there travels with.
@@ -291,7 +322,9 @@ private:
           !wrong.empty())
         return wrong;
       if (!place.isBound()) {
-        if (Check wrong = packed(operand, place); !wrong.empty())
+        geometry::View view = geometry::view(group, place.value);
+        if (Check wrong = placed(operand, place, view.rows * view.cols * table.elementBytes);
+            !wrong.empty())
           return wrong;
         continue;
       }
@@ -332,6 +365,8 @@ private:
     for (const Operand &operand : command.operands) {
       if (operand.kind != OperandKind::Workspace)
         return "expected to send from the workspace and to receive there";
+      if (operand.pool != -1)
+        return "expected no pool of what is no batch";
       if (Check wrong = inWorkspace(operand.value, operand.bytes); !wrong.empty())
         return wrong;
     }

@@ -242,6 +242,25 @@ func.func @f() {
 
 // -----
 
+// Batches of blocks alone share a buffer.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f() {
+  %n = comm.extent <@s, full, blocks>
+  // expected-error @below {{expected batches of blocks where several values share a buffer, found 'memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
+  %b:2 = comm.buffer offset 0 bytes 64 (%n, %n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>, memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  return
+}
+
+// -----
+
 // An extent's segment exists.
 func.func @f() {
   // expected-error @below {{expected a segment, found no comm.segment named @s}}

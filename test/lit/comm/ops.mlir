@@ -35,6 +35,7 @@ comm.segment @g0_w2 group @g0 blocks []
 // CHECK: %[[N:.*]] = comm.extent <@g0_all, full, shards to blocks, sent>
 // CHECK: comm.buffer offset 4096 bytes 1024(%[[N]]) : memref<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>
 // CHECK: comm.buffer offset 0 bytes 64 : memref<2x1xf32, #comm.place<@g0, scalars>>
+// CHECK: comm.buffer offset 5120 bytes 384(%{{.*}}, %{{.*}}) : memref<?x4x6xf32, #comm.place<@g0_all, full, blocks>>, memref<?x4x1xf32, #comm.place<@g0_w1, rows, blocks>>
 // GENERIC-LABEL: sym_name = "values"
 // GENERIC: "comm.world"()
 // GENERIC: "comm.communicator"() <{ranks = #comm.communicator<@world, [<0, 1, 2>]>}>
@@ -50,6 +51,9 @@ func.func @values() -> !comm.communicator {
   %n = comm.extent <@g0_all, full, shards to blocks, sent>
   %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>
   %c = comm.buffer offset 0 bytes 64 : memref<2x1xf32, #comm.place<@g0, scalars>>
+  %n0 = comm.extent <@g0_all, full, blocks>
+  %n1 = comm.extent <@g0_w1, full, blocks>
+  %pool:2 = comm.buffer offset 5120 bytes 384 (%n0, %n1) : memref<?x4x6xf32, #comm.place<@g0_all, full, blocks>>, memref<?x4x1xf32, #comm.place<@g0_w1, rows, blocks>>
   return %w : !comm.communicator
 }
 

@@ -132,3 +132,18 @@ exec.program workspace 8192 {
   %t = exec.start exchange on <@world, [<0, 2, 2>]> [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
   exec.await %t
 }
+
+// -----
+
+// A pool is a part of the workspace.
+// expected-error @below {{expected an offset that is not negative and a multiple of 64, found 4}}
+exec.program workspace 8192 pools [#exec.pool<offset = 4, bytes = 64, members = [<@s, bytes = 8>]>] {
+}
+
+// -----
+
+// Blocks of a pool have a size.
+// expected-error @below {{expected bytes of 0 or more, found -8}}
+// expected-error @below {{failed to parse Exec_Pool parameter 'members'}}
+exec.program workspace 8192 pools [#exec.pool<offset = 0, bytes = 64, members = [<@s, bytes = -8>]>] {
+}

@@ -25,7 +25,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 // CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0>,
 // CHECK-SAME: #exec.scalars<offset = 64, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0, traveller = 1>]
 // CHECK-NEXT: exec.start
-exec.program workspace 1024 {
+exec.program workspace 1024 pools [#exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>, <@s1, bytes = 96>]>, #exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>]>] {
   exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>, to = <@s0, full, shards to blocks, sent>>]
     [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0>]
@@ -51,6 +51,15 @@ exec.program workspace 1024 {
   // CHECK-NEXT: exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 576, columns = 4>]
   exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 512, columns = 20>]
   exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 576, columns = 4>]
+  // Members of a pool share no byte: one dispatch. Another pool there, or the same member, does.
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s0, full, blocks>>, #exec.table<kind = block_chunks, from = <@s1, full, blocks>>]
+  // CHECK-SAME: [#exec.workspace<offset = 256, bytes = 128, pool = 0>, #exec.workspace<offset = 256, bytes = 128, pool = 0, member = 1>]
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s1, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 0, member = 1>]
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s0, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 1>]
+  exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s0, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 0>]
+  exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s1, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 0, member = 1>]
+  exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s1, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 0, member = 1>]
+  exec.dispatch_chunks @k of [#exec.table<kind = block_chunks, from = <@s0, full, blocks>>] [#exec.workspace<offset = 256, bytes = 128, pool = 1>]
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }

@@ -117,6 +117,27 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
 
 // -----
 
+// All of a pool has one place.
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [0.1] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 512 : i64} {
+  %n = comm.extent <@s, full, blocks>
+  // expected-note @below {{the first of the pool is here}}
+  %a = memref.alloc(%n) {comm.bytes = 128 : i64, comm.offset = 0 : i64, comm.pool = 3 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
+  // expected-error @below {{expected comm.offset to be one for all of pool 3, found another}}
+  %b = memref.alloc(%n) {comm.bytes = 128 : i64, comm.offset = 128 : i64, comm.pool = 3 : i64} : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  return
+}
+
+// -----
+
 // Places belong to programs: at an earlier level there are none, at a later one they are taken.
 // expected-error @below {{expected level comm or scheduled, found optim: only a program that comm-assign-arena has seen has places}}
 module attributes {stepc.level = "optim"} {

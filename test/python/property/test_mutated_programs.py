@@ -50,7 +50,8 @@ WORDS = {
     "loop": ('"parallel"', '"reduction"'),
     "column": ("%c0]", "%c1]", "%c2]", "%c3]"),
 }
-NUMBERS = ("offset", "bytes", "start", "traveller", "columns", "element_bytes", "scratch", "exponent", "workspace")  # fmt: skip
+COUNTERS = ("start", "traveller", "pool", "member")
+NUMBERS = (*COUNTERS, "offset", "bytes", "columns", "element_bytes", "scratch", "exponent", "workspace")
 
 
 class Mutator:
@@ -95,14 +96,15 @@ class Mutator:
     def chunk(self):
         """Rows of another length."""
         line = self.program[0]
-        self.lines[line] = re.sub(r"( chunk \d+)?( \{)$", rf" chunk {self.source.randint(1, 4000)}\2", self.lines[line])
+        sizes = r"(exec.program workspace \d+(?: scratch \d+)?)(?: chunk \d+)?"
+        self.lines[line] = re.sub(sizes, rf"\1 chunk {self.source.randint(1, 4000)}", self.lines[line])
         return "chunk"
 
     def number(self):
         name = self.source.choice(NUMBERS)
         places = self.find(rf"\b{name}(?: =)? (-?\d+)", self.program, 1)
         used = [self.lines[i][a:b] for i, a, b in places]
-        by = self.source.choice((-64, 64, 1, -1, 32, 128)) if name not in ("start", "traveller") else 1
+        by = self.source.choice((-64, 64, 1, -1, 32, 128)) if name not in COUNTERS else 1
         other = lambda old: self.source.choice((*used, str(int(old) + by)))
         if self.source.random() < 0.2 and (shapes := self.find(r"tensor<(\d+)x\d+x", self.program, 1)):
             return self.replace(shapes, lambda old: str(int(old) + 1)) and "extents"

@@ -265,18 +265,16 @@ TEST(Halves, WrongRelaysAreRefused) {
   auto refused = [&](const char *expected, auto change) {
     int64_t changed = 0;
     auto lying = [&](const plan::Plan &plan) {
-      auto expander = std::make_shared<plan::Expander>(plan);
-      return verify::Expand{[&, expander](int64_t index, int64_t rank) {
-                              const plan::Table &table = plan.tables[index];
-                              plan::RankTable rows = expander->table(table, rank);
-                              if (table.kind == plan::TableKind::Copy && table.from.isMoving() &&
-                                  table.to.isMoving() && rows.copies.size() > 1 && !changed)
-                                changed += change(rows.copies, plan);
-                              return rows;
-                            },
-                            [expander, starts = plan.starts()](int64_t start, int64_t rank) {
-                              return expander->start(*starts[start], rank);
-                            }};
+      verify::Expand expand = verify::runtimeExpand(plan);
+      expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
+        const plan::Table &table = plan.tables[index];
+        plan::RankTable rows = truth(index, rank);
+        if (table.kind == plan::TableKind::Copy && table.from.isMoving() && table.to.isMoving() &&
+            rows.copies.size() > 1 && !changed)
+          changed += change(rows.copies, plan);
+        return rows;
+      };
+      return expand;
     };
     made.error.clear();
     EXPECT_TRUE(failed(verify::verifyPlan(*made.module, lying))) << expected;

@@ -128,8 +128,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 7, found 1");
-  bytes[8] = 7;
+  EXPECT_EQ(error, "expected plan version 8, found 1");
+  bytes[8] = 8;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

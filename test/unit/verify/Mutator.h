@@ -151,10 +151,12 @@ private:
     OpOperand &operand = op->getOpOperand(unsigned(draw(random, 0, op->getNumOperands() - 1)));
     SmallVector<Value> others;
     for (Operation &each : step().getBody().front())
-      if (isa<comm::BufferOp, comm::ShardsOp>(each) && each.getResult(0) != operand.get() &&
-          unplaced(each.getResult(0).getType()) == unplaced(operand.get().getType()) &&
-          !isCopied(each.getResult(0), operand.get()))
-        others.push_back(each.getResult(0));
+      if (isa<comm::BufferOp, comm::ShardsOp>(each))
+        for (Value value : each.getResults())
+          if (value != operand.get() &&
+              unplaced(value.getType()) == unplaced(operand.get().getType()) &&
+              !isCopied(value, operand.get()))
+            others.push_back(value);
     if (others.empty())
       return {};
     operand.set(pick(others));
@@ -185,22 +187,22 @@ private:
   /// only what is said of the buffer's use is wrong.
   std::string changePlace(Operation *op, const char *what,
                           llvm::function_ref<comm::PlaceAttr(comm::PlaceAttr)> change) {
-    SmallVector<comm::BufferOp> used;
+    SmallVector<Value> used;
     for (Value value : op->getOperands())
-      if (auto buffer = value.getDefiningOp<comm::BufferOp>())
-        used.push_back(buffer);
+      if (value.getDefiningOp<comm::BufferOp>())
+        used.push_back(value);
     if (used.empty() || isEmpty(op))
       return {};
-    comm::BufferOp buffer = pick(used);
+    Value buffer = pick(used);
     auto type = cast<MemRefType>(buffer.getType());
     comm::PlaceAttr place = comm::placeOf(type), other = change(place);
     if (place == other || place.isPartial() || place.isScalars())
       return {};
     if (!llvm::is_contained(segments, place.getSymbol()))
       return {};
-    buffer.getResult().setType(
+    buffer.setType(
         MemRefType::get(type.getShape(), type.getElementType(), type.getLayout(), other));
-    for (Value size : buffer.getExtents())
+    for (Value size : buffer.getDefiningOp<comm::BufferOp>().getExtentsOf(buffer))
       if (auto extent = size.getDefiningOp<comm::ExtentOp>(); extent && size.hasOneUse())
         extent.setPlaceAttr(other);
     return what;

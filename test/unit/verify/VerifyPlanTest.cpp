@@ -257,22 +257,23 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
       std::optional<Mutation> mutation = mutate(program->plan);
       if (!mutation)
         continue;
-      auto lie = [&](const plan::Plan &plan) -> verify::Expand {
-        auto expander = std::make_shared<plan::Expander>(plan);
-        return {[&, expander](int64_t table, int64_t rank) {
-                  plan::CommonTable common = expander->common(plan.tables[table], rank);
-                  if (table != mutation->table || rank != mutation->rank)
-                    return common;
-                  plan::CommonTable lie = mutation->rows;
-                  if (mutation->keepsRows)
-                    lie.rows = common.rows;
-                  return lie;
-                },
-                [&, expander, starts = plan.starts()](int64_t start, int64_t rank) {
-                  return start == mutation->start && rank == mutation->rank
-                             ? std::make_shared<const plan::RankStart>(mutation->moved)
-                             : expander->start(*starts[start], rank);
-                }};
+      auto lie = [&](const plan::Plan &plan) {
+        verify::Expand expand = verify::runtimeExpand(plan);
+        expand.table = [&, truth = expand.table](int64_t table, int64_t rank) {
+          plan::CommonTable common = truth(table, rank);
+          if (table != mutation->table || rank != mutation->rank)
+            return common;
+          plan::CommonTable lie = mutation->rows;
+          if (mutation->keepsRows)
+            lie.rows = common.rows;
+          return lie;
+        };
+        expand.start = [&, truth = expand.start](int64_t start, int64_t rank) {
+          return start == mutation->start && rank == mutation->rank
+                     ? std::make_shared<const plan::RankStart>(mutation->moved)
+                     : truth(start, rank);
+        };
+        return expand;
       };
       std::string said;
       ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {

@@ -1,0 +1,163 @@
+//===- Model.h - Parameters, where they lie, and who computes ---*- C++ -*-===//
+//
+// What a plan knows of the model before anything is scheduled: types, meshes, rules, parameters, and
+// their groups with placements and hops. Sizes are in elements.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_MODEL_H
+#define STEPC_RUNTIME_PLAN_MODEL_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepc::plan {
+
+/// Storage types. The values are part of the serialized form.
+enum class DType : int64_t { F32 = 0, BF16 = 1, F16 = 2, F64 = 3 };
+int64_t byteSize(DType type);
+std::string_view name(DType type); // "f32", "bf16", …
+
+/// The shape of a value relative to its matrix block of R × C elements:
+/// Full R × C, Rows R × 1, Cols 1 × C, One 1 × 1.
+enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3 };
+std::string_view name(ValueKind kind); // "full", "rows", "cols", "one"
+
+enum class PlacementKind : int64_t { Replicate = 0, Shard = 1, StridedShard = 2 };
+
+/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor).
+struct Placement {
+  PlacementKind kind = PlacementKind::Replicate;
+  int64_t dim = 0;
+  int64_t factor = 1;
+  bool operator==(const Placement &) const = default;
+};
+std::string toString(const Placement &placement);
+
+/// Whose shards.
+enum class ShardsKind : int64_t { Parameter = 0, Gradient = 1, State = 2 };
+std::string_view name(ShardsKind kind); // "parameter", "gradient", "state"
+
+/// A mesh: `ranks` are the job's global ranks, row-major over the axes.
+struct Mesh {
+  std::string name;
+  std::vector<std::string> axes;
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> ranks;
+  bool operator==(const Mesh &) const = default;
+};
+
+/// A state of a rule. `master` marks the full-precision copy of a parameter.
+struct State {
+  std::string name;
+  DType dtype = DType::F32;
+  ValueKind kind = ValueKind::Full;
+  double init = 0.0;
+  bool master = false;
+};
+
+struct Rule {
+  std::string name;
+  std::vector<std::string> hyperparameters;
+  std::vector<State> states;
+  uint64_t definition = 0; // of what the rule computes (passes/plan/README.md); compared by tools
+};
+
+enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };
+
+/// A route: a rule with its defaults, claimed by parameters.
+struct Route {
+  std::string name; // the rule's name, or name.1, name.2 … when it has several
+  int64_t rule = 0;
+  std::vector<double> defaults; // one per hyperparameter; NaN: the trainer must set it
+  MissingGrad missingGrad = MissingGrad::Error;
+};
+
+/// `group` is that of the first part of a parameter whose blocks are divided; all of them list the same
+/// parameters in the same order.
+struct Parameter {
+  std::string name;
+  int64_t route = 0;
+  int64_t group = 0;
+  int64_t indexInGroup = 0;
+};
+
+/// Rows or columns [begin, end) of a matrix.
+struct Span {
+  int64_t begin = 0, end = 0;
+  bool operator==(const Span &) const = default;
+};
+
+/// How the matrices of a parameter are divided: of each part the rows (columns) that it consists of, in
+/// their order. All parts together have every row once.
+struct Division {
+  enum Axis : int64_t { Rows = 0, Columns = 1 };
+  Axis axis = Rows;
+  std::vector<std::vector<Span>> parts; // none: each matrix is one block
+  bool operator==(const Division &) const = default;
+};
+/// What is wrong with the parts of an axis of that size: each row (column) stands in one, in its order.
+std::string checkDivision(const Division &division, int64_t size);
+
+/// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
+struct Factor {
+  int64_t axis = 0, stride = 1, size = 1;
+  bool operator==(const Factor &) const = default;
+};
+/// Every axis of a mesh as one factor.
+std::vector<Factor> wholeAxes(const Mesh &mesh);
+/// What is wrong with factors of a mesh: they divide its axes, and no two of them overlap.
+std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors);
+/// The coordinates of a position along factors, as the position that has these alone.
+int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t position);
+
+/// One step on the way from shards to whole blocks. It brings together what ranks that differ along
+/// its factors hold: along an owned factor a block goes to the coordinate of its base, along a
+/// replicated one to all coordinates.
+struct Hop {
+  std::vector<Factor> owned, replicated;
+  std::vector<int64_t> base; // per block, a position in mesh.ranks; none without owned factors
+};
+
+/// Parameters of equal shape, types, mesh, placements and rule. A parameter of
+/// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
+/// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
+/// 1 × n; [] is 1 × 1; more axes (elementwise rules only) collapse the leading
+/// ones into blocks. Where the matrices are divided, the group has one part of each: blocks of
+/// these rows or columns alone. A block's index in the group is
+/// indexInGroup · blocksPerParameter + (row-major batch index).
+struct Group {
+  std::string name;
+  int64_t rule = 0;
+  int64_t mesh = 0;
+  std::vector<int64_t> shape;
+  int64_t batchAxes = 0;
+  DType parameterType = DType::F32;
+  DType gradientType = DType::F32;
+  std::vector<Placement> placements; // of the parameter
+  // Of its gradient and its states; empty where they are the parameter's.
+  std::vector<Placement> gradientPlacements, statePlacements;
+  Division division;
+  int64_t part = -1; // of the division; -1: whole matrices, for a rule that sees no blocks
+  std::vector<int64_t> parameters; // indices into Plan::parameters
+  bool computes = false;           // whole blocks somewhere; otherwise shards are enough
+  std::string strategy;            // what chose the hops: a name for people
+  std::vector<Hop> hops;           // each block is computed where they lead
+
+  const std::vector<Placement> &placementsOf(ShardsKind kind) const;
+  int64_t blocksPerParameter() const;
+  int64_t blockCount() const; // blocksPerParameter() · parameters.size()
+  int64_t rows() const;
+  int64_t cols() const;
+};
+
+/// "rows 0:4, 8:12 of ", of the group's part; nothing where it has whole matrices.
+std::string describePart(const Group &group);
+
+/// False for the master copy of a parameter that is f32 already: such a state does not exist.
+bool stateExists(const Group &group, const State &state);
+
+} // namespace stepc::plan
+
+#endif
