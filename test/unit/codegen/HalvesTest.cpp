@@ -268,11 +268,13 @@ TEST(Halves, WrongRelaysAreRefused) {
       verify::Expand expand = verify::runtimeExpand(plan);
       expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
         const plan::Table &table = plan.tables[index];
-        plan::RankTable rows = truth(index, rank);
-        if (table.kind == plan::TableKind::Copy && table.from.isMoving() && table.to.isMoving() &&
-            rows.copies.size() > 1 && !changed)
-          changed += change(rows.copies, plan);
-        return rows;
+        plan::CommonTable common = truth(index, rank);
+        if (table.kind != plan::TableKind::Copy || !table.from.isMoving() || !table.to.isMoving() ||
+            common.rows->copies.size() < 2 || changed)
+          return common;
+        plan::RankTable rows = common.resolve(plan.groups[plan.segments[table.from.segment].group]);
+        changed += change(rows.copies, plan);
+        return plan::CommonTable(rows);
       };
       return expand;
     };

@@ -176,7 +176,8 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
     auto type = value ? cast<MemRefType>(value.getType()) : MemRefType();
     return type ? exec::BatchAttr::get(
                       &context, 0, 0,
-                      RankedTensorType::get(type.getShape().drop_front(), type.getElementType()))
+                      RankedTensorType::get(type.getShape().drop_front(), type.getElementType()),
+                      -1, 0)
                 : exec::BatchAttr();
   };
   auto accumulation = exec::AccumulationAttr::get(

@@ -25,8 +25,8 @@ inline comm::CommunicatorAttr tooFewRanks(mlir::ModuleOp module, comm::StartOp s
   plan::Expander expander(plan);
   for (int64_t rank = 0; rank < int64_t(plan.world().size()); ++rank) {
     std::vector<int64_t> members = plan::members(plan, part, rank);
-    for (const plan::Message &message :
-         expander.start(*plan.starts()[start.getOrder()], rank).messages)
+    auto made = expander.start(*plan.starts()[start.getOrder()], rank);
+    for (const plan::Message &message : made->messages)
       if (message.sendCount + message.receiveCount > 0 &&
           !llvm::is_contained(members, message.peer))
         return comm::CommunicatorAttr::get(
