@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace stepc;
@@ -24,8 +25,9 @@ namespace {
 
 class Expansion {
 public:
-  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment)
-      : builder(op), op(op), segment(segment), loc(op.getLoc()) {
+  /// `beside`: chains of other groups are computed before what this one makes is sent.
+  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, bool beside)
+      : builder(op), op(op), segment(segment), beside(beside), loc(op.getLoc()) {
     auto type = cast<RankedTensorType>(op.getType());
     element = type.getElementType();
     rows = type.getDimSize(1);
@@ -46,8 +48,9 @@ public:
       // over A, whose extents are not a block's.
       Value gram = product(x, x, Value(), c == 0.0 ? b : 1.0, 0.0, square(), true, tall, !tall);
       Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, square(), true);
-      // The last step alone may write where the first one read.
-      Value init = index > 0 && index + 1 == steps.size()
+      // Where all chains of a wave are normalized before the first one's products, the last step
+      // writes where the first one read: what is done and what is to do stand in one place.
+      Value init = beside && index > 0 && index + 1 == steps.size()
                        ? normalized
                        : empty(PlaceAttr::blocks(segment, ValueKind::Full), rows, cols, element);
       x = tall ? product(x, poly, x, 1.0, a, init) : product(poly, x, x, 1.0, a, init);
@@ -118,6 +121,7 @@ private:
   OpBuilder builder;
   optim::OrthogonalizeOp op;
   FlatSymbolRefAttr segment;
+  bool beside;
   Location loc;
   Type element;
   int64_t rows, cols, small;
@@ -130,10 +134,27 @@ public:
   using OrthogonalizeToProductsBase::OrthogonalizeToProductsBase;
 
 private:
+  /// Per wave, the segments whose results are brought back from owners: they travel together.
+  std::map<int64_t, llvm::SmallPtrSet<Attribute, 8>> findTogether() {
+    std::map<int64_t, llvm::SmallPtrSet<Attribute, 8>> together;
+    SymbolTable symbols(getOperation());
+    for (auto segment : getOperation().getOps<SegmentOp>()) {
+      auto group = symbols.lookup<optim::GroupOp>(segment.getGroup());
+      if (llvm::any_of(group.getPlanHops(),
+                       [](const plan::Hop &hop) { return !hop.owned.empty(); }))
+        together[segment.getWave().value_or(0)].insert(segment.getSymNameAttr());
+    }
+    return together;
+  }
+
   void runOnOperation() override {
     SmallVector<optim::OrthogonalizeOp> ops;
     for (auto step : getOperation().getOps<func::FuncOp>())
       step.walk([&](optim::OrthogonalizeOp op) { ops.push_back(op); });
+    llvm::SmallPtrSet<Attribute, 8> beside;
+    for (auto &[wave, segments] : findTogether())
+      if (segments.size() > 1)
+        beside.insert_range(segments);
     for (optim::OrthogonalizeOp op : ops) {
       FlatSymbolRefAttr segment = segmentOfBatch(op);
       auto type = cast<RankedTensorType>(op.getSource().getType());
@@ -141,7 +162,8 @@ private:
         op.emitOpError("expected a batch of blocks with a place, found ") << type;
         return signalPassFailure();
       }
-      op.getResult().replaceAllUsesWith(Expansion(op, segment).run());
+      op.getResult().replaceAllUsesWith(
+          Expansion(op, segment, beside.contains(segment.getAttr())).run());
       op.erase();
     }
   }

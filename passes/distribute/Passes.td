@@ -33,6 +33,10 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
   let description = [{
     The sequence is the meaning of `optim.orthogonalize`. X Xᵀ and the polynomial in it are marked symmetric.
 
+    Segments of one wave whose results owners send back are normalized before the first one's products (`comm-pipeline-waves`).
+    Where there are several, the last product of each writes where its normalized blocks stood, so that what is done and what
+    is to do share one place; a segment alone gives that place back after the first step.
+
     ```mlir
     %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
     // becomes

@@ -76,10 +76,15 @@ TEST_F(Model, MovesBetweenListsTakeTime) {
                 "[#optim.hop<owned [<0, 1, 8>] base [5]>]");
   rule = *module->getOps<optim::RuleOp>().begin();
   std::vector<ListMove> moves = listMoves(GroupGeometry(group), rule);
-  ASSERT_EQ(moves.size(), 1u);
-  EXPECT_TRUE(moves[0].back);
-  EXPECT_EQ(moves[0].peers, 7);
-  EXPECT_EQ(moves[0].bytes, 4 * 7 * 8);
+  ASSERT_EQ(moves.size(), 3u);
+  for (const ListMove &kept : {moves[0], moves[1]}) {
+    EXPECT_EQ(kept.peers + kept.bytes, 0);
+    EXPECT_EQ(kept.room, 4 * 8); // a copy of what stands at home
+  }
+  EXPECT_TRUE(moves[2].back);
+  EXPECT_EQ(moves[2].peers, 7);
+  EXPECT_EQ(moves[2].bytes, 4 * 7 * 8);
+  EXPECT_EQ(moves[2].room, 4 * (8 + 8 + 64)); // the copy, what is sent and what is received
   EXPECT_NEAR(secondsOfOneWave(group), 7 + 7 + 7, 1e-6);
 
   // Gradients that are cut along the other axis: an eighth of each piece is there.
@@ -90,6 +95,7 @@ TEST_F(Model, MovesBetweenListsTakeTime) {
   EXPECT_FALSE(moves[0].back);
   EXPECT_EQ(moves[0].peers, 7);
   EXPECT_EQ(moves[0].bytes, 4 * 7);
+  EXPECT_EQ(moves[0].room, 4 * (8 + 8 + 8));
 }
 
 TEST_F(Model, StrategiesAreJudgedWithTheirLists) {
