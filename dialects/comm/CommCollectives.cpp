@@ -72,8 +72,7 @@ std::optional<CommunicatorAttr> comm::ranksOf(Value communicator) {
   return std::nullopt;
 }
 
-LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks,
-                                SymbolTableCollection &) {
+LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks, SymbolTableCollection &) {
   optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh());
   if (!mesh)
     return op->emitOpError("expected a mesh, found no optim.mesh named ") << ranks.getMesh();

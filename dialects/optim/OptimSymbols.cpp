@@ -1,4 +1,4 @@
-//===- OptimSymbols.cpp - Meshes, rules, routes, parameters, groups --------===//
+//===- OptimSymbols.cpp - Meshes, rules, routes, parameters -----------------===//
 
 #include "dialects/optim/Optim.h"
 
@@ -264,9 +264,6 @@ ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {
   return own ? own : getPlacements();
 }
 
-ParameterOp GroupOp::getExemplar() {
-  return lookupParameter(*this, cast<FlatSymbolRefAttr>(getParameters()[0]));
-}
 plan::Group ParameterOp::toPlan() {
   plan::Group group;
   group.shape = getShape().vec();
@@ -281,123 +278,4 @@ plan::Group ParameterOp::toPlan() {
   if (auto blocks = getBlocks())
     group.division = blocks->toPlan();
   return group;
-}
-plan::Group GroupOp::toPlan() {
-  plan::Group group = getExemplar().toPlan();
-  group.part = getPart().value_or(-1);
-  return group;
-}
-int64_t GroupOp::getBlocksPerParameter() { return toPlan().blocksPerParameter(); }
-int64_t GroupOp::getRows() { return toPlan().rows(); }
-int64_t GroupOp::getCols() { return toPlan().cols(); }
-bool GroupOp::lacksBases() {
-  return getHops() && llvm::any_of(getHops()->getAsRange<HopAttr>(), [&](HopAttr hop) {
-           return !hop.getOwned().empty() && hop.getBase().empty() && getBlocksPerParameter() > 0;
-         });
-}
-void GroupOp::setPlanHops(ArrayRef<plan::Hop> hops) {
-  SmallVector<Attribute> attributes;
-  for (const plan::Hop &hop : hops)
-    attributes.push_back(HopAttr::get(getContext(), hop));
-  setHopsAttr(ArrayAttr::get(getContext(), attributes));
-}
-std::vector<plan::Hop> GroupOp::getPlanHops() {
-  std::vector<plan::Hop> hops;
-  if (getHops())
-    for (auto hop : getHops()->getAsRange<HopAttr>())
-      hops.push_back(hop.toPlan());
-  return hops;
-}
-
-LogicalResult GroupOp::verify() {
-  if (getParameters().empty())
-    return emitOpError("expected at least one parameter");
-  if (bool(getStrategy()) != bool(getHops()))
-    return emitOpError("expected hops with a strategy, found ")
-           << (getHops() ? "no strategy" : "no hops");
-  return success();
-}
-
-LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  auto rule = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
-  if (!rule)
-    return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
-  auto module = (*this)->getParentOfType<ModuleOp>();
-  // Of a few parameters each is searched for; of many, a search each would be quadratic.
-  bool few = getParameters().size() < 8;
-  llvm::DenseMap<StringAttr, ParameterOp> parameters;
-  if (!few)
-    for (auto parameter : module.getOps<ParameterOp>())
-      parameters[parameter.getSymNameAttr()] = parameter;
-  ParameterOp first;
-  for (Attribute attr : getParameters()) {
-    auto ref = dyn_cast<FlatSymbolRefAttr>(attr);
-    ParameterOp p;
-    if (ref)
-      p = few ? lookupParameter(*this, ref) : parameters.lookup(ref.getAttr());
-    if (!p)
-      return emitOpError("expected a parameter, found no optim.parameter named ") << attr;
-    if (!first)
-      first = p;
-    if (p.getShape() != first.getShape() || p.getBatch() != first.getBatch() ||
-        p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
-        p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements() ||
-        p.getGradientPlacements() != first.getGradientPlacements() ||
-        p.getStatePlacements() != first.getStatePlacements() ||
-        p.getBlocks() != first.getBlocks()) {
-      auto diag =
-          emitOpError(
-              "expected parameters of equal shape, types, mesh, placements and blocks, found ")
-          << attr << " that differs";
-      diag.attachNote(p.getLoc()) << "the parameter is here";
-      return diag;
-    }
-  }
-  if (std::optional<int64_t> part = getPart())
-    if (int64_t parts = first.getBlocks() ? first.getBlocks()->getParts().size() : 0;
-        *part < 0 || *part >= parts)
-      return emitOpError("expected one of the ")
-             << parts << " parts of the parameters, found " << *part;
-  if (!getPart() && first.getBlocks() && rule.seesBlocks())
-    return emitOpError("expected a part of the divided parameters, because rule ")
-           << getRuleAttr() << " sees blocks, found none";
-  int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
-                   int64_t(getParameters().size());
-  if (getHops() && failed(verifyHops(first, blocks)))
-    return failure();
-  return getWaves() ? verifyWaves(first, blocks) : success();
-}
-
-LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
-  MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
-  if (!mesh)
-    return success(); // the parameter's own error
-  std::vector<plan::Factor> factors;
-  for (auto hop : getHops()->getAsRange<HopAttr>()) {
-    for (ArrayRef<plan::Factor> some : {hop.getOwned(), hop.getReplicated()})
-      factors.insert(factors.end(), some.begin(), some.end());
-    ArrayRef<int64_t> base = hop.getBase();
-    if (!base.empty() && int64_t(base.size()) != blocks)
-      return emitOpError("expected one base per block, ") << blocks << ", found " << base.size();
-    for (int64_t position : base)
-      if (position < 0 || position >= int64_t(mesh.getRanks().size()))
-        return emitOpError("expected bases that are mesh positions below ")
-               << mesh.getRanks().size() << ", found " << position;
-  }
-  if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), factors); !wrong.empty())
-    return emitOpError(wrong);
-  return success();
-}
-
-LogicalResult GroupOp::verifyWaves(ParameterOp exemplar, int64_t blocks) {
-  ArrayRef<int64_t> waves = *getWaves();
-  if (!getHops() && !exemplar.standsApart())
-    return emitOpError("expected no waves without hops or shards that stand apart, found ")
-           << waves.size();
-  if (int64_t(waves.size()) != blocks)
-    return emitOpError("expected one wave per block, ") << blocks << ", found " << waves.size();
-  for (int64_t wave : waves)
-    if (wave < 0 || wave >= kMostWaves)
-      return emitOpError("expected waves between 0 and ") << kMostWaves - 1 << ", found " << wave;
-  return success();
 }
