@@ -107,7 +107,7 @@ for level in comm scheduled; do
 done
 
 # How work is cut is the target's choice, and in the text.
-edit exec "exec.program workspace" " {" " chunk 5 {"
+edit exec "exec.program workspace" " pools" " chunk 5 pools"
 stepc_compile "$work/edited/muon.mlir" -o "$work/edited"
 ! cmp -s "$work/two_ranks/libmuon.so" "$work/edited/libmuon.so" || fail "level exec ignores the size of chunks"
 [ "$(hash_of "$work/edited")" = "$sound" ] || fail "the size of chunks changed the numbers"
