@@ -84,6 +84,10 @@ mlir::FailureOr<std::pair<StartOp, int64_t>> startOf(mlir::Operation *user, mlir
 /// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
 /// "exec", "llvm").
 inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
+/// The level that a module says to be at; null where it says none.
+mlir::StringAttr levelOf(mlir::ModuleOp module);
+/// Says so from here on: for what makes a module, and for the pass that ends a level.
+void setLevel(mlir::ModuleOp module, llvm::StringRef level);
 /// Set on the step function of a scheduled program: workspace bytes per rank.
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
@@ -94,7 +98,7 @@ inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "
 /// which they stand in the order of their allocations.
 inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
 /// Offsets into the workspace are multiples of it.
-inline constexpr int64_t kAlignment = 64;
+using plan::kAlignment;
 
 /// In the metadata of a diagnostic past level decided: what the user asked for is wrong, not the
 /// compiler. Without it a driver has to take such an error for a fault of the compiler.

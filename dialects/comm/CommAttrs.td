@@ -94,7 +94,7 @@ def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, OptionalArrayRefParameter<"::stepc::plan::Factor">:$factors);
   let assemblyFormat = "`<` $mesh `,` custom<Factors>($factors) `>`";
   let extraClassDeclaration = [{
-    /// The smallest that holds the ranks of both; null, for the world, where their meshes differ.
+    /// Either, if they are equal; else the axes along which either goes; null, the world, of different meshes.
     static CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other, const plan::Mesh &mesh);
     /// With the mesh as an index.
     plan::Communicator toPlan(int64_t mesh) const;

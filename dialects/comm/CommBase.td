@@ -73,6 +73,20 @@ def Comm_Communicator : Comm_Type<"Communicator", "communicator"> {
   let summary = "ranks that meet in collectives";
 }
 
+// What the instance keeps for all parameters of its library: one value of each, whatever the groups.
+
+def Comm_Hyperparameters : Comm_Type<"Hyperparameters", "hyperparameters"> {
+  let summary = "the hyperparameters of all parameters, in f64: a handle to bound memory";
+}
+
+def Comm_Steps : Comm_Type<"Steps", "steps"> {
+  let summary = "how many steps each parameter took: a handle to memory that outlives the step";
+}
+
+def Comm_Active : Comm_Type<"Active", "active"> {
+  let summary = "which parameters this step does not skip: a handle to flags";
+}
+
 def Comm_Token : Comm_Type<"Token", "token"> {
   let summary = "a collective in flight";
 }

@@ -12,14 +12,13 @@ LogicalResult comm::detail::verifyCollective(Operation *op) {
   if (receives.size() != sends.size())
     return op->emitOpError("expected as many sends as receives, found ")
            << sends.size() << " and " << receives.size();
+  if (sends.empty())
+    return op->emitOpError("expected at least one value to send, found none");
   for (auto [send, receive] : llvm::zip(sends, receives)) {
-    PlaceAttr from = placeOf(send), to = placeOf(receive), first = placeOf(sends.front());
+    PlaceAttr from = placeOf(send), to = placeOf(receive);
     if (!from.isPacked() || !to.isPacked() || !from.toPlan(0).travelsTo(to.toPlan(0)))
       return op->emitOpError("expected what is sent and what is received by one move, found ")
              << from << " and " << to;
-    if (from.getFrom() != first.getFrom() || from.getTo() != first.getTo())
-      return op->emitOpError("expected moves between the same distributions, found ")
-             << first << " and " << from;
     auto a = cast<ShapedType>(send.getType()), b = cast<ShapedType>(receive.getType());
     if (a.getElementType() != b.getElementType())
       return op->emitOpError("expected equal element types, found ")
@@ -50,6 +49,8 @@ plan::Communicator CommunicatorAttr::toPlan(int64_t mesh) const {
 
 CommunicatorAttr CommunicatorAttr::join(CommunicatorAttr one, CommunicatorAttr other,
                                         const plan::Mesh &mesh) {
+  if (one == other)
+    return one;
   if (one.getMesh() != other.getMesh())
     return {};
   SmallVector<plan::Factor> axes;
@@ -73,7 +74,7 @@ std::optional<CommunicatorAttr> comm::ranksOf(Value communicator) {
 }
 
 LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks, SymbolTableCollection &) {
-  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh());
+  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh()); // meshes' names are no symbols
   if (!mesh)
     return op->emitOpError("expected a mesh, found no optim.mesh named ") << ranks.getMesh();
   if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), ranks.getFactors().vec());

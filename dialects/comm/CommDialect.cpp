@@ -33,6 +33,12 @@ void CommDialect::initialize() {
       >();
 }
 
+StringAttr comm::levelOf(ModuleOp module) { return module->getAttrOfType<StringAttr>(kLevelAttr); }
+
+void comm::setLevel(ModuleOp module, StringRef level) {
+  module->setAttr(kLevelAttr, StringAttr::get(module.getContext(), level));
+}
+
 InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
   diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kInputErrorMark));
   return diagnostic;

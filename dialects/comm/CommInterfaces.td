@@ -9,8 +9,8 @@ def Comm_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
   let description = [{
     An operation in which ranks meet. It takes values of segments from one distribution to another: what send i holds
     arrives in receive i of other ranks.
-    Constraints (checked here for all of them): as many sends as receives; the places of each pair are the two ends of
-    one move of one kind of value, and have equal element types; all pairs move between the same two distributions.
+    Constraints (checked here for all of them): as many sends as receives, at least one; the places of each pair are the
+    two ends of one move of one kind of value, and have equal element types.
   }];
   let methods = [
     InterfaceMethod<"What is sent.", "::mlir::OperandRange", "getSends">,

@@ -81,9 +81,9 @@ LogicalResult ShardsOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult BufferOp::verify() {
   int64_t offset = getOffset(), bytes = getBytes();
-  if (offset < 0 || offset % kAlignment || bytes < 0)
-    return emitOpError("expected an offset that is a multiple of 64, and bytes that are not "
-                       "negative, found ")
+  if (offset < 0 || offset % kAlignment || bytes < 1)
+    return emitOpError("expected an offset that is a multiple of 64 and not negative, and at least "
+                       "one byte, found ")
            << offset << " and " << bytes;
   if (getViews().empty())
     return emitOpError("expected a result, found none");
@@ -186,8 +186,20 @@ static LogicalResult verifyBroadcast(StageOp op) {
   return success();
 }
 
+/// What touches shards leaves out parameters that a step skips; nothing else knows of any.
+static LogicalResult verifyActive(Operation *op, Value active, bool onShards) {
+  if (bool(active) == onShards)
+    return success();
+  if (onShards)
+    return op->emitOpError("expected active flags, because shards of parameters that a step skips "
+                           "are left out, found none");
+  return op->emitOpError("expected no active flags where no shards are visited, found some");
+}
+
 LogicalResult StageOp::verify() {
   bool blocks = getIteration() == Iteration::Blocks;
+  if (failed(verifyActive(*this, getActive(), !blocks)))
+    return failure();
   auto walked = plan::Place::resting(0, plan::ValueKind::Full, getVisited());
   for (Value value : getOperands())
     if (auto shards = dyn_cast<ShardsType>(value.getType())) {
@@ -261,6 +273,8 @@ LogicalResult CopyOp::verify() {
   for (PlaceAttr place : {from, to})
     if (place && (place.isScalars() || place.isPartial()))
       return emitOpError("expected values of blocks, found ") << place;
+  if (failed(verifyActive(*this, getActive(), !from || !to)))
+    return failure();
   auto [source, target] = getPlaces(0);
   if ((from && to && from.getSymbol() != to.getSymbol()) || !source.copiesTo(target)) {
     auto diag = emitOpError("expected places of one value between which a rank can copy, found ");
@@ -275,13 +289,14 @@ LogicalResult CopyOp::verify() {
 
 //===----------------------------------------------------------------------===//
 // Effects: shards are read where they are inputs and written where they are
-// written; memrefs likewise; tensors are values.
+// written; memrefs and what the instance keeps likewise; tensors are values.
 //===----------------------------------------------------------------------===//
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
 
 static void addEffect(OpOperand &operand, bool write, Effects &effects) {
-  if (!isa<ShardsType, MemRefType>(operand.get().getType()))
+  if (!isa<ShardsType, MemRefType, HyperparametersType, StepsType, ActiveType>(
+          operand.get().getType()))
     return;
   if (write)
     effects.emplace_back(MemoryEffects::Write::get(), &operand);
@@ -294,17 +309,29 @@ static void addEffects(MutableOperandRange operands, bool write, Effects &effect
     addEffect(operand, write, effects);
 }
 
-void ScalarsOp::getEffects(Effects &effects) { addEffect(getInitMutable(), true, effects); }
+void AdvanceStepsOp::getEffects(Effects &effects) {
+  addEffect(getActiveMutable(), false, effects);
+  addEffect(getStepsMutable(), false, effects);
+  addEffect(getStepsMutable(), true, effects);
+}
+
+void ScalarsOp::getEffects(Effects &effects) {
+  for (OpOperand *read : {&getHyperparametersMutable(), &getStepsMutable(), &getActiveMutable()})
+    addEffect(*read, false, effects);
+  addEffect(getInitMutable(), true, effects);
+}
 
 void StageOp::getEffects(Effects &effects) {
   addEffects(getInsMutable(), false, effects);
   addEffects(getScalarsMutable(), false, effects);
+  addEffects(getActiveMutable(), false, effects);
   addEffects(getWritesMutable(), true, effects);
   addEffects(getOutsMutable(), true, effects);
 }
 
 void CopyOp::getEffects(Effects &effects) {
   addEffect(getSourceMutable(), false, effects);
+  addEffects(getActiveMutable(), false, effects);
   addEffects(getTargetMutable(), true, effects);
   addEffects(getInitMutable(), true, effects);
 }

@@ -4,6 +4,7 @@
 
 include "dialects/comm/CommAttrs.td"
 include "dialects/comm/CommInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -76,6 +77,58 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
   let hasVerifier = 1;
 }
 
+class Comm_HandleOp<string mnemonic, Type type>
+    : Comm_Op<mnemonic, [Pure, DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
+  let results = (outs type:$result);
+  let assemblyFormat = "attr-dict";
+  let extraClassDefinition = [{
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), "}] # mnemonic # [{"); }
+  }];
+}
+
+def Comm_HyperparametersOp : Comm_HandleOp<"hyperparameters", Comm_Hyperparameters> {
+  let summary = "the hyperparameters of all parameters, as bound";
+  let description = [{
+    As many f64 of each parameter as its rule has. They may change between steps.
+    ```mlir
+    %hyperparameters = comm.hyperparameters
+    ```
+  }];
+}
+
+def Comm_StepsOp : Comm_HandleOp<"steps", Comm_Steps> {
+  let summary = "how many steps each parameter took";
+  let description = [{
+    ```mlir
+    %steps = comm.steps
+    ```
+  }];
+}
+
+def Comm_ActiveOp : Comm_HandleOp<"active", Comm_Active> {
+  let summary = "which parameters take this step";
+  let description = [{
+    A flag of each parameter, the same on all ranks. Of one that is skipped (`missing_grad = skip`) neither parameter, state
+    nor step count changes.
+    ```mlir
+    %active = comm.active
+    ```
+  }];
+}
+
+def Comm_AdvanceStepsOp : Comm_Op<"advance_steps", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "counts this step for every active parameter";
+  let description = [{
+    A count is the parameter's, however many groups have blocks of it, so one operation counts for all of them.
+    ```mlir
+    comm.advance_steps %steps active %active
+    ```
+    Constraints (level 4): one in a step, behind all that reads the counts and all that could fail.
+  }];
+  let arguments = (ins Comm_Steps:$steps, Comm_Active:$active);
+  let assemblyFormat = "$steps `active` $active attr-dict";
+}
+
 def Comm_ExtentOp : Comm_Op<"extent", [Pure, Comm_Placed, SymbolUserOpInterface]> {
   let summary = "this rank's number of elements (of a batch: computed blocks) in a place";
   let description = [{
@@ -106,7 +159,7 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]
     %p:2 = comm.buffer offset 8192 bytes 2048 (%n0, %n1)
       : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>, memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
     ```
-    Constraints: a place; offset a multiple of 64, neither it nor bytes negative; one extent per dynamic dimension; of several results, batches of blocks of
+    Constraints: a place; offset a multiple of 64 and not negative, at least one byte; one extent per dynamic dimension; of several results, batches of blocks of
     static sizes alone.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
@@ -140,20 +193,21 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
                                              SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
   let description = [{
-    Runs once per parameter of the group that the table's place names. Arguments: the rule's hyperparameters, then step, rows, cols, numel (all
+    Runs once per active parameter of the group that the table's place names. Arguments: the rule's hyperparameters, then the number of
+    this step (the steps that the parameter took, plus one), rows, cols, numel (all
     f64); yields the f64 columns of the table, which is [parameters of the group, columns].
     ```mlir
-    %t = comm.scalars outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
+    %t = comm.scalars of %hyperparameters, %steps active %active outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     } -> tensor<4x1xf32, #comm.place<@g0, scalars>>
     ```
     Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four; as many yields as columns.
   }];
-  let arguments = (ins Buffer:$init);
+  let arguments = (ins Comm_Hyperparameters:$hyperparameters, Comm_Steps:$steps, Comm_Active:$active, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
+  let assemblyFormat = "`of` $hyperparameters `,` $steps `active` $active `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::FlatSymbolRefAttr getGroupAttr() { return placeOf(getInit()).getSymbol(); }
@@ -167,7 +221,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
     Over `shards` (or `gradient_shards`, `state_shards`) it visits every element of the segment's local shards that stand
-    there; staged operands are addressed by the same element: what is packed or kept where the shards are, and full blocks,
+    there, of parameters that are active; staged operands are addressed by the same element: what is packed or kept where the shards are, and full blocks,
     where each is whole. Over `blocks` it visits every
     element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and
     broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
@@ -175,7 +229,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
 
     Reads of an element come before its writes, so an input may be written too.
     ```mlir
-    %u = comm.stage @g0 over shards ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+    %u = comm.stage @g0 over shards active %active ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%m : !comm.shards<@g0, f32>)
         outs(%init : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
         scalars(%t : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
@@ -186,16 +240,17 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
       comm.yield %1, %2 : f32, bf16
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: argument and yield types as above; shards only over shards, and those that stand there; the place of every staged operand is of the
+    Constraints: argument and yield types as above; shards and active flags only over shards, and always there; shards that stand there; the place of every staged operand is of the
     segment and addressable from what is visited, the scalars are those of its group; over blocks an axis of an out is 1
     only where it is 1 in all operands, and operands agree on the others; one result per out tensor.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Variadic<StageInput>:$ins,
-                       Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars);
+                       Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars,
+                       Optional<Comm_Active>:$active);
   let results = (outs Variadic<BufferTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $segment `over` $iteration
+    $segment `over` $iteration (`active` $active^)?
     (`ins` `(` $ins^ `:` type($ins) `)`)? (`writes` `(` $writes^ `:` type($writes) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`scalars` `(` $scalars^ `:` type($scalars) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
@@ -218,19 +273,21 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
     ```mlir
     %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
       outs(%init : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>) -> tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
-    comm.copy ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
-    %k = comm.copy ins(%g : !comm.shards<@g0, f32>) outs(%init : tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>)
+    comm.copy active %active ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
+    %k = comm.copy active %active ins(%g : !comm.shards<@g0, f32>) outs(%init : tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>)
       -> tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>
     ```
-    One side may be a `!comm.shards` (of the value's kind); the other side's place tells the segment. Between two
+    One side may be a `!comm.shards` (of the value's kind); the other side's place tells the segment. Then only what belongs to
+    active parameters is copied. Between two
     distributions it is for ranks that hold in the one all that they have in the other, which the verifier proves.
-    Constraints: one side has a place; places are of one segment and kind, what is sent is no source and what is received
+    Constraints: one side has a place; active flags where a side is shards, and only there; places are of one segment and kind, what is sent is no source and what is received
     no target; what moves is copied where it stands; equal element types.
   }];
-  let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init);
+  let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init,
+                       Optional<Comm_Active>:$active);
   let results = (outs Optional<BufferTensor>:$result);
   let assemblyFormat = [{
-    `ins` `(` $source `:` type($source) `)` (`writes` `(` $target^ `:` type($target) `)`)?
+    (`active` $active^)? `ins` `(` $source `:` type($source) `)` (`writes` `(` $target^ `:` type($target) `)`)?
     (`outs` `(` $init^ `:` type($init) `)`)? attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{

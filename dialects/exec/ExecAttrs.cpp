@@ -27,39 +27,55 @@ bool exec::areAlike(Attribute operand, Attribute other) {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-static LogicalResult verifyOffset(EmitError emitError, int64_t offset) {
+/// A part of the workspace has `size` of what it consists of, and stands at an offset.
+static LogicalResult verifyPart(EmitError emitError, int64_t offset, int64_t size, StringRef what) {
+  if (size < 1)
+    return emitError() << "expected at least one " << what << ", found " << size;
   if (offset >= 0 && offset % comm::kAlignment == 0)
     return success();
   return emitError() << "expected an offset that is not negative and a multiple of "
                      << comm::kAlignment << ", found " << offset;
 }
 
-LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes, int64_t,
-                                    int64_t, int64_t, int64_t) {
-  if (bytes < 0)
-    return emitError() << "expected bytes of 0 or more, found " << bytes;
-  return verifyOffset(emitError, offset);
+LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::PlaceAttr,
+                                comm::PlaceAttr, int64_t bytes) {
+  bool moves = kind == TableKind::Copy || kind == TableKind::Message;
+  if (moves ? bytes >= 1 && bytes <= 8 && llvm::isPowerOf2_64(bytes) : bytes == 0)
+    return success();
+  return emitError() << "expected " << (moves ? "1, 2, 4 or 8" : "no") << " bytes per element of "
+                     << stringifyTableKind(kind) << ", found " << bytes;
+}
+
+LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
+                                    std::optional<int64_t> start, int64_t traveller,
+                                    std::optional<int64_t> pool, int64_t member) {
+  for (int64_t number : {start.value_or(0), traveller, pool.value_or(0), member})
+    if (number < 0)
+      return emitError() << "expected numbers of 0 or more, found " << number;
+  if (start && pool)
+    return emitError() << "expected a start or a pool, found both";
+  return verifyPart(emitError, offset, bytes, "byte");
 }
 
 LogicalResult BatchAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
-                                RankedTensorType block, int64_t, int64_t) {
+                                RankedTensorType block, std::optional<int64_t> pool,
+                                int64_t member) {
   Type type = block.getElementType();
-  if (block.getRank() != 2 || !block.hasStaticShape() ||
+  if (block.getRank() != 2 || !block.hasStaticShape() || block.getNumElements() == 0 ||
       !(type.isF32() || type.isBF16() || type.isF16()))
-    return emitError() << "expected a block of two static axes, of f32, bf16 or f16, found "
-                       << block;
-  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0, -1, 0);
+    return emitError()
+           << "expected a block of two static axes that are not empty, of f32, bf16 or f16, found "
+           << block;
+  return WorkspaceAttr::verify(emitError, offset, bytes, std::nullopt, 0, pool, member);
 }
 
 LogicalResult MemberAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t bytes) {
-  if (bytes >= 0)
-    return success();
-  return emitError() << "expected bytes of 0 or more, found " << bytes;
+  return verifyPart(emitError, /*offset=*/0, bytes, "byte per block");
 }
 
 LogicalResult PoolAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
                                ArrayRef<MemberAttr>) {
-  return WorkspaceAttr::verify(emitError, offset, bytes, -1, 0, -1, 0);
+  return verifyPart(emitError, offset, bytes, "byte");
 }
 
 LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t items) {
@@ -69,9 +85,7 @@ LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {
-  if (columns < 0)
-    return emitError() << "expected columns of 0 or more, found " << columns;
-  return verifyOffset(emitError, offset);
+  return verifyPart(emitError, offset, columns, "column");
 }
 
 LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, StringAttr state) {
@@ -82,17 +96,24 @@ LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, Str
 }
 
 FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  plan::Operand made{plan::OperandKind::Workspace, getOffset(), getBytes(), getStart(),
+  plan::Operand made{plan::OperandKind::Workspace, getOffset(), getBytes(), getStart().value_or(-1),
                      getTraveller()};
-  made.pool = getPool();
+  made.pool = getPool().value_or(-1);
   made.member = getMember();
   return made;
 }
 
 FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  return plan::Operand{
-      plan::OperandKind::Batch,  getOffset(), getBytes(), -1, 0, getRows(), getCols(),
-      *optim::toPlan(getType()), getPool(),   getMember()};
+  return plan::Operand{plan::OperandKind::Batch,
+                       getOffset(),
+                       getBytes(),
+                       -1,
+                       0,
+                       getRows(),
+                       getCols(),
+                       *optim::toPlan(getType()),
+                       getPool().value_or(-1),
+                       getMember()};
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

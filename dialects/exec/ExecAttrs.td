@@ -17,6 +17,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves; of `shard_chunks`,
     `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is for messages and copies. A `message`
     is one value's: how many of its elements go to each peer.
+    Constraints: elements of 1, 2, 4 or 8 bytes for messages and copies, none for chunks.
   }];
   let parameters = (ins
     EnumParameter<Exec_TableKind>:$kind,
@@ -24,6 +25,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     OptionalParameter<"::stepc::comm::PlaceAttr">:$to,
     DefaultValuedParameter<"int64_t", "0">:$element_bytes);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Exec_Member : Exec_Attr<"Member", "member"> {
@@ -32,7 +34,7 @@ def Exec_Member : Exec_Attr<"Member", "member"> {
     ```mlir
     #exec.member<@g0.w0, bytes = 256>
     ```
-    Constraints: the bytes are not negative.
+    Constraints: at least one byte.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$segment, "int64_t":$bytes);
   let assemblyFormat = "`<` $segment `,` `bytes` `=` $bytes `>`";
@@ -46,7 +48,7 @@ def Exec_Pool : Exec_Attr<"Pool", "pool"> {
     ```mlir
     #exec.pool<offset = 4096, bytes = 1024, members = [<@g0.w0, bytes = 256>, <@g1.w0, bytes = 64>]>
     ```
-    Constraints: the offset a multiple of 64, and neither negative.
+    Constraints: an offset that is a multiple of 64 and not negative, and at least one byte.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, ArrayRefParameter<"MemberAttr">:$members);
   let assemblyFormat = "`<` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `members` `=` `[` $members `]` `>`";
@@ -68,19 +70,20 @@ def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
     ```
     Of a batch that stands in a pool, `pool` counts those of the program, `member` its members; offset and bytes are the
     pool's.
-    Constraints: the offset a multiple of 64, and neither negative.
+    Constraints: an offset that is a multiple of 64 and not negative, at least one byte, and no negative number; a start or a
+    pool, not both.
   }];
-  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, DefaultValuedParameter<"int64_t", "-1">:$start,
-                        DefaultValuedParameter<"int64_t", "0">:$traveller, DefaultValuedParameter<"int64_t", "-1">:$pool,
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, OptionalParameter<"::std::optional<int64_t>">:$start,
+                        DefaultValuedParameter<"int64_t", "0">:$traveller, OptionalParameter<"::std::optional<int64_t>">:$pool,
                         DefaultValuedParameter<"int64_t", "0">:$member);
   let builders = [AttrBuilder<(ins "int64_t":$offset, "int64_t":$bytes), [{
-    return $_get($_ctxt, offset, bytes, -1, 0, -1, 0);
+    return $_get($_ctxt, offset, bytes, ::std::nullopt, 0, ::std::nullopt, 0);
   }]>];
   let extraClassDeclaration = [{
     /// Whether both share a part of the workspace, and not a byte of it.
     bool standsBeside(WorkspaceAttr other) const {
-      return (getStart() >= 0 && getStart() == other.getStart() && getTraveller() != other.getTraveller()) ||
-             (getPool() >= 0 && getPool() == other.getPool() && getMember() != other.getMember());
+      return (getStart() && getStart() == other.getStart() && getTraveller() != other.getTraveller()) ||
+             (getPool() && getPool() == other.getPool() && getMember() != other.getMember());
     }
   }];
   let assemblyFormat = "`<` struct(params) `>`";
@@ -95,10 +98,10 @@ def Exec_Batch : Exec_Operand<"Batch", "batch"> {
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>, pool = 0, member = 0>
     ```
     In a pool as `#exec.workspace` says.
-    Constraints: the offset a multiple of 64, and neither negative; a block of two static axes, of f32, bf16 or f16.
+    Constraints: as of `#exec.workspace`; a block of two static axes that are not empty, of f32, bf16 or f16.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block,
-                        DefaultValuedParameter<"int64_t", "-1">:$pool, DefaultValuedParameter<"int64_t", "0">:$member);
+                        OptionalParameter<"::std::optional<int64_t>">:$pool, DefaultValuedParameter<"int64_t", "0">:$member);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -129,7 +132,7 @@ def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
     ```mlir
     #exec.scalars<offset = 0, columns = 3>
     ```
-    Constraints: the offset a multiple of 64 and not negative, nor the columns.
+    Constraints: an offset that is a multiple of 64 and not negative, and at least one column.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$columns);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -218,6 +218,8 @@ LogicalResult CopyOp::verify() {
 }
 
 LogicalResult StartOp::verify() {
+  if (getTables().empty())
+    return emitOpError("expected at least one table of what travels, found none");
   for (TableAttr table : getTables().getAsRange<TableAttr>())
     if (failed(verifyKind(*this, table, TableKind::Message)))
       return failure();

@@ -15,25 +15,25 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
                                           IsolatedFromAbove]> {
   let summary = "what a step does: commands, in order";
   let description = [{
-    All operands stand in the workspace: `workspace` bytes for values, and behind these (at the next multiple of 64) `scratch`
+    All operands stand in the workspace: the arena, `arena` bytes for values, and behind it (at the next multiple of 64) `scratch`
     bytes that one kernel after another uses for itself. Both are equal on all ranks. Rows of tables have up to `chunk`
     elements, where they can be cut. `pools` are parts of the workspace in which several batches stand; operands name them by
     number.
     ```mlir
-    exec.program workspace 8192 scratch 1536 {
+    exec.program arena 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
       exec.advance_steps
     }
     ```
     Constraints: commands only; neither size is negative; a chunk has elements.
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$workspace,
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$arena,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "plan::kChunkElements">:$chunk,
                        OptionalAttr<Exec_Pools>:$pools);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `workspace` $workspace (`scratch` $scratch^)? (`chunk` $chunk^)? (`pools` $pools^)? attr-dict-with-keyword $body
+    `arena` $arena (`scratch` $scratch^)? (`chunk` $chunk^)? (`pools` $pools^)? attr-dict-with-keyword $body
   }];
   let hasRegionVerifier = 1;
 }
@@ -171,7 +171,7 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
       from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
-    Constraints: tables of kind `message` of segments that exist; of a communicator the mesh exists, and the factors divide
+    Constraints: tables of kind `message` of segments that exist, at least one; of a communicator the mesh exists, and the factors divide
     its axes.
   }];
   let arguments = (ins Comm_CollectiveKind:$kind, OptionalAttr<Comm_CommunicatorAttr>:$communicator, Exec_Tables:$tables,

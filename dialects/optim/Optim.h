@@ -63,6 +63,8 @@ std::string describe(const std::vector<plan::Placement> &placements);
 inline std::string describe(mlir::ArrayAttr placements) { return describe(toPlan(placements)); }
 /// The plan's form of a mesh.
 plan::Mesh toPlan(MeshOp mesh);
+/// The plan's form of a rule, without what it computes.
+plan::Rule toPlan(RuleOp rule);
 
 /// By which a dialect lists strategies, so that they are judged and can be forced.
 class StrategyListInterface : public mlir::DialectInterface::Base<StrategyListInterface> {

@@ -40,7 +40,7 @@ std::vector<plan::Hop> GroupOp::getPlanHops() {
 
 LogicalResult GroupOp::verify() {
   if (getParameters().empty())
-    return emitOpError("expected at least one parameter");
+    return emitOpError("expected at least one parameter, found none");
   if (bool(getStrategy()) != bool(getHops()))
     return emitOpError("expected hops with a strategy, found ")
            << (getHops() ? "no strategy" : "no hops");

@@ -178,7 +178,7 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
     ```
-    Constraints: the mesh exists; sizes not negative, and at most 2^40 elements (sizes of 0 left out); one placement per
+    Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per
     mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes;
     `blocks` divides matrices, and each of their rows or columns stands in one part.
   }];

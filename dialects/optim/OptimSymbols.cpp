@@ -5,7 +5,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include "runtime/geometry/Geometry.h"
-#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -69,13 +68,12 @@ LogicalResult MeshOp::verify() {
   if (overflows || ranks != int64_t(getRanks().size()))
     return emitOpError("expected as many ranks as the axes [")
            << getSizes() << "] span, found " << getRanks().size();
-  llvm::SmallSet<int64_t, 8> seen;
-  for (int64_t rank : getRanks()) {
-    if (rank < 0)
-      return emitOpError("expected ranks that are not negative, found ") << rank;
-    if (!seen.insert(rank).second)
-      return emitOpError("expected distinct ranks, found ") << rank << " twice";
-  }
+  SmallVector<int64_t> sorted(getRanks());
+  llvm::sort(sorted);
+  if (sorted.front() < 0)
+    return emitOpError("expected ranks that are not negative, found ") << sorted.front();
+  if (auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    return emitOpError("expected distinct ranks, found ") << *twice << " twice";
   return success();
 }
 
@@ -193,13 +191,13 @@ LogicalResult ParameterOp::verify() {
   if (!mesh)
     return emitOpError("expected a mesh, found no optim.mesh named ") << getMeshAttr();
   for (int64_t size : getShape())
-    if (size < 0)
-      return emitOpError("expected sizes that are not negative, found ") << size;
-  int64_t elements = 1; // zeros left out, so that blocks are bounded, too
+    if (size < 1)
+      return emitOpError("expected sizes of 1 or more, found ") << size;
+  int64_t elements = 1;
   for (int64_t size : getShape()) {
     if (size > kMostElements / elements)
       return emitOpError("expected at most 2^40 elements, found shape [") << getShape() << "]";
-    elements *= std::max<int64_t>(1, size);
+    elements *= size;
   }
   for (Type type : {getType(), getGradient()})
     if (!optim::toPlan(type) || type.isF64())
@@ -255,6 +253,18 @@ plan::Mesh optim::toPlan(MeshOp mesh) {
   result.sizes = mesh.getSizes().vec();
   result.ranks = mesh.getRanks().vec();
   return result;
+}
+
+plan::Rule optim::toPlan(RuleOp op) {
+  plan::Rule rule;
+  rule.name = op.getSymName().str();
+  for (auto name : op.getHyperparameters().getAsValueRange<StringAttr>())
+    rule.hyperparameters.push_back(name.str());
+  for (auto state : op.getStates().getAsRange<StateAttr>())
+    rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
+                           plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
+                           state.getMaster()});
+  return rule;
 }
 
 ArrayAttr ParameterOp::getPlacementsOf(plan::ShardsKind kind) {

@@ -36,7 +36,7 @@ public:
     // Line 0: what is wrong with the whole is no line's fault.
     OwningOpRef<ModuleOp> module =
         ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
-    (*module)->setAttr(comm::kLevelAttr, builder.getStringAttr("optim"));
+    comm::setLevel(*module, "optim");
     (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
     if (options.workspaceLimit > 0)
       (*module)->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));

@@ -72,18 +72,6 @@ const Mesh *Manifest::findMesh(llvm::StringRef name) const {
   return nullptr;
 }
 
-const Parameter *Manifest::findParameter(llvm::StringRef name) const {
-  std::string wanted = canonicalName(name);
-  for (const Parameter &parameter : parameters) {
-    if (canonicalName(parameter.name) == wanted)
-      return &parameter;
-    for (const std::string &alias : parameter.aliases)
-      if (canonicalName(alias) == wanted)
-        return &parameter;
-  }
-  return nullptr;
-}
-
 std::vector<int64_t> Manifest::worldRanks() const {
   std::set<int64_t> ranks;
   std::set<std::string> seen;

@@ -92,9 +92,6 @@ struct Manifest {
 
   /// The mesh of that name, or null.
   const Mesh *findMesh(llvm::StringRef name) const;
-  /// The parameter with that name or alias (compared in canonical form), or
-  /// null.
-  const Parameter *findParameter(llvm::StringRef name) const;
   /// The library's world: the ranks of all meshes that hold a parameter,
   /// ascending.
   std::vector<int64_t> worldRanks() const;

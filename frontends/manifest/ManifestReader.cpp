@@ -159,7 +159,8 @@ void Reader::readCluster(const json::Value &value, const Pointer &at) {
     if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
       field = *read;
     else
-      json.mismatch(at + "/" + key, zero ? "a number of at least 0" : "a number above 0", *number);
+      json.mismatch(at + "/" + key,
+                    zero ? "a number from 0 to 1e12" : "a number above 0, up to 1e12", *number);
   };
   readNumber("intra_node_gb_per_s", false, cluster.intraNodeBandwidth);
   readNumber("inter_node_gb_per_s", false, cluster.interNodeBandwidth);
@@ -219,7 +220,10 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, Parameter &
   const json::Value *runs = object->get("runs"), *sizes = object->get("sizes");
   size_t before = errors.size();
   if (!runs == !sizes || (runs && object->get("repeat")))
-    return json.error(at, "expected runs, or sizes with or without repeat");
+    return json.error(at, std::string("expected runs, or sizes with or without repeat, found ") +
+                              (!runs   ? "neither"
+                               : sizes ? "runs and sizes"
+                                       : "runs with repeat"));
   auto number = [&](const json::Value &value, const Pointer &at, int64_t low) {
     return json
         .integer(value, at, low ? "a size from 1 to 2^40" : "an index from 0 to 2^40", low,

@@ -161,7 +161,7 @@ private:
   }
 
   void runOnOperation() override {
-    getOperation()->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), "decided"));
+    comm::setLevel(getOperation(), "decided");
     WaveModel model = collect();
     if (model.blocks() == 0)
       return;

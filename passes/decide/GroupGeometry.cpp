@@ -4,6 +4,8 @@
 
 #include "passes/cost/ScratchBound.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
@@ -16,7 +18,7 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
   group.hops = op.getPlanHops();
   group.parameters = {0};
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr());
-  home = rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter;
+  home = plan::home(group, optim::toPlan(rule)).whose();
   int64_t blocks = group.blocksPerParameter();
   for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {
     std::vector<int64_t> &area = areas.emplace_back(blocks, 0);
@@ -70,8 +72,12 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
   using plan::ShardsKind;
   const plan::Group &group = geometry.group;
   std::vector<ListMove> moves;
+  std::map<ShardsKind, int64_t> known;
   auto most = [&](ShardsKind of) {
-    int64_t most = 0;
+    auto [found, isNew] = known.try_emplace(of, 0);
+    int64_t &most = found->second;
+    if (!isNew)
+      return most;
     for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
       int64_t held = 0;
       for (const geometry::Rect &rect :
@@ -79,7 +85,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
         held += rect.rows * rect.cols;
       most = std::max(most, held);
     }
-    return saturatingMul(most, geometry.parameters);
+    return most = saturatingMul(most, geometry.parameters);
   };
   auto add = [&](bool back, ShardsKind from, ShardsKind to, plan::DType type) {
     if (plan::shardsOf(group, from) == plan::shardsOf(group, to))
@@ -92,15 +98,15 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     int64_t room = saturatingAdd(copy, saturatingMul(saturatingAdd(most(from), most(to)), size));
     double pieces = 1;
     std::vector<bool> copied = geometry::replicatedAxes(group, plan::ValueKind::Full, from);
-    for (auto [size, isCopied] : llvm::zip(geometry.mesh.sizes, copied))
-      pieces *= isCopied ? 1 : double(size);
+    for (auto [ranks, isCopied] : llvm::zip(geometry.mesh.sizes, copied))
+      pieces *= isCopied ? 1 : double(ranks);
     double elements = lacking(geometry, from, to) / double(geometry.mesh.ranks.size());
     moves.push_back(
         {back, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
-  bool hasMaster = group.parameterType != plan::DType::F32 &&
-                   llvm::any_of(llvm::seq(rule.getNumStates()),
-                                [&](unsigned state) { return rule.getState(state).getMaster(); });
+  bool hasMaster = llvm::any_of(optim::toPlan(rule).states, [&](const plan::State &state) {
+    return state.master && plan::stateExists(group, state);
+  });
   add(false, ShardsKind::Gradient, geometry.home, group.gradientType);
   if (!hasMaster)
     add(false, ShardsKind::Parameter, geometry.home, group.parameterType);

@@ -12,7 +12,7 @@ struct GroupGeometry {
   plan::Group group;
   plan::Mesh mesh;
   int64_t parameters = 0;
-  plan::ShardsKind home; ///< whose shards stages are over: the states', if there are any
+  plan::ShardsKind home; ///< whose shards stages are over
 
   explicit GroupGeometry(optim::GroupOp op);
 

@@ -54,6 +54,13 @@ void WaveModel::add(GroupOp group) {
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
+  std::vector<int64_t> sharing;
+  for (const plan::Hop &hop : geometries.back().group.hops)
+    for (const plan::Factor &factor : hop.replicated)
+      sharing.insert(sharing.end(), {factor.axis, factor.stride, factor.size});
+  shares.push_back(!sharing.empty());
+  if (!geometries.back().group.hops.empty())
+    sharings.insert({geometries.back().mesh.name, std::move(sharing)});
   // Without a matrix space there is memory to divide, and a few more launches to pay.
   seconds.push_back(group.getHops() ? secondsOf(rule, rows, cols)
                                     : Seconds{0, 4 * cluster.device.launch});
@@ -164,6 +171,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
   if (!local) {
     result.held = saturatingMul(*llvm::max_element(held), element);
     result.whole = saturatingMul(most, element * size);
+    if (shares[group] && sharings.size() > 1)
+      result.held = std::max(result.held, result.whole);
   }
   return result;
 }

@@ -4,6 +4,8 @@
 
 #include "passes/decide/StrategyModel.h"
 
+#include <set>
+
 namespace stepc::decide {
 
 /// Workspace per rank, and time of a step's matrix space with its exchanges.
@@ -72,9 +74,14 @@ private:
   std::vector<double> nearby;                                     // per group, cost::Cluster's
   std::vector<std::vector<HopTravel>> travels;                    // per group and hop
   std::vector<std::vector<ListMove>> lists;                       // per group
-  std::vector<BlockBytes> bytesOf;                                // per group
-  std::vector<Seconds> seconds;                                   // per group
-  std::map<int64_t, int64_t> totals;                              // bytes per rank
+  // Per group, whether ranks share copies of what hops bring; and along which factors of which mesh any do.
+  // Where others share something else, it is sent from a copy for each peer, in all as large as what
+  // arrives.
+  std::vector<bool> shares;
+  std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
+  std::vector<BlockBytes> bytesOf;   // per group
+  std::vector<Seconds> seconds;      // per group
+  std::map<int64_t, int64_t> totals; // bytes per rank
 };
 
 } // namespace stepc::decide

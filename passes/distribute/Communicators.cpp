@@ -54,13 +54,11 @@ static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
 }
 
 std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::Mesh &mesh,
-                                          Distribution from, Distribution to) {
+                                          Distribution home, Distribution from, Distribution to) {
   if (from.isShards() && to.isShards())
     return joined(
         betweenShards(mesh, group.placementsOf(from.whose()), group.placementsOf(to.whose())));
   int64_t first = from.level(group), last = to.level(group);
-  const std::vector<plan::Placement> &placements =
-      group.placementsOf((from.isShards() ? from : to).whose());
   std::vector<Factor> factors;
   for (int64_t level = std::min(first, last); level < std::max(first, last); ++level) {
     const plan::Hop &hop = group.hops[level];
@@ -70,11 +68,22 @@ std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::
       llvm::append_range(factors, hop.replicated);
   }
   // Shards go to whole blocks within each of their replicas.
+  const std::vector<plan::Placement> &placements = group.placementsOf(home.whose());
   if (first < last)
     llvm::erase_if(factors, [&](const Factor &factor) {
       return placements[factor.axis].kind == plan::PlacementKind::Replicate;
     });
   return joined(std::move(factors));
+}
+
+bool distribute::meetAlong(ArrayRef<Factor> factors, ArrayRef<Factor> communicator) {
+  std::vector<Factor> ranks = joined(communicator.vec());
+  return llvm::all_of(joined(factors.vec()), [&](const Factor &factor) {
+    return llvm::any_of(ranks, [&](const Factor &in) {
+      return in.axis == factor.axis && factor.stride % in.stride == 0 &&
+             in.stride * in.size % (factor.stride * factor.size) == 0;
+    });
+  });
 }
 
 Value Communicators::get(OpBuilder &builder, Location loc, FlatSymbolRefAttr mesh,

@@ -8,9 +8,14 @@
 
 namespace stepc::distribute {
 
-/// The factors of a mesh along which anything travels from one distribution of a group to another.
+/// The factors of a mesh along which anything travels from one distribution of a group, whose hops
+/// start at `home`, to another.
 std::vector<plan::Factor> factorsOf(const plan::Group &group, const plan::Mesh &mesh,
-                                    comm::Distribution from, comm::Distribution to);
+                                    comm::Distribution home, comm::Distribution from,
+                                    comm::Distribution to);
+
+/// Whether all ranks that differ along some factors of one mesh alone meet on a communicator of others.
+bool meetAlong(llvm::ArrayRef<plan::Factor> factors, llvm::ArrayRef<plan::Factor> communicator);
 
 /// The communicators of a step, each made where it is used first.
 class Communicators {

@@ -63,7 +63,7 @@ LogicalResult checkDecided(optim::RuleOp rule) {
 class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    module->setAttr(kLevelAttr, StringAttr::get(&getContext(), "comm"));
+    setLevel(module, "comm");
     OpBuilder builder(&getContext());
     SmallVector<optim::GroupOp> groups(module.getOps<optim::GroupOp>());
     int64_t waves = 1;
@@ -84,6 +84,10 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     auto step =
         func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(step.addEntryBlock());
+    Location loc = module.getLoc();
+    bound = {HyperparametersOp::create(builder, loc, builder.getType<HyperparametersType>()),
+             StepsOp::create(builder, loc, builder.getType<StepsType>()),
+             ActiveOp::create(builder, loc, builder.getType<ActiveType>())};
     Communicators communicators;
     std::map<std::string, RuleInfo> rules;
     std::vector<std::unique_ptr<ScalarColumns>> columns;
@@ -98,14 +102,15 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
       if (!table.values.empty())
         table.table = createScalars(builder, group, rule, table);
       chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings,
-                                                    table, communicators));
+                                                    table, bound.active, communicators));
     }
     // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
     for (int64_t wave = 0; wave < waves; ++wave)
       for (auto [group, chain] : llvm::zip(groups, chains))
         if (FlatSymbolRefAttr segment = createSegment(builder, group, wave, waves))
           chain->build(segment);
-    func::ReturnOp::create(builder, module.getLoc());
+    AdvanceStepsOp::create(builder, loc, bound.steps, bound.active);
+    func::ReturnOp::create(builder, loc);
   }
 
   /// The group's segment of a wave; null when it has no blocks there.
@@ -149,7 +154,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     auto place = PlaceAttr::scalars(FlatSymbolRefAttr::get(group.getSymNameAttr()));
     Value init =
         tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type(), ValueRange(), place);
-    auto scalars = ScalarsOp::create(builder, loc, init.getType(), init);
+    auto scalars = ScalarsOp::create(builder, loc, init.getType(), bound.hyperparameters,
+                                     bound.steps, bound.active, init);
     OpBuilder::InsertionGuard guard(builder);
     unsigned count = rule.getNumHyperparameters() + 4;
     Block *body =
@@ -166,6 +172,12 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     return scalars.getResult();
   }
 
+  /// Of all parameters.
+  struct Bound {
+    Value hyperparameters, steps, active;
+  };
+
+  Bound bound;
   Operation *lastSymbol = nullptr;
 };
 

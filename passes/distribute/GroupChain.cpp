@@ -88,17 +88,19 @@ Moves distribute::movesBack(const plan::Group &group, Distribution home) {
 }
 
 GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
-                       const Crossings &crossings, const ScalarColumns &columns,
+                       const Crossings &crossings, const ScalarColumns &columns, Value active,
                        Communicators &communicators)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
-      communicators(communicators), loc(group.getLoc()), exemplar(group.getExemplar()),
-      layout(group.toPlan()), rows(layout.rows()), cols(layout.cols()) {
-  for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-    if (rule.getState(i).getMaster() && !exemplar.getType().isF32())
-      master = i;
+      active(active), communicators(communicators), loc(group.getLoc()),
+      exemplar(group.getExemplar()), layout(group.toPlan()), rows(layout.rows()),
+      cols(layout.cols()) {
+  plan::Rule kept = optim::toPlan(rule);
+  for (auto [index, state] : llvm::enumerate(kept.states))
+    if (state.master && plan::stateExists(layout, state))
+      master = int(index);
   layout.hops = group.getPlanHops();
   mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
-  home = standing(rule.getNumStates() ? plan::ShardsKind::State : plan::ShardsKind::Parameter);
+  home = plan::home(layout, kept);
   apart =
       home != standing(plan::ShardsKind::Parameter) || home != standing(plan::ShardsKind::Gradient);
 }
@@ -161,30 +163,36 @@ Value GroupChain::emptyCopy(Type element) {
   return empty(PlaceAttr::packed(segment, ValueKind::Full, home, home, End::Kept), element);
 }
 
-Value GroupChain::move(Value value, Distribution from, Distribution to, Value target) {
-  if (geometry::holdsAll(layout, mesh, from.whose(), to.whose()))
-    return copy(value, target);
-  Value sent = copy(value, send(ValueKind::Full, from, to, elementOf(value)));
-  return copy(exchange(sent).front(), target);
-}
-
 void GroupChain::giveBack(Value parameter) {
-  move(parameter, home, standing(plan::ShardsKind::Parameter),
-       shards(ShardsKind::Parameter, "", exemplar.getType()));
+  Distribution to = standing(plan::ShardsKind::Parameter);
+  if (!geometry::holdsAll(layout, mesh, home.whose(), to.whose()))
+    parameter =
+        exchange(copy(parameter, send(ValueKind::Full, home, to, elementOf(parameter)))).front();
+  copy(parameter, shards(ShardsKind::Parameter, "", exemplar.getType()));
 }
 
 StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value> &leaves) {
+  llvm::MapVector<Value, Value> coming; // what travels here together, of which shards
   for (Value read : stage.reads()) {
-    Value &leaf = leaves[read];
+    Value leaf = leaves[read];
     auto type = dyn_cast<ShardsType>(leaf.getType());
-    if (!type || type.getDistribution() == home)
+    if (!type || type.getDistribution() == home || copies.contains(leaf) || coming.contains(leaf))
       continue;
-    Value &brought = copies[leaf];
-    if (!brought)
-      brought = move(leaf, type.getDistribution(), home, emptyCopy(type.getElementType()));
-    leaf = brought;
+    Distribution from = type.getDistribution();
+    Type element = type.getElementType();
+    if (geometry::holdsAll(layout, mesh, from.whose(), home.whose()))
+      copies[leaf] = copy(leaf, emptyCopy(element));
+    else
+      coming[leaf] = copy(leaf, send(ValueKind::Full, from, home, element));
   }
-  return stage.create(builder, loc, segment, Iteration(home.kind));
+  for (auto &[leaf, value] : coming)
+    value = exchange(value).front();
+  for (auto &[leaf, value] : coming)
+    copies[leaf] = copy(value, emptyCopy(elementOf(value)));
+  for (Value read : stage.reads())
+    if (Value brought = copies.lookup(leaves[read]))
+      leaves[read] = brought;
+  return stage.create(builder, loc, segment, Iteration(home.kind), active);
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,8 +223,10 @@ Value GroupChain::send(ValueKind kind, Distribution from, Distribution to, Type 
 
 Value GroupChain::copy(Value source, Value target) {
   bool toShards = isa<ShardsType>(target.getType());
+  bool onShards = toShards || isa<ShardsType>(source.getType());
   auto op = CopyOp::create(builder, loc, toShards ? TypeRange() : TypeRange(target.getType()),
-                           source, toShards ? target : Value(), toShards ? Value() : target);
+                           source, toShards ? target : Value(), toShards ? Value() : target,
+                           onShards ? active : Value());
   return toShards ? Value() : op.getResult();
 }
 
@@ -231,7 +241,7 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
   TypeRange types = ValueRange(receives).getTypes();
   PlaceAttr first = placeOf(sends.front());
   Value ranks = communicators.get(builder, loc, exemplar.getMeshAttr(),
-                                  factorsOf(layout, mesh, first.getFrom(), first.getTo()));
+                                  factorsOf(layout, mesh, home, first.getFrom(), first.getTo()));
   Operation *op;
   if (gathers)
     op = AllGatherOp::create(builder, loc, types, ranks, sends, receives);

@@ -23,14 +23,14 @@ Crossings findCrossings(optim::RuleOp rule);
 /// own something, from the last on. Where a hop replicates, the results are there already, so that
 /// one way back leads through it to what stands before it.
 using Moves = std::vector<std::pair<comm::Distribution, comm::Distribution>>;
-Moves movesThere(const plan::Group &group, comm::Distribution home = plan::Distribution::Shards);
-Moves movesBack(const plan::Group &group, comm::Distribution home = plan::Distribution::Shards);
+Moves movesThere(const plan::Group &group, comm::Distribution home);
+Moves movesBack(const plan::Group &group, comm::Distribution home);
 
 /// Builds in → collectives → matrix → collectives → out of one segment.
 class GroupChain {
 public:
   GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
-             const Crossings &crossings, const ScalarColumns &columns,
+             const Crossings &crossings, const ScalarColumns &columns, mlir::Value active,
              Communicators &communicators);
   void build(mlir::FlatSymbolRefAttr segment);
 
@@ -48,10 +48,6 @@ private:
 
   // Shards that stand apart from each other.
   comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(layout, kind); }
-  /// Takes what stands by other placements (shards, or a copy of them) to `target`, which is a copy
-  /// or shards.
-  mlir::Value move(mlir::Value value, comm::Distribution from, comm::Distribution to,
-                   mlir::Value target);
   mlir::Value emptyCopy(mlir::Type element); // at home
   /// Stores the new parameter, of which there is a copy at home.
   void giveBack(mlir::Value parameter);
@@ -77,13 +73,14 @@ private:
   optim::RuleOp rule;
   const Crossings &crossings;
   const ScalarColumns &columns;
+  mlir::Value active; // flags of all parameters
   Communicators &communicators;
   mlir::Location loc;
   optim::ParameterOp exemplar;
   plan::Group layout; // shape, placements and hops
   int64_t rows, cols;
   plan::Mesh mesh;
-  comm::Distribution home; // what stages over shards visit: the states' shards, if it has states
+  comm::Distribution home; // what stages over shards visit
   bool apart;              // not all shards stand there
   int master = -1;         // index of the master state, if it exists for this group
 

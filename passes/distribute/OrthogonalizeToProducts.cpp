@@ -73,8 +73,10 @@ private:
     SmallVector<Type> arguments;
     for (Value in : ins)
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
-    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
-                                   Iteration::Blocks, ins, ValueRange(), ValueRange(init), Value());
+    auto created =
+        StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
+                        Iteration::Blocks, ins, ValueRange(), ValueRange(init), /*scalars=*/Value(),
+                        /*active=*/Value());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));

@@ -113,7 +113,7 @@ ArrayRef<Value> StageBuilder::reads() {
 }
 
 comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
-                                   comm::Iteration iteration) {
+                                   comm::Iteration iteration, Value active) {
   SmallVector<Value> ins, written, inits;
   SmallVector<Type> arguments, results;
   for (Value input : reads()) {
@@ -130,7 +130,7 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
     results.push_back(output.place.getType());
   }
   auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration, ins,
-                                     written, inits, table);
+                                     written, inits, table, active);
   body = builder.createBlock(&stage.getBody(), {}, arguments,
                              SmallVector<Location>(arguments.size(), loc));
   for (auto [index, input] : llvm::enumerate(inputs))

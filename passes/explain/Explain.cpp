@@ -7,7 +7,6 @@
 #include "passes/distribute/GroupChain.h"
 #include "passes/plan/PlanFromIR.h"
 #include "passes/plan/StepScratch.h"
-#include "runtime/plan/Parcels.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -55,10 +54,11 @@ int64_t bytesOf(Type type) {
   return type.getIntOrFloatBitWidth() / 8;
 }
 
-/// The tables of the values of a group that travel, of a program's first segment.
+/// The tables of the values of a group that travel by its hops, of a program's first segment.
 std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group) {
   std::vector<plan::Table> result;
   distribute::Crossings crossings = distribute::findCrossings(rule);
+  plan::Distribution home = plan::home(group, optim::toPlan(rule));
   auto add = [&](plan::Distribution from, plan::Distribution to, plan::ValueKind kind, Type type) {
     plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
     received.end = plan::End::Received;
@@ -68,13 +68,13 @@ std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group
     optim::StateAttr state = rule.getState(index);
     add(from, to, plan::ValueKind(state.getKind()), state.getType());
   };
-  for (auto [from, to] : distribute::movesThere(group)) {
+  for (auto [from, to] : distribute::movesThere(group, home)) {
     for (Value value : crossings.fullIn)
       add(from, to, plan::ValueKind::Full, value.getType());
     for (unsigned state : crossings.statesIn)
       addState(from, to, state);
   }
-  for (auto [from, to] : distribute::movesBack(group)) {
+  for (auto [from, to] : distribute::movesBack(group, home)) {
     for (Value value : crossings.fullOut)
       add(from, to, plan::ValueKind::Full, value.getType());
     for (unsigned state : crossings.statesOut)
@@ -212,15 +212,40 @@ private:
   // What it could have done
   //===--------------------------------------------------------------------===//
 
+  /// What the program moves between the lists of a group, start by start: of the group's first wave, as
+  /// of a segment 0 of all blocks.
+  std::vector<std::vector<plan::Table>> listMoves(const plan::Group &group) const {
+    const plan::Plan &plan = program.plan;
+    auto first = llvm::find_if(plan.segments, [&](const plan::Segment &segment) {
+      return &plan.groups[segment.group] == &group;
+    });
+    std::vector<std::vector<plan::Table>> starts;
+    for (const plan::Command *start : plan.starts()) {
+      std::vector<plan::Table> tables;
+      for (int64_t index : start->tables) {
+        plan::Table table = plan.tables[index];
+        if (table.from.segment != first - plan.segments.begin() || !table.from.from.isShards() ||
+            !table.from.to.isShards())
+          continue;
+        table.from.segment = table.to.segment = 0;
+        tables.push_back(table);
+      }
+      if (!tables.empty())
+        starts.push_back(std::move(tables));
+    }
+    return starts;
+  }
+
   /// The costs of the mesh's ranks if the group alone were stepped by other hops.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
                               optim::RuleOp rule, const std::vector<plan::Hop> &hops,
                               int64_t flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
+    alone.rules = {optim::toPlan(rule)};
     alone.groups = {group};
     plan::Group &copy = alone.groups[0];
-    copy.mesh = 0;
+    copy.mesh = copy.rule = 0;
     copy.hops = hops;
     // Equal blocks in turn: what balancing them alone comes to.
     for (plan::Hop &hop : copy.hops)
@@ -233,68 +258,30 @@ private:
     }
     alone.segments.push_back({"", 0, {}, true});
 
+    // What moves between the group's lists does so whatever the hops.
+    std::vector<std::vector<plan::Table>> starts = listMoves(group);
+    for (const plan::Table &table : travellers(rule, copy)) {
+      auto joined = llvm::find_if(starts, [&](const std::vector<plan::Table> &start) {
+        const plan::Place &first = start.front().from;
+        return first.from == table.from.from && first.to == table.from.to;
+      });
+      if (joined == starts.end())
+        joined = starts.insert(joined, std::vector<plan::Table>());
+      joined->push_back(table);
+    }
     std::vector<int64_t> world = alone.world();
     std::vector<RankCost> ranks(world.size());
     plan::Expander expander(alone);
-    std::vector<plan::Table> values = travellers(rule, copy);
     for (size_t rank = 0; rank < world.size(); ++rank) {
       ranks[rank].flops = saturatingMul(expander.computedBlocks(0, rank), flops);
-      std::vector<std::pair<plan::Place, Tally>> starts;
-      for (const plan::Table &table : values) {
-        auto joined = llvm::find_if(starts, [&](const auto &start) {
-          return start.first.from == table.from.from && start.first.to == table.from.to &&
-                 plan::travelTogether(alone, start.first, table.from);
-        });
-        if (joined == starts.end())
-          joined = starts.insert(joined, {table.from, Tally(rank, world.size())});
-        joined->second.add(expander.table(table, rank), table.elementBytes);
-      }
-      for (const auto &[place, tally] : starts)
+      for (const std::vector<plan::Table> &start : starts) {
+        Tally tally(rank, world.size());
+        for (const plan::Table &table : start)
+          tally.add(expander.table(table, rank), table.elementBytes);
         ranks[rank] += tally.cost;
+      }
     }
     return ranks;
-  }
-
-  /// Names with `*` for what differs in their dotted parts; the first one and "…", if they have
-  /// nothing in common.
-  static std::string patternOf(ArrayRef<std::string> names) {
-    SmallVector<StringRef> first;
-    StringRef(names[0]).split(first, '.');
-    // Of each part, what all names begin and end with.
-    SmallVector<size_t> prefix, suffix;
-    SmallVector<bool> equal(first.size(), true);
-    for (StringRef part : first) {
-      prefix.push_back(part.size());
-      suffix.push_back(part.size());
-    }
-    for (StringRef name : names) {
-      SmallVector<StringRef> parts;
-      name.split(parts, '.');
-      if (parts.size() != first.size())
-        return names[0] + ", …";
-      for (size_t i = 0; i < parts.size(); ++i) {
-        size_t length = std::min(parts[i].size(), first[i].size()), same = 0;
-        equal[i] = equal[i] && parts[i] == first[i];
-        while (same < std::min(length, prefix[i]) && parts[i][same] == first[i][same])
-          ++same;
-        prefix[i] = same;
-        same = 0;
-        while (same < std::min(length - prefix[i], suffix[i]) &&
-               parts[i][parts[i].size() - 1 - same] == first[i][first[i].size() - 1 - same])
-          ++same;
-        suffix[i] = same;
-      }
-    }
-    std::string pattern;
-    bool anything = false;
-    for (size_t i = 0; i < first.size(); ++i) {
-      pattern += i ? "." : "";
-      pattern += equal[i]
-                     ? first[i].str()
-                     : (first[i].take_front(prefix[i]) + "*" + first[i].take_back(suffix[i])).str();
-      anything |= equal[i] || prefix[i] + suffix[i] > 0;
-    }
-    return anything ? pattern : names[0] + ", …";
   }
 
   void describe(optim::GroupOp op) {
@@ -314,7 +301,6 @@ private:
     }
     for (auto [route, unused] : routes)
       out.routes.push_back(plan.routes[route].name);
-    out.pattern = patternOf(out.parameters);
     out.shape = group.shape;
     out.part = plan::describePart(group);
     out.batchAxes = group.batchAxes;
@@ -372,7 +358,7 @@ private:
 } // namespace
 
 FailureOr<Report> explain::explain(ModuleOp module) {
-  auto level = module->getAttrOfType<StringAttr>(comm::kLevelAttr);
+  StringAttr level = comm::levelOf(module);
   if (!level || level.getValue() != "scheduled")
     return module.emitError("expected a module at level scheduled to explain");
   return Explainer(module).run();

@@ -44,7 +44,6 @@ struct Alternative {
 struct GroupReport {
   std::string name, rule;
   std::vector<std::string> parameters, routes;
-  std::string pattern; ///< the parameters' names with `*` for the parts that differ
   std::vector<int64_t> shape;
   std::string part; // "rows 0:4 of ", of divided matrices
   int64_t batchAxes = 0, blocks = 0, waves = 1;

@@ -129,6 +129,48 @@ std::string shapeOf(const GroupReport &group) {
   return text.empty() ? "scalar" : text;
 }
 
+/// Names with `*` for what differs in their dotted parts; the first one and "…", if they have
+/// nothing in common.
+std::string patternOf(llvm::ArrayRef<std::string> names) {
+  llvm::SmallVector<StringRef> first;
+  StringRef(names[0]).split(first, '.');
+  // Of each part, what all names begin and end with.
+  llvm::SmallVector<size_t> prefix, suffix;
+  llvm::SmallVector<bool> equal(first.size(), true);
+  for (StringRef part : first) {
+    prefix.push_back(part.size());
+    suffix.push_back(part.size());
+  }
+  for (StringRef name : names) {
+    llvm::SmallVector<StringRef> parts;
+    name.split(parts, '.');
+    if (parts.size() != first.size())
+      return names[0] + ", …";
+    for (size_t i = 0; i < parts.size(); ++i) {
+      size_t length = std::min(parts[i].size(), first[i].size()), same = 0;
+      equal[i] = equal[i] && parts[i] == first[i];
+      while (same < std::min(length, prefix[i]) && parts[i][same] == first[i][same])
+        ++same;
+      prefix[i] = same;
+      same = 0;
+      while (same < std::min(length - prefix[i], suffix[i]) &&
+             parts[i][parts[i].size() - 1 - same] == first[i][first[i].size() - 1 - same])
+        ++same;
+      suffix[i] = same;
+    }
+  }
+  std::string pattern;
+  bool anything = false;
+  for (size_t i = 0; i < first.size(); ++i) {
+    pattern += i ? "." : "";
+    pattern += equal[i]
+                   ? first[i].str()
+                   : (first[i].take_front(prefix[i]) + "*" + first[i].take_back(suffix[i])).str();
+    anything |= equal[i] || prefix[i] + suffix[i] > 0;
+  }
+  return anything ? pattern : names[0] + ", …";
+}
+
 std::string plural(int64_t count, StringRef what) {
   return (llvm::Twine(count) + " " + what + (count == 1 ? "" : "s")).str();
 }
@@ -149,8 +191,8 @@ std::string explain::toText(const Report &report) {
 
   Table groups({"group", "parameters", "count", "shape", "type", "placements", "route"}, "<<><<<<");
   for (const GroupReport &group : report.groups)
-    groups.add({group.name, cut(group.pattern, 40), count(int64_t(group.parameters.size())),
-                shapeOf(group),
+    groups.add({group.name, cut(patternOf(group.parameters), 40),
+                count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 group.placements, llvm::join(group.routes, ", ")});
   groups.print(os);

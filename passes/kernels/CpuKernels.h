@@ -3,10 +3,9 @@
 #define STEPC_PASSES_KERNELS_CPUKERNELS_H
 
 #include "dialects/exec/Exec.h"
-#include "passes/kernels/KernelBuilder.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace stepc::kernels {
 
@@ -18,26 +17,6 @@ lowerChunkKernel(mlir::func::FuncOp kernel, llvm::ArrayRef<exec::DispatchChunksO
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 lowerParameterKernel(mlir::func::FuncOp kernel,
                      llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
-
-/// Clones an elementwise region in two parts: what depends on the element, and what is the same for
-/// all elements of a chunk.
-class ElementwiseBody {
-public:
-  /// `firstUniform`: from this argument on, arguments are the same for all elements.
-  ElementwiseBody(mlir::Block &body, unsigned firstUniform)
-      : body(body), firstUniform(firstUniform) {}
-
-  /// Emits the uniform part once, where the builder stands.
-  void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
-  /// Emits the rest on vectors of `width` elements (0: on scalars); returns what is yielded.
-  llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments,
-                                      int64_t width);
-
-private:
-  mlir::Block &body;
-  unsigned firstUniform;
-  mlir::IRMapping uniform;
-};
 
 } // namespace stepc::kernels
 

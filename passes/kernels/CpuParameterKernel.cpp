@@ -1,119 +1,37 @@
 //===- CpuParameterKernel.cpp - Loops over the parameters of a kernel ------===//
 //
-// One item per parameter: hyperparameters, step and block sizes in f64 are loaded from its record,
-// the row of scalars is stored. Several items are computed at once, by the operations
-// that compute one.
+// One item per parameter. Several are computed at once, by the operations that compute one.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/kernels/CpuKernels.h"
-#include "passes/kernels/StageKernel.h"
-#include "stepc/kernel_abi.h"
-
-#include "llvm/ADT/SmallVectorExtras.h"
-
-#include <cstddef>
+#include "passes/kernels/ParameterKernel.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
 
-namespace {
-
 /// Parameters that are computed at once. The functions of f64 are long chains, which wait less so.
 constexpr int64_t kWidth = 8;
 
-/// What a kernel over parameters is given (kernel_abi.h).
-struct Arguments {
-  Value rows, workspace, records;
-};
-
-/// Emits the region for the parameters from `item` on: kWidth of them, or one where `width` is 0.
-void emitItems(KernelBuilder &b, ElementwiseBody &region, Block &body, const Arguments &arguments,
-               Value item, int64_t width) {
-  Type f64 = b.getF64Type(), f32 = b.getF32Type(), i64 = b.getI64Type();
-  int64_t lanes = std::max<int64_t>(width, 1);
-  SmallVector<Value> each, outs;
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    // A row is the parameter, and where its scalars stand.
-    Value at = lane ? b.add(item, b.constant(lane)) : item;
-    Value row = b.address(arguments.rows, i64, b.mul(at, b.constant(2)));
-    each.push_back(b.address(arguments.records, b.getI8Type(),
-                             b.mul(b.load(i64, row), b.constant(sizeof(stepc_parameter_record)))));
-    outs.push_back(
-        b.address(arguments.workspace, b.getI8Type(), b.load(i64, b.address(row, i64, 1))));
-  }
-  auto gather = [&](function_ref<Value(Value record)> load) -> Value {
-    SmallVector<Value> loaded = llvm::map_to_vector(each, load);
-    if (!width)
-      return loaded[0];
-    return vector::FromElementsOp::create(b, b.loc, VectorType::get({width}, f64), loaded);
-  };
-  auto field = [&](Value record, Type type, size_t offset) {
-    return b.load(type, b.address(record, b.getI8Type(), int64_t(offset)));
-  };
-  SmallVector<Value> given, values;
-  for (Value record : each)
-    given.push_back(field(record, b.pointer, offsetof(stepc_parameter_record, hyperparameters)));
-  for (int64_t i = 0, e = body.getNumArguments() - 4; i < e; ++i)
-    values.push_back(gather(
-        [&, lane = 0](Value) mutable { return b.load(f64, b.address(given[lane++], f64, i)); }));
-  // The order of the kernel's arguments: step, rows, cols, numel.
-  for (size_t offset :
-       {offsetof(stepc_parameter_record, step), offsetof(stepc_parameter_record, rows),
-        offsetof(stepc_parameter_record, cols), offsetof(stepc_parameter_record, numel)})
-    values.push_back(gather([&](Value record) { return field(record, f64, offset); }));
-  for (auto [k, value] : llvm::enumerate(region.emit(b, values, width)))
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      Value one = width ? vector::ExtractOp::create(b, b.loc, value, lane).getResult() : value;
-      b.store(one, b.address(outs[lane], f32, int64_t(k)));
-    }
-}
-
-} // namespace
-
 FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,
                                                  ArrayRef<exec::DispatchParametersOp> dispatches) {
+  if (failed(checkParameterKernel(function, dispatches)))
+    return failure();
   Block &body = function.getBody().front();
-  if (Operation *illegal = findNotElementwise(body))
-    return illegal->emitOpError("expected in a kernel over parameters operations on scalars alone");
-  Type f64 = Float64Type::get(function.getContext()), f32 = Float32Type::get(function.getContext());
-  TypeRange takes = body.getArgumentTypes(), gives = function.getResultTypes();
-  if (takes.size() < 4 || llvm::any_of(takes, [&](Type type) { return type != f64; }) ||
-      llvm::any_of(gives, [&](Type type) { return type != f32; }))
-    return function.emitOpError(
-               "expected a kernel over parameters from hyperparameters, step, rows, "
-               "cols and numel of f64 to scalars of f32, found ")
-           << function.getFunctionType();
-  for (exec::DispatchParametersOp dispatch : dispatches) {
-    for (auto group : dispatch.getGroups().getAsRange<FlatSymbolRefAttr>()) {
-      auto of = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(dispatch, group);
-      auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(of, of.getRuleAttr());
-      if (!rule || rule.getNumHyperparameters() + 4 != int64_t(takes.size()))
-        return dispatch.emitOpError("expected a kernel of the hyperparameters of group ")
-               << group << ", found one of " << takes.size() - 4;
-    }
-    if (dispatch.getArgs().size() != dispatch.getGroups().size())
-      return dispatch.emitOpError("expected one table of scalars per group");
-    for (auto scalars : dispatch.getArgs().getAsRange<exec::ScalarsAttr>())
-      if (scalars.getColumns() != int64_t(gives.size()))
-        return dispatch.emitOpError("expected scalars of as many columns as the kernel returns, ")
-               << gives.size() << ", found " << scalars;
-  }
-
   KernelBuilder b(function.getContext(), function.getLoc());
   LLVM::LLVMFuncOp kernel =
       beginKernel(function->getParentOfType<ModuleOp>(), function.getSymName(), b);
   ElementwiseBody region(body, body.getNumArguments());
   Value list = kernel.getArgument(0);
-  Arguments arguments{b.argument(list, 0), b.argument(list, 1), b.argument(list, 2)};
+  ParameterArguments arguments{b.argument(list, 0), b.argument(list, 1), b.argument(list, 2)};
   Value first = kernel.getArgument(1), last = kernel.getArgument(2);
   Value count = arith::SubIOp::create(b, b.loc, last, first);
   Value tail = arith::RemSIOp::create(b, b.loc, count, b.constant(kWidth));
   Value whole = arith::SubIOp::create(b, b.loc, last, tail);
   region.emitUniform(b, {});
   auto emit = [&](int64_t width) {
-    return [&, width](Value item) { emitItems(b, region, body, arguments, item, width); };
+    return [&, width](Value item) { emitParameters(b, region, body, arguments, item, width); };
   };
   b.loop(first, whole, kWidth, emit(kWidth));
   b.loop(whole, last, 1, emit(0));

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/kernels/CpuKernels.h"
+#include "passes/kernels/ElementwiseBody.h"
 
 using namespace mlir;
 

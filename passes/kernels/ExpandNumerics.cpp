@@ -34,7 +34,8 @@ WalkResult check(Operation *op, bool fuses) {
   // These are calls of the machine's math library, where they are anything.
   if (isa<arith::RemFOp>(op) || (isa<math::FmaOp>(op) && !fuses) ||
       (isa<math::MathDialect>(op->getDialect()) &&
-       !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::FmaOp>(op))) {
+       !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::CountLeadingZerosOp, math::FmaOp>(
+           op))) {
     op->emitOpError("expected a function with one sequence for vectors and scalars");
     return WalkResult::interrupt();
   }
@@ -53,29 +54,38 @@ WalkResult check(Operation *op, bool fuses) {
   return WalkResult::advance();
 }
 
+} // namespace
+
+LogicalResult expandNumerics(ArrayRef<Operation *> kernels, bool fuses, bool convertsHalf) {
+  if (kernels.empty())
+    return success();
+  RewritePatternSet patterns(kernels.front()->getContext());
+  populateExpandPowerPatterns(patterns);
+  populateExpandExponentialPatterns(patterns);
+  populateExpandFloat64Patterns(patterns, fuses);
+  arith::populateExpandBFloat16Patterns(patterns);
+  if (!convertsHalf)
+    populateExpandHalfPatterns(patterns);
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  for (Operation *kernel : kernels) {
+    if (failed(applyPatternsGreedily(kernel, frozen)))
+      return kernel->emitError("expected the expansion of its numerics to end");
+    if (kernel->walk([&](Operation *op) { return check(op, fuses); }).wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+namespace {
+
 struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
   LogicalResult run(ModuleOp module) {
     FailureOr<std::unique_ptr<Target>> target = targetOfModule(module);
     if (failed(target))
       return failure();
 
-    RewritePatternSet patterns(&getContext());
-    populateExpandPowerPatterns(patterns);
-    populateExpandExponentialPatterns(patterns);
-    populateExpandFloat64Patterns(patterns, (*target)->fuses());
-    arith::populateExpandBFloat16Patterns(patterns);
-    if (!(*target)->convertsHalf())
-      populateExpandHalfPatterns(patterns);
-    FrozenRewritePatternSet frozen(std::move(patterns));
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (failed(applyPatternsGreedily(function, frozen)))
-        return function.emitError("expected the expansion of its numerics to end");
-
-    for (auto function : module.getOps<LLVM::LLVMFuncOp>())
-      if (function.walk([&](Operation *op) { return check(op, (*target)->fuses()); })
-              .wasInterrupted())
-        return failure();
-    return success();
+    SmallVector<Operation *> kernels(module.getOps<LLVM::LLVMFuncOp>());
+    return expandNumerics(kernels, (*target)->fuses(), (*target)->convertsHalf());
   }
 
   void runOnOperation() override {

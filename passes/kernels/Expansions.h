@@ -6,6 +6,11 @@
 
 namespace stepc::kernels {
 
+/// All of these in kernels, for a chip that has fused multiply-adds of f32 and f64 (`fuses`) and
+/// conversions of f16 (`convertsHalf`). An error at what is left open to a chip or a library.
+mlir::LogicalResult expandNumerics(llvm::ArrayRef<mlir::Operation *> kernels, bool fuses,
+                                   bool convertsHalf);
+
 /// arith.extf f16 → f32 and arith.truncf f32 → f16 as integer operations, for chips without
 /// conversions in hardware. The same bits as theirs; NaNs keep sign and upper payload, quiet.
 void populateExpandHalfPatterns(mlir::RewritePatternSet &patterns);

@@ -17,8 +17,9 @@ namespace stepc::kernels {
 
 class KernelBuilder : public mlir::OpBuilder {
 public:
-  KernelBuilder(mlir::MLIRContext *context, mlir::Location loc)
-      : OpBuilder(context), loc(loc), pointer(mlir::LLVM::LLVMPointerType::get(context)) {}
+  /// `space`: the address space of all pointers.
+  KernelBuilder(mlir::MLIRContext *context, mlir::Location loc, unsigned space = 0)
+      : OpBuilder(context), loc(loc), pointer(mlir::LLVM::LLVMPointerType::get(context, space)) {}
 
   const mlir::Location loc;
   const mlir::LLVM::LLVMPointerType pointer;
@@ -41,7 +42,10 @@ public:
     return mlir::LLVM::GEPOp::create(*this, loc, pointer, element, base,
                                      mlir::ArrayRef<mlir::LLVM::GEPArg>{int32_t(index)});
   }
+  /// Without an alignment, that of the number or pointer: a GPU's back end assumes less than 8.
   mlir::Value load(mlir::Type type, mlir::Value from, unsigned alignment = 0) {
+    if (!alignment)
+      alignment = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 8;
     return mlir::LLVM::LoadOp::create(*this, loc, type, from, alignment);
   }
   void store(mlir::Value value, mlir::Value to, unsigned alignment = 0) {
@@ -55,7 +59,11 @@ public:
   /// for (i = first; i < last; i += step) body(i)
   void loop(mlir::Value first, mlir::Value last, int64_t step,
             llvm::function_ref<void(mlir::Value)> body) {
-    auto forOp = mlir::scf::ForOp::create(*this, loc, first, last, constant(step));
+    loop(first, last, constant(step), body);
+  }
+  void loop(mlir::Value first, mlir::Value last, mlir::Value step,
+            llvm::function_ref<void(mlir::Value)> body) {
+    auto forOp = mlir::scf::ForOp::create(*this, loc, first, last, step);
     InsertionGuard guard(*this);
     setInsertionPointToStart(forOp.getBody());
     body(forOp.getInductionVar());

@@ -1,5 +1,6 @@
 //===- LowerToTarget.cpp - The target's code for what level 5 says ---------===//
 
+#include "passes/kernels/ForEachKernel.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
 
@@ -39,23 +40,16 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
 
   /// Replaces the kernels of dispatches of one kind.
   template <typename Dispatch>
-  static LogicalResult lower(ArrayRef<Dispatch> all, const Target &target, SymbolTable &symbols) {
-    llvm::MapVector<StringAttr, SmallVector<Dispatch>> byKernel;
-    for (Dispatch op : all)
-      byKernel[op.getKernelAttr().getAttr()].push_back(op);
-    for (auto &[name, dispatches] : byKernel) {
-      auto kernel = symbols.lookup<func::FuncOp>(name);
-      if (!kernel || kernel.isExternal() || !kernel.getBody().hasOneBlock())
-        return dispatches.front().emitOpError("expected a kernel of level exec, a func.func of one "
-                                              "block, found none named ")
-               << name;
-      FailureOr<LLVM::LLVMFuncOp> made = target.kernel(kernel, dispatches);
-      if (failed(made))
-        return failure();
-      symbols.erase(kernel);
-      symbols.insert(*made);
-    }
-    return success();
+  static LogicalResult lower(ModuleOp module, const Target &target, SymbolTable &symbols) {
+    return forEachKernel<Dispatch>(
+        module, symbols, [&](func::FuncOp kernel, ArrayRef<Dispatch> dispatches) {
+          FailureOr<LLVM::LLVMFuncOp> made = target.kernel(kernel, dispatches);
+          if (failed(made))
+            return failure();
+          symbols.erase(kernel);
+          symbols.insert(*made);
+          return success();
+        });
   }
 
   LogicalResult run(ModuleOp module) {
@@ -63,8 +57,6 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     if (failed(target))
       return failure();
     SymbolTable symbols(module);
-    SmallVector<exec::DispatchChunksOp> chunks;
-    SmallVector<exec::DispatchParametersOp> parameters;
     for (auto program : module.getOps<exec::ProgramOp>())
       for (Operation &op : program.getBody().front()) {
         auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
@@ -73,13 +65,9 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
                           .Default(success());
         if (failed(result))
           return failure();
-        if (auto dispatch = dyn_cast<exec::DispatchChunksOp>(op))
-          chunks.push_back(dispatch);
-        if (auto dispatch = dyn_cast<exec::DispatchParametersOp>(op))
-          parameters.push_back(dispatch);
       }
-    return success(succeeded(lower(ArrayRef(parameters), **target, symbols)) &&
-                   succeeded(lower(ArrayRef(chunks), **target, symbols)));
+    return success(succeeded(lower<exec::DispatchParametersOp>(module, **target, symbols)) &&
+                   succeeded(lower<exec::DispatchChunksOp>(module, **target, symbols)));
   }
 
   void runOnOperation() override {

@@ -2,6 +2,8 @@
 #ifndef STEPC_PASSES_KERNELS_PASSES_H
 #define STEPC_PASSES_KERNELS_PASSES_H
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -18,7 +20,7 @@ class Target;
 #include "passes/kernels/Passes.h.inc"
 
 struct KernelOptions {
-  /// cpu (this machine) or cpu:<llvm cpu>; empty: this machine.
+  /// cpu (this machine), cpu:<llvm cpu> or emulated:<sm_80…>; empty: this machine.
   std::string target;
   /// The module was made, and so proven, just now: a text is proven as it enters.
   bool isProven = false;
@@ -29,7 +31,13 @@ void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &option
 /// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: as above.
 void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target, bool isProven);
 
-/// The passes, and the pipelines as `stepc-exec{target=…}` and `stepc-llvm`.
+/// The code of exec-kernels-to-gpu to `gpu.binary` objects of PTX.
+void buildPtxPipeline(mlir::OpPassManager &manager);
+/// What the conversions and the translation to PTX find through the registry: without an interface
+/// a dialect's operations silently stay as they are.
+void registerGpuInterfaces(mlir::DialectRegistry &registry);
+
+/// The passes, and the pipelines as `stepc-exec{target=…}`, `stepc-llvm` and `stepc-ptx`.
 void registerKernelPasses();
 
 } // namespace stepc::kernels

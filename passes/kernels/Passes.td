@@ -11,7 +11,7 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     `linalg.generic`, every scalar stage a function of f64 numbers of one parameter; one per distinct computation. No target
     has touched them. Products and reductions become commands that say what they compute.
     The step becomes an `exec.program`: a command per operation, in the same order, which names tables by what they
-    hold and memory by its place. The last command advances the step counts. Groups and segments stay as symbols.
+    hold and memory by its place. Groups and segments stay as symbols.
 
     The target is asked for the order in which products accumulate, and for the scratch that products and reductions need.
     It is one region behind the arena, because no two of them run at a time; its size, `scratch` of the program, is the
@@ -21,10 +21,14 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     func.func @step() attributes {comm.arena_bytes = 64 : i64} {
-      %t = comm.buffer offset 0 bytes 4 : memref<1x1xf32>
-      comm.scalars @g0 outs(%t : memref<1x1xf32>) { ... }
+      %hyperparameters = comm.hyperparameters
+      %steps = comm.steps
+      %active = comm.active
+      %t = comm.buffer offset 0 bytes 4 : memref<1x1xf32, #comm.place<@g0, scalars>>
+      comm.scalars of %hyperparameters, %steps active %active outs(%t : ...) { ... }
       %p = comm.shards parameter @g0 : !comm.shards<@g0, f32>
-      comm.stage @g0 over shards ins(%p, ...) writes(%p) scalars(%t) { ... }
+      comm.stage @g0 over shards active %active ins(%p, ...) writes(%p) scalars(%t) { ... }
+      comm.advance_steps %steps active %active
       return
     }
     ```
@@ -38,7 +42,7 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
       linalg.generic { ... } ins(%param, %grad, %lr : ...) outs(%param : ...) { ... }
       return
     }
-    exec.program workspace 64 {
+    exec.program arena 64 {
       exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
       exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>>]
         [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
@@ -48,7 +52,7 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
-           "what the code is for: cpu (this machine) or cpu:<llvm cpu>; without it this machine">,
+           "what the code is for: cpu (this machine), cpu:<llvm cpu> or emulated:<gpu>; without it this machine">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
@@ -99,7 +103,8 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
+                           "::mlir::NVVM::NVVMDialect"];
 }
 
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
@@ -131,6 +136,61 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Kernels over chunks and parameters as functions that a GPU's blocks run";
+  let description = [{
+    Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself stays, and says what that
+    computes. A kernel over chunks takes a row per block of 256
+    threads; these share out its rows and columns by shifts, eight columns a thread where all operands stand at
+    multiples of 16 bytes, and one by one where they do not and at the end of a row. A kernel over parameters takes one per
+    thread. What the step skips is skipped by the kernels: they read the active flags. An element has the same operations
+    on all paths, so its bits do not depend on where it stands. Numerics are spelled out as on CPUs
+    (`kernels-expand-numerics`): no function of libdevice is called, nothing is contracted.
+
+    Arguments of a kernel over chunks are the rows, the workspace, the parameters' records (kernel_abi.h) and a list of shards
+    per operand that is shards; of one over parameters the rows, the workspace, the records and the number of rows. All point to the
+    device's memory. Products and reductions are left as they are.
+
+    Before:
+    ```mlir
+    func.func private @Sgd_elementwise_f32(%scalars: memref<1xf32>, %param: memref<?x?xf32, strided<[?, 1]>>, …) { … }
+    exec.program … { exec.dispatch_chunks @Sgd_elementwise_f32 of […] […] }
+    ```
+    After, beside these:
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>] {
+      gpu.func @Sgd_elementwise_f32(%chunks: !llvm.ptr<1>, %workspace: !llvm.ptr<1>, %records: !llvm.ptr<1>,
+          %param: !llvm.ptr<1>, …) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 1 : i32} { … }
+    }
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", "\"sm_80\"", "the oldest chip that the code is for">,
+    Option<"features", "features", "std::string", "\"+ptx80\"", "of LLVM's NVPTX target; the version of PTX among them">,
+  ];
+  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "IEEE functions as LLVM's intrinsics, which PTX has instructions for";
+  let description = [{
+    The conversion to NVVM calls functions of libdevice for what is left of math and for minimum and maximum; those of the back end
+    are instructions of PTX, rounded as IEEE 754 says.
+
+    Before:
+    ```mlir
+    %r = math.sqrt %x : vector<8xf32>
+    ```
+    After:
+    ```mlir
+    %r = llvm.call_intrinsic "llvm.sqrt"(%x) : (vector<8xf32>) -> vector<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
   let summary = "Turns the program and the symbols of the plan into its bytes, and names the library";
   let description = [{
@@ -143,7 +203,7 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
     Before:
     ```mlir
     optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-    exec.program workspace 64 { ... }
+    exec.program arena 64 { ... }
     ```
     After:
     ```mlir
@@ -163,11 +223,11 @@ def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
 
     Before:
     ```mlir
-    module attributes {stepc.level = "scheduled"} { exec.program workspace 64 { ... } }
+    module attributes {stepc.level = "scheduled"} { exec.program arena 64 { ... } }
     ```
     After:
     ```mlir
-    module attributes {stepc.level = "exec"} { exec.program workspace 64 { ... } }
+    module attributes {stepc.level = "exec"} { exec.program arena 64 { ... } }
     ```
   }];
   let options = [

@@ -63,6 +63,8 @@ struct TargetPipelineOptions : PassPipelineOptions<TargetPipelineOptions> {
 
 void registerKernelPasses() {
   registerKernelsPasses();
+  PassPipelineRegistration<>("stepc-ptx", "The GPU's code of exec-kernels-to-gpu to PTX",
+                             [](OpPassManager &manager) { buildPtxPipeline(manager); });
   PassPipelineRegistration<TargetPipelineOptions>(
       "stepc-exec", "Level 4 (scheduled) to level 5 (exec)",
       [](OpPassManager &manager, const TargetPipelineOptions &options) {

@@ -12,8 +12,9 @@ namespace stepc::kernels {
 
 /// Handles and sizes: their users ask for what they need.
 static bool isHandle(Operation *op) {
-  return isa<comm::WorldOp, comm::CommunicatorOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp,
-             memref::CastOp, arith::ConstantOp, func::ReturnOp>(op);
+  return isa<comm::WorldOp, comm::CommunicatorOp, comm::HyperparametersOp, comm::StepsOp,
+             comm::ActiveOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, memref::CastOp,
+             arith::ConstantOp, func::ReturnOp>(op);
 }
 
 LogicalResult ProgramBuilder::lower(Block &step) {
@@ -28,7 +29,6 @@ LogicalResult ProgramBuilder::lower(Block &step) {
   for (Operation &op : step)
     if (!isHandle(&op) && failed(lower(&op)))
       return failure();
-  exec::AdvanceStepsOp::create(b, module.getLoc());
   made.setScratch(scratchBytes);
   return success();
 }
@@ -40,6 +40,10 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
+      .Case([&](comm::AdvanceStepsOp op) {
+        exec::AdvanceStepsOp::create(b, op.getLoc());
+        return success();
+      })
       .Case([&](optim::ProductOp op) { return lowerProduct(op); })
       .Case([&](optim::BlockReduceOp op) { return lowerReduce(op); })
       .Default([](Operation *op) {
@@ -58,7 +62,7 @@ FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Operation *user, Valu
   if (auto buffer = value.getDefiningOp<comm::BufferOp>()) {
     if (auto pool = program.pools.find(buffer); pool != program.pools.end())
       return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes(),
-                                      /*start=*/-1, /*traveller=*/0, pool->second,
+                                      /*start=*/std::nullopt, /*traveller=*/0, pool->second,
                                       int64_t(cast<OpResult>(value).getResultNumber()));
     if (!comm::placeOf(value).isMoving())
       return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes());
@@ -66,7 +70,7 @@ FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Operation *user, Valu
     if (failed(travel))
       return failure();
     return exec::WorkspaceAttr::get(b.getContext(), buffer.getOffset(), buffer.getBytes(),
-                                    travel->first.getOrder(), travel->second, /*pool=*/-1,
+                                    travel->first.getOrder(), travel->second, /*pool=*/std::nullopt,
                                     /*member=*/0);
   }
   return emitError(value.getLoc())

@@ -38,13 +38,14 @@ struct View {
 LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
   if (op.getOuts().empty())
     return op.emitOpError("expected an out over blocks");
+  int64_t rows = group.getRows(), cols = group.getCols();
   for (Value out : op.getOuts())
     if (auto type = dyn_cast<MemRefType>(out.getType());
-        type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != group.getRows()) ||
-                 (type.getDimSize(2) != 1 && type.getDimSize(2) != group.getCols())))
+        type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != rows) ||
+                 (type.getDimSize(2) != 1 && type.getDimSize(2) != cols)))
       return op.emitOpError("expected outs of ")
-             << group.getRows() << " x " << group.getCols() << " (or 1) over the blocks of group "
-             << group.getSymName() << ", found " << type;
+             << rows << " x " << cols << " (or 1) over the blocks of group " << group.getSymName()
+             << ", found " << type;
   return success();
 }
 

@@ -55,8 +55,8 @@ private:
   std::string text;
 };
 
-/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>". Errors say what
-/// is known.
+/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "emulated:<gpu>". Errors
+/// say what is known.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for.
@@ -64,6 +64,8 @@ mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 
 /// A processor of this machine's architecture, from its chip (TargetShape.h).
 llvm::Expected<std::unique_ptr<Target>> makeCpuTarget(llvm::StringRef chip);
+/// This machine in the place of a GPU, likewise (gpu/EmulatedTarget.cpp).
+llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(llvm::StringRef chip);
 
 } // namespace stepc::kernels
 

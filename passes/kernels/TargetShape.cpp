@@ -53,11 +53,35 @@ std::vector<std::string> knownFeatures() {
 
 } // namespace
 
+/// "sm_80", "sm_90a" and the like.
+static bool isGpu(StringRef name) {
+  bool is = name.consume_front("sm_");
+  if (name.ends_with("a") || name.ends_with("f"))
+    name = name.drop_back();
+  return is && !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
+
+bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
+
 Expected<std::string> chipOfTarget(StringRef target) {
+  if (StringRef gpu = target; gpu.consume_front(kEmulated)) {
+    if (gpu.empty())
+      gpu = ":sm_80";
+    if (!gpu.consume_front(":") || !isGpu(gpu))
+      return failure("expected target 'emulated' or 'emulated:sm_<number>', found '" + target +
+                     "'");
+    Expected<std::string> chip = chipOfTarget("cpu");
+    if (!chip)
+      return chip;
+    return (kEmulated + ":" + gpu + kHost + *chip).str();
+  }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return failure("expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found '" + target +
-                   "'");
+    return failure("expected target 'cpu' (this machine), 'cpu:<llvm cpu>' or "
+                   "'emulated:sm_<number>', found '" +
+                   target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
   if (!info)
@@ -77,6 +101,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
 }
 
 std::pair<std::string, std::string> splitChip(StringRef chip) {
+  if (isEmulated(chip))
+    chip = chip.substr(chip.find(kHost) + kHost.size());
   auto [cpu, features] = chip.split(';');
   return {cpu.str(), features.str()};
 }

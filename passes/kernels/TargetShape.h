@@ -1,7 +1,8 @@
 //===- TargetShape.h - The chip that code is made for -----------*- C++ -*-===//
 //
 // A chip is text, "<llvm cpu>;<features, comma separated>": it stands in the
-// plan, is part of its hash, and the runtime compares it with the CPU that it is on.
+// plan, is part of its hash, and the runtime compares it with the CPU that it is on. A GPU's code on a
+// CPU has the CPU's behind its own, "emulated:sm_80 on <llvm cpu>;…".
 // Kernels ask only for its shape.
 //
 //===----------------------------------------------------------------------===//
@@ -27,10 +28,15 @@ struct TargetShape {
 inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
 /// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
-/// with all that LLVM knows it to have. Anything else is an error that says what is known.
+/// with all that LLVM knows it to have; "emulated" and "emulated:sm_<number>" are a GPU's code on
+/// this machine. Anything else is an error that says what is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
-/// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them.
+/// Whether a chip is a GPU's code on a CPU.
+bool isEmulated(llvm::StringRef chip);
+
+/// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. What is
+/// emulated there is left out.
 std::pair<std::string, std::string> splitChip(llvm::StringRef chip);
 
 /// The shape of a chip; an error for a cpu that LLVM does not know.

@@ -71,7 +71,7 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
-    module->setAttr(comm::kLevelAttr, StringAttr::get(&getContext(), level));
+    comm::setLevel(module, level);
   }
 };
 

@@ -86,16 +86,7 @@ private:
   }
 
   void addRule(optim::RuleOp op) {
-    plan::Rule rule;
-    rule.name = op.getSymName().str();
-    for (Attribute name : op.getHyperparameters())
-      rule.hyperparameters.push_back(cast<StringAttr>(name).str());
-    for (Attribute attr : op.getStates()) {
-      auto state = cast<optim::StateAttr>(attr);
-      rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
-                             plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
-                             state.getMaster()});
-    }
+    plan::Rule rule = optim::toPlan(op);
     rule.definition = definitionHash(op);
     result.rules[op.getSymNameAttr()] = plan().rules.size();
     plan().rules.push_back(std::move(rule));
@@ -207,21 +198,10 @@ private:
            << " say, found " << op.getType();
   }
 
-  LogicalResult checkName(Operation *op, const plan::Place &place) {
-    const plan::Group &group = plan().groups[plan().segments[place.segment].group];
-    for (plan::Distribution each : {place.from, place.to}) {
-      plan::Distribution named = plan::shardsOf(group, each.whose());
-      if (each.isShards() && named != each)
-        return op->emitOpError("expected ")
-               << plan::name(named) << ", where the shards of the " << plan::name(each.whose())
-               << " stand, found " << plan::name(each);
-    }
-    return success();
-  }
-
   LogicalResult addTable(Operation *op, const plan::Table &table) {
-    if (failed(checkName(op, table.from)) || failed(checkName(op, table.to)))
-      return failure();
+    for (const plan::Place &place : {table.from, table.to})
+      if (std::string wrong = plan::checkShards(plan(), place); !wrong.empty())
+        return op->emitOpError(wrong);
     // Equal tables have one number.
     auto [found, added] = numbers.try_emplace(table, plan().tables.size());
     if (added)
@@ -297,6 +277,9 @@ private:
       FailureOr<int64_t> mesh = find(op, result.meshes, ranks->getMesh(), "a mesh");
       if (failed(mesh))
         return failure();
+      if (llvm::none_of(plan().groups, [&](auto &group) { return group.mesh == *mesh; }))
+        return op.emitOpError("expected a communicator of a mesh that some group uses, found ")
+               << ranks->getMesh();
       start.communicator = ranks->toPlan(*mesh);
     }
     start.kind = plan::CommandKind::Start;

@@ -17,7 +17,7 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
   if (failed(symbols))
     return failure();
   plan::Plan &plan = symbols->plan;
-  plan.arenaBytes = program.getWorkspace();
+  plan.arenaBytes = program.getArena();
   plan.scratchBytes = program.getScratch();
   plan.chunkElements = program.getChunk();
   exec::Numbering numbering(plan, symbols->meshes, symbols->groups, symbols->segments);
@@ -34,11 +34,11 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
     commands.push_back(command);
   }
   if (std::string wrong = plan::validate(plan); !wrong.empty())
-    return program.emitOpError("expected consistent tables, found that ") << wrong;
+    return program.emitOpError("expected consistent tables: ") << wrong;
   int64_t which = 0;
   if (std::string wrong = plan::validateProgram(plan, &which); !wrong.empty()) {
     Operation *at = commands.empty() ? program.getOperation() : commands[which];
-    return at->emitOpError("expected a consistent program, found that ") << wrong;
+    return at->emitOpError("expected a consistent program: ") << wrong;
   }
   return std::move(plan);
 }

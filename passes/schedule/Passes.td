@@ -25,17 +25,19 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
   let summary = "Merge the exchanges of a wave and overlap waves";
   let description = [{
     A chain is operations, collectives, operations, and so on; operations with the collectives behind them are a round. The
-    collectives of one wave and round that are of one direction and kind become one `comm.start` and its `comm.wait`; values
-    of which other ranks share copies start apart. A start is on the communicator of its collectives, where they have one,
-    and else on the smallest that can be said: all axes of their mesh along which any of them goes, or of several meshes the
-    world. While one round of a wave travels, the round before of
+    collectives of one wave and round that are of one direction become one `comm.start` and its `comm.wait`, unless their
+    communicators have no two ranks in common: then neither do their messages. A start of several kinds, or of values of
+    which different ranks share copies, is an exchange. It is on the communicator of its collectives, where they have one,
+    and else on all axes of their mesh along which any of them goes, or of several meshes on the world. A collective's own
+    communicator holds the ranks of its moves, or is refused. While one round of a wave travels, the round before of
     the next wave is computed. With two rounds the order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. Elementwise groups run while the first exchange travels. `order` numbers the
     starts. Of a round that brings results back, all chains do what comes before products side by side, operation by
     operation, then each chain its products, then all of them what comes next: so what chains do alike is next to each
     other. Results travel together, so all of them stand in memory at one time in any order. The pass decides nothing: each
-    segment's `wave`, set when blocks were divided, and the order of the chains fix the whole order.
+    segment's `wave`, set when blocks were divided, and the order of the chains fix the whole order. Scalars come first and
+    `comm.advance_steps` last, as it stood.
 
     Remarks: `waves-pipelined` (passed) with waves and exchanges; `exchange-exposed` (missed) for each exchange that is
     waited for at once, because nothing is left to run while it travels.

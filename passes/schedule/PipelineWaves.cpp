@@ -7,10 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/schedule/MergeStarts.h"
 #include "passes/schedule/Passes.h"
-
-#include "passes/plan/PlanFromIR.h"
-#include "runtime/plan/Parcels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
@@ -19,6 +17,7 @@
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
+using namespace stepc::schedule;
 
 namespace stepc::schedule {
 #define GEN_PASS_DEF_PIPELINEWAVES
@@ -64,7 +63,7 @@ FlatSymbolRefAttr segmentOf(CollectiveOpInterface op) {
 class Pipeliner {
 public:
   Pipeliner(func::FuncOp step, const ProgramPlan &program)
-      : step(step), program(program), builder(step.getContext()) {}
+      : step(step), merger(program), builder(step.getContext()) {}
 
   LogicalResult run() {
     if (failed(collect()))
@@ -94,6 +93,14 @@ private:
         elementwiseSegments.insert(segment.getSymName());
     }
     for (Operation &op : step.getBody().front()) {
+      if (auto last = dyn_cast<AdvanceStepsOp>(op)) {
+        if (!isa<func::ReturnOp>(op.getNextNode()))
+          return last.emitOpError("expected nothing behind it, because what fails before it does "
+                                  "not count as a step, found '")
+                 << op.getNextNode()->getName() << "'";
+        advance = last;
+        continue;
+      }
       if (isMemoryEffectFree(&op) || isa<memref::AllocOp, func::ReturnOp>(op))
         continue; // placed at its first use
       if (isa<ScalarsOp>(op)) {
@@ -107,6 +114,8 @@ private:
           return op.emitOpError(
                      "expected a communicator of comm.communicator or comm.world, found ")
                  << op.getOperand(0);
+        if (failed(merger.checkRanks(collective)))
+          return failure();
         StringRef name = segmentOf(collective).getValue();
         auto &[round, travels] = progress[name];
         travels = true;
@@ -162,14 +171,6 @@ private:
       place(op);
   }
 
-  /// What travels with one start.
-  struct Together {
-    CollectiveKind kind;
-    CommunicatorAttr ranks; // null: the world
-    Location loc;
-    SmallVector<Value> sends, receives;
-  };
-
   /// A communicator of the scheduled step, made where it is used first.
   Value communicator(CommunicatorAttr ranks, Location loc) {
     Value &value = communicators[ranks];
@@ -182,40 +183,16 @@ private:
     return value;
   }
 
-  /// The smallest that holds both.
-  CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other) {
-    if (one == other || !one || !other)
-      return one == other ? one : CommunicatorAttr();
-    int64_t mesh = ProgramPlan::find(program.meshes, one.getMesh());
-    return CommunicatorAttr::join(one, other, program.plan.meshes[mesh]);
-  }
-
-  /// One start for all that a round moves in a direction by one kind of collective and, of what ranks
-  /// share copies of, to the same ones.
+  /// Starts for all that a round moves.
   SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
-    SmallVector<Together> starts;
-    for (CollectiveOpInterface op : collectives) {
-      CommunicatorAttr ranks = *ranksOf(op->getOperand(0));
+    for (CollectiveOpInterface op : collectives)
       for (OperandRange values : {op.getSends(), op.getReceives()})
         for (Value value : values)
           if (Operation *def = value.getDefiningOp(); def && !placed.contains(def))
             place(def);
-      for (auto [send, receive] : llvm::zip_equal(op.getSends(), op.getReceives())) {
-        Together *joined = llvm::find_if(starts, [&](const Together &other) {
-          plan::Place first = planPlace(other.sends.front()), place = planPlace(send);
-          return other.kind == op.getKind() && first.from == place.from && first.to == place.to &&
-                 plan::travelTogether(program.plan, first, place);
-        });
-        if (joined == starts.end()) {
-          starts.push_back({op.getKind(), ranks, op.getLoc(), {}, {}});
-          joined = &starts.back();
-        }
-        joined->ranks = join(joined->ranks, ranks);
-        joined->sends.push_back(send);
-        joined->receives.push_back(receive);
-      }
+    SmallVector<Together> starts = merger.merge(collectives);
+    for (CollectiveOpInterface op : collectives)
       op.erase();
-    }
     builder.setInsertionPoint(terminator);
     SmallVector<Value> tokens;
     for (Together &each : starts) {
@@ -226,11 +203,6 @@ private:
       tokens.push_back(started.getToken());
     }
     return tokens;
-  }
-
-  plan::Place planPlace(Value value) {
-    PlaceAttr place = placeOf(value);
-    return place.toPlan(ProgramPlan::find(program.segments, place.getSymbol()));
   }
 
   void wait(ArrayRef<Value> started) {
@@ -295,6 +267,8 @@ private:
       if (time == 0)
         placeAll(fillers);
     }
+    if (advance)
+      place(advance);
     // What nothing uses any more stands in front; it goes.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (&op != terminator && !placed.contains(&op) && op.use_empty())
@@ -314,9 +288,7 @@ private:
       auto waited = dyn_cast<WaitOp>(next);
       if (!waited || waited.getToken() != started.getToken())
         continue;
-      plan::Place first = planPlace(started.getSends().front());
-      const plan::Group &group = program.plan.groups[program.plan.segments[first.segment].group];
-      bool there = first.from.level(group) < first.to.level(group);
+      plan::Place first = merger.placeOf(started.getSends().front());
       SmallVector<Attribute> segments;
       for (Value send : started.getSends())
         segments.push_back(placeOf(send).getSymbol());
@@ -325,24 +297,25 @@ private:
           << remark::metric("from", plan::name(first.from))
           << remark::metric("to", plan::name(first.to))
           << remark::metric("segments", Attribute(builder.getArrayAttr(segments)))
-          << (there ? remark::reason("no elementwise or local group and no other wave is left to "
-                                     "run while it travels")
-                    : remark::reason("it is the last wave's: no later matrix operations run while "
-                                     "it travels"));
+          << (merger.leadsThere(first)
+                  ? remark::reason("no elementwise or local group and no other wave is left to "
+                                   "run while it travels")
+                  : remark::reason("it is the last wave's: no later matrix operations run while "
+                                   "it travels"));
     }
     remark::passed(step.getLoc(), named("waves-pipelined"))
         << remark::metric("waves", waves.size()) << remark::metric("exchanges", order);
   }
 
   func::FuncOp step;
-  const ProgramPlan &program;
+  StartMerger merger;
   OpBuilder builder;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds = 2; // the most of a wave; local chains have their place in the second
   llvm::DenseSet<Operation *> placed;
   llvm::DenseMap<Attribute, Value> communicators;
-  Operation *terminator = nullptr;
+  Operation *terminator = nullptr, *advance = nullptr;
   int64_t order = 0;
 };
 

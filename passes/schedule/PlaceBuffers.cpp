@@ -107,13 +107,13 @@ class PlaceBuffers : public schedule::impl::PlaceBuffersBase<PlaceBuffers> {
     return success();
   }
   void runOnOperation() override {
-    if (auto level = getOperation()->getAttrOfType<StringAttr>(kLevelAttr);
+    if (StringAttr level = levelOf(getOperation());
         level && level != "comm" && level != "scheduled") {
       getOperation().emitOpError("expected level comm or scheduled, found ")
           << level.getValue() << ": only a program that comm-assign-arena has seen has places";
       return signalPassFailure();
     }
-    getOperation()->setAttr(kLevelAttr, StringAttr::get(&getContext(), "scheduled"));
+    setLevel(getOperation(), "scheduled");
     for (auto step : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkPlaces(step)) || failed(placePools(step)))
         return signalPassFailure();

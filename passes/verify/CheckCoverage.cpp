@@ -110,7 +110,8 @@ private:
         .Case([&](comm::StartOp op) {
           for (auto [i, pair] : llvm::enumerate(llvm::zip(op.getSends(), op.getReceives()))) {
             auto [send, receive] = pair;
-            Key key{number(int64_t(op.getKind()))};
+            // Of any kind: what travels beside a value may differ from wave to wave.
+            Key key{op->getName().getAsOpaquePointer()};
             addType(key, send.getType());
             add(op, i, comm::placeOf(receive).getSymbol(), key);
           }

@@ -10,8 +10,9 @@ using namespace stepc::verify;
 
 /// What the words of level 4 are, beside operations without memory.
 static bool isKnown(Operation &op) {
-  if (isa<comm::WorldOp, comm::CommunicatorOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp,
-          comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::StartOp, comm::WaitOp,
+  if (isa<comm::WorldOp, comm::CommunicatorOp, comm::HyperparametersOp, comm::StepsOp,
+          comm::ActiveOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, comm::ScalarsOp,
+          comm::StageOp, comm::CopyOp, comm::StartOp, comm::WaitOp, comm::AdvanceStepsOp,
           optim::ProductOp, optim::BlockReduceOp, func::ReturnOp>(op))
     return true;
   auto hasMemory = [](Type type) { return isa<ShapedType>(type); };
@@ -48,8 +49,25 @@ static LogicalResult checkToken(comm::StartOp start) {
   return diag;
 }
 
+/// Step counts advance once, and after all that reads them: the last thing that a step does.
+static LogicalResult checkAdvance(func::FuncOp step) {
+  comm::AdvanceStepsOp advance;
+  for (Operation &op : step.getBody().front().without_terminator()) {
+    if (advance) {
+      auto diag = op.emitOpError("expected nothing behind the advance of the steps, because what "
+                                 "fails before it does not count as a step");
+      diag.attachNote(advance.getLoc()) << "the steps advance here";
+      return diag;
+    }
+    advance = dyn_cast<comm::AdvanceStepsOp>(op);
+  }
+  if (advance)
+    return success();
+  return step.emitOpError("expected one comm.advance_steps, found none");
+}
+
 FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
-  if (auto level = module->getAttrOfType<StringAttr>(comm::kLevelAttr))
+  if (StringAttr level = comm::levelOf(module))
     if (level != "scheduled")
       return module.emitOpError("expected level scheduled, found ") << level.getValue();
   func::FuncOp step;
@@ -70,8 +88,12 @@ FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
   }
   if (!fine)
     return failure();
-  if (!step || step.getSymName() != "step" || step.isExternal())
-    return module.emitOpError("expected a function @step with a body");
+  if (!step || step.getSymName() != "step" || step.isExternal()) {
+    auto diag = module.emitOpError("expected a function @step with a body, found ");
+    return !step                         ? diag << "no function"
+           : step.getSymName() != "step" ? diag << "@" << step.getSymName()
+                                         : diag << "no body";
+  }
   if (!step.getBody().hasOneBlock())
     return step.emitOpError("expected straight-line code, found more than one block");
 
@@ -105,7 +127,7 @@ FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
     previous = start;
     ++order;
   }
-  if (!fine)
+  if (!fine || failed(checkAdvance(step)))
     return failure();
   return step;
 }

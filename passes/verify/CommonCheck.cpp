@@ -53,7 +53,7 @@ bool CommonCheck::isAlike(const Shown &one, const CommonTable &rows, int64_t pos
     return row == 0 && col == 0 && haveParametersAlike(*one.table.blocks, *rows.blocks);
   auto isMoved = [&](const Place &place) {
     auto at = [&](int64_t where) -> const MemoryMap & {
-      return truth.shard(group, place.value, where, place.whose());
+      return truth.shard(group, place.value, where, place.from.whose());
     };
     return !place.isOfShards() || at(one.position).isMoved(at(position), row, col);
   };

@@ -121,6 +121,14 @@ void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position,
     coordinates.push_back(along[factor.axis] / factor.stride % factor.size);
 }
 
+plan::ShardsKind GroundTruth::beforeHops(int64_t group) const {
+  const plan::Group &g = thePlan.groups[group];
+  for (const plan::State &state : thePlan.rules[g.rule].states)
+    if (!state.master || g.parameterType != plan::DType::F32) // else the parameter is its own copy
+      return plan::ShardsKind::State;
+  return plan::ShardsKind::Parameter;
+}
+
 const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position) {
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
@@ -145,7 +153,9 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   std::vector<bool> any(perParameter[group], !anyLeft);
   for (int64_t holder = 0; anyLeft && holder < int64_t(mesh.ranks.size()); ++holder)
     if (unresolved(holder) == here)
-      shard(group, ValueKind::One, holder).forBlocks([&](int64_t block) { any[block] = true; });
+      shard(group, ValueKind::One, holder, beforeHops(group)).forBlocks([&](int64_t block) {
+        any[block] = true;
+      });
   for (size_t block = 0; block < any.size(); ++block)
     if (any[block])
       found->second.push_back(int64_t(block));

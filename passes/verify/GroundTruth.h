@@ -71,6 +71,9 @@ private:
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
   void addCoordinates(int64_t group, size_t hop, int64_t position,
                       std::vector<int64_t> &coordinates) const;
+  /// By whose placements a group's blocks lie before any hop: where its rule's states are stored, or of a
+  /// rule that stores none, the parameter.
+  plan::ShardsKind beforeHops(int64_t group) const;
   /// The blocks within a parameter that the hops bring to a position, ascending.
   const std::vector<int64_t> &brought(int64_t group, int64_t position);
 

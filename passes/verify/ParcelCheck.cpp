@@ -36,7 +36,11 @@ std::optional<std::pair<size_t, std::string>> ParcelCheck::run(const plan::RankS
     }
     previous = m.peer;
   }
-  if (check(start, start.sent, &Message::sendOffset, &Message::sendCount, "sends"))
+  // Each message is received once: a copy within what arrives would be a second writer of its bytes.
+  if (!start.received.copies.empty())
+    fail(0, "expected no copies of parts in what rank " + text(rank) + " receives, found " +
+                text(start.received.copies.size()));
+  else if (check(start, start.sent, &Message::sendOffset, &Message::sendCount, "sends"))
     check(start, start.received, &Message::receiveOffset, &Message::receiveCount, "receives");
   return fault;
 }
@@ -46,11 +50,12 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
   if (parcel.values.size() != values.size())
     return fail(0, "expected parts of " + text(values.size()) + " values, found " +
                        text(parcel.values.size()));
+  copies = {parcel.copies.begin(), parcel.copies.end()};
   std::fill(next.begin(), next.end(), -1);
   for (const Message &m : start.messages)
     next[m.peer] = m.*offset;
   for (size_t value : order)
-    if (!checkParts(value, parcel.values[value], offset, count, does))
+    if (!checkParts(value, parcel, offset, count, does))
       return false;
   for (const Message &m : start.messages)
     if (next[m.peer] != m.*offset + m.*count)
@@ -60,9 +65,10 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
   return checkRanges(start, parcel, offset, count, does);
 }
 
-bool ParcelCheck::checkParts(size_t value, const std::vector<Part> &parts, Field offset,
-                             Field count, const char *does) {
+bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field offset, Field count,
+                             const char *does) {
   int64_t bytes = values[value].elementBytes;
+  const std::vector<Part> &parts = parcel.values[value];
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].first < parts[i - 1].first + parts[i - 1].count)
       return fail(value, "expected parts by ascending elements of what rank " + text(rank) + " " +
@@ -85,7 +91,9 @@ bool ParcelCheck::checkParts(size_t value, const std::vector<Part> &parts, Field
                              (part ? text(part->first) + " to " + text(part->first + part->count)
                                    : std::string("none")));
     int64_t &byte = next[row.peer];
-    if (byte < 0 || part->byte != byte || byte % bytes != 0)
+    plan::PartCopy copy{part->byte, byte, row.*count * bytes};
+    bool stands = part->byte == byte || copies.contains(copy);
+    if (byte < 0 || !stands || byte % bytes != 0)
       return fail(value, "expected the part of rank " + text(row.peer) + " at byte " + text(byte) +
                              " of what rank " + text(rank) + " " + does +
                              ", a multiple of its element's " + text(bytes) +
@@ -98,8 +106,8 @@ bool ParcelCheck::checkParts(size_t value, const std::vector<Part> &parts, Field
                          ", found " + text(parts.size()));
 }
 
-/// Messages are apart, or one copy for several peers; then no parts overlap, because together they
-/// have as many bytes as the messages that they fill.
+/// Messages are apart, or one copy for several peers; then no parts and copies of parts overlap, because
+/// together they have as many bytes as the messages that they fill.
 bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &parcel,
                               Field offset, Field count, const char *does) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
@@ -118,6 +126,10 @@ bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &
   for (size_t value = 0; value < values.size(); ++value)
     for (const Part &part : parcel.values[value])
       inParts += part.count * values[value].elementBytes;
+  for (const plan::PartCopy &copy : parcel.copies) {
+    apart &= copy.bytes > 0;
+    inParts += copy.bytes;
+  }
   if (apart && inParts == inMessages && end <= parcel.bytes)
     return true;
   return fail(0, "expected parts that share no byte of what rank " + text(rank) + " " + does +

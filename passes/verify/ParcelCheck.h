@@ -5,14 +5,16 @@
 #include "runtime/plan/Tables.h"
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace stepc::verify {
 
 /// Shows of one start on one rank that what its values send to a peer stands in that peer's message,
-/// all of it, aligned, and in the order of values that both ends have: by falling size of their
-/// elements, then as listed. That both ends count the same elements of each value is shown for all
-/// ranks by TableProof, so that what leaves at a byte of a message is what arrives there.
+/// all of it or as a copy of what stands in another's, aligned, and in the order of values that both
+/// ends have: by falling size of their elements, then as listed. That both ends count the same
+/// elements of each value is shown for all ranks by TableProof, so that what leaves at a byte of a
+/// message is what arrives there.
 class ParcelCheck {
 public:
   struct Value {
@@ -29,7 +31,7 @@ private:
   using Field = int64_t plan::Message::*;
   bool check(const plan::RankStart &start, const plan::Parcel &parcel, Field offset, Field count,
              const char *does);
-  bool checkParts(size_t value, const std::vector<plan::Part> &parts, Field offset, Field count,
+  bool checkParts(size_t value, const plan::Parcel &parcel, Field offset, Field count,
                   const char *does);
   bool checkRanges(const plan::RankStart &start, const plan::Parcel &parcel, Field offset,
                    Field count, const char *does);
@@ -39,6 +41,7 @@ private:
   std::vector<size_t> order;
   int64_t rank;
   std::vector<int64_t> next; // per peer, the byte of its message that comes next; -1: it has none
+  std::set<plan::PartCopy> copies; // of the side at hand
   std::optional<std::pair<size_t, std::string>> fault;
 };
 

@@ -22,7 +22,8 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
     3. an all-gather brings all blocks to every rank; whatever travels stays among ranks that the start's communicator brings
        together; of every exchange, every send has its receive with equal bytes, all that the sent buffer holds leaves and all
        that arrives is read, once, and the element that leaves is the element that arrives;
-    4. collectives stand in the step itself, in one total order from 0 on, each with one wait after it;
+    4. collectives stand in the step itself, in one total order from 0 on, each with one wait after it; the step counts advance
+       once, behind all else;
     5. every buffer has bytes for all that each operation reaches in it, on the rank that reaches furthest, and is
        inside of the workspace; while a value lives (from its write, or the start that receives it, to its last read,
        and to the wait for what travels) no other value is written into its bytes; the workspace is at most

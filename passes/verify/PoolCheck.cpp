@@ -4,7 +4,8 @@
 
 namespace stepc::verify {
 
-/// Members begin at multiples of this, as every buffer does.
+/// Members begin at multiples of this, as every buffer does. The proof says the number itself, so
+/// that a plan whose own constant were changed does not pass.
 static constexpr int64_t kAlignment = 64;
 
 static std::string text(int64_t number) { return std::to_string(number); }

@@ -158,7 +158,7 @@ bool TableCheck::coversShards(const MemoryMap &map) {
 }
 
 const MemoryMap &TableCheck::shardOf(const Place &place) {
-  return truth.shard(groupIndex, place.value, position, place.whose());
+  return truth.shard(groupIndex, place.value, position, place.from.whose());
 }
 
 const CopyMap &TableCheck::copyOf(const Place &place) {

@@ -25,7 +25,7 @@
 
 namespace stepc::verify {
 
-/// What is under proof: the tables (by index into the plan) starts and pools of a world rank. Where ranks
+/// What is under proof: the tables, starts and pools of a world rank, by index into the plan. Where ranks
 /// get the same rows or start, it is looked at once.
 struct Expand {
   std::function<plan::CommonTable(int64_t table, int64_t rank)> table;

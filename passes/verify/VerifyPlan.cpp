@@ -1,5 +1,6 @@
 //===- VerifyPlan.cpp - Proves level 4 for all ranks ----------------------===//
 
+#include "passes/plan/ValidatePlan.h"
 #include "passes/verify/Passes.h"
 #include "passes/verify/Verify.h"
 
@@ -35,9 +36,7 @@ static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
       if (!seen.insert(block).second)
         return segment.emitOpError("expected distinct blocks, found ") << block << " twice";
   }
-  if (std::string error = plan::validate(program.plan); !error.empty())
-    return module.emitOpError("expected a consistent plan, found that ") << error;
-  return success();
+  return validatePlan(module, program, "expected a consistent plan: ");
 }
 
 LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts) {

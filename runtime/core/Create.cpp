@@ -1,8 +1,8 @@
 //===- Create.cpp - From options to an instance -----------------------------===//
 #include "runtime/core/Chip.h"
-#include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/host/FloatModes.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>

@@ -98,6 +98,8 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
   char *arena = static_cast<char *>(instance.arena.data());
   char *sends = arena + start.operands[0].value, *receives = arena + start.operands[1].value;
   const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
+  for (const plan::PartCopy &copy : instance.tables.starts[order].sent.copies)
+    exchange.repeated.push_back({sends + copy.from, sends + copy.to, copy.bytes});
   if (isAllGather(instance, start, messages, meeting)) {
     const plan::Message &first = messages[0];
     exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr, sends + first.sendOffset,
@@ -280,7 +282,6 @@ void startExchange(void *argument) {
   int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
   if (status)
     return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
-  countMessages(exchange, instance.executed);
 }
 
 void awaitExchange(void *argument) {
@@ -297,8 +298,29 @@ void awaitExchange(void *argument) {
     if (status)
       return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
     exchange.inFlight = false;
+    // Else the transport itself says what it did.
+    if (!instance.transport.traffic)
+      countMessages(exchange, instance.executed);
   }
   exchange.finished = true;
+}
+
+static stepc_traffic trafficOf(const stepc_instance &instance) {
+  stepc_traffic traffic{};
+  if (instance.transport.traffic)
+    instance.transport.traffic(instance.transport.context, &traffic);
+  return traffic;
+}
+
+void beginTraffic(stepc_instance &instance) { instance.before = trafficOf(instance); }
+
+void countTraffic(stepc_instance &instance) {
+  stepc_traffic now = trafficOf(instance), &before = instance.before;
+  stepc_counters &done = instance.executed;
+  done.messages_sent += now.messages_sent - before.messages_sent;
+  done.messages_received += now.messages_received - before.messages_received;
+  done.bytes_sent += now.bytes_sent - before.bytes_sent;
+  done.bytes_received += now.bytes_received - before.bytes_received;
 }
 
 } // namespace stepc::runtime

@@ -28,7 +28,7 @@ struct LocalGroup {
 
 /// An exchange with all that does not change from step to step.
 struct PreparedExchange {
-  struct OwnPart {
+  struct LocalCopy {
     const char *from;
     char *to;
     int64_t bytes;
@@ -36,8 +36,9 @@ struct PreparedExchange {
   stepc_instance *instance = nullptr;
   int64_t order = 0;
   std::vector<stepc_operation> operations;
-  int64_t meeting = 0; ///< whose ranks take part
-  std::vector<OwnPart> own;
+  int64_t meeting = 0;             ///< whose ranks take part
+  std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
+  std::vector<LocalCopy> own;      ///< of the rank to itself
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
@@ -130,6 +131,7 @@ struct stepc_instance {
   std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
   int64_t presenceBytes = 0;
   std::vector<stepc_operation> presenceMessages;
+  stepc_traffic before{}; // of the transport, when the program began
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
   stepc::runtime::DeviceContext deviceContext{parallel, executed, records, someInactive};
@@ -216,6 +218,9 @@ void checkCounts(stepc_instance &);
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
 void countMessages(const PreparedExchange &, stepc_counters &);
+/// What the transport carried out from one to the other counts as executed.
+void beginTraffic(stepc_instance &);
+void countTraffic(stepc_instance &);
 /// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);
 void closeCommunicators(stepc_instance &) noexcept;

@@ -104,7 +104,8 @@ private:
   void prepareChunks(const plan::Command &command, PreparedCommand &made) {
     constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
     size_t each = command.operands.size() / command.tables.size();
-    made.arguments = {nullptr, arena()}; // the rows, when they stand where they stay
+    // The rows, when they stand where they stay.
+    made.arguments = {nullptr, arena(), instance.records.data()};
     made.launch.stride = kWords;
     for (size_t k = 0; k < each; ++k) {
       if (void *shards = shardsOf(command.operands[k]))
@@ -199,6 +200,7 @@ void advanceSteps(void *argument) {
   stepc_instance &instance = *static_cast<stepc_instance *>(argument);
   if (instance.failure)
     return;
+  countTraffic(instance);
   checkCounts(instance);
   if (instance.failure)
     return;
@@ -224,11 +226,13 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
     break;
   case plan::CommandKind::Start: {
     PreparedExchange &exchange = instance.exchanges[command.exchange];
+    for (const PreparedExchange::LocalCopy &copy : exchange.repeated)
+      device.move(context, Stream::Compute, copy.from, copy.to, copy.bytes);
     device.record(context, Stream::Compute, 2 * command.exchange);
     device.wait(context, Stream::Communication, 2 * command.exchange);
     device.call(context, Stream::Communication, startExchange, &exchange);
     // Last, so that it runs while the messages travel.
-    for (const PreparedExchange::OwnPart &own : exchange.own)
+    for (const PreparedExchange::LocalCopy &own : exchange.own)
       device.move(context, Stream::Compute, own.from, own.to, own.bytes);
     break;
   }
@@ -287,6 +291,7 @@ static void completeRecords(stepc_instance &instance) {
 
 void walkProgram(stepc_instance &instance) {
   completeRecords(instance);
+  beginTraffic(instance);
   for (PreparedCommand &command : instance.program) {
     // What would come next reads what did not arrive.
     if (instance.failure)

@@ -1,6 +1,6 @@
 //===- Step.cpp - One optimizer step, and what follows a failure ------------===//
-#include "runtime/core/FloatModes.h"
 #include "runtime/core/Instance.h"
+#include "runtime/host/FloatModes.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>

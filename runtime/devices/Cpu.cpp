@@ -4,8 +4,8 @@
 // without events. Items are shared among the threads of parallel_for.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/core/FloatModes.h"
 #include "runtime/devices/Device.h"
+#include "runtime/host/FloatModes.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,8 +8,8 @@
 #ifndef STEPC_RUNTIME_DEVICES_DEVICE_H
 #define STEPC_RUNTIME_DEVICES_DEVICE_H
 
-#include "runtime/core/Memory.h"
-#include "runtime/core/Parallel.h"
+#include "runtime/host/Memory.h"
+#include "runtime/host/Parallel.h"
 #include "runtime/plan/Tables.h"
 #include "stepc/kernel_abi.h"
 #include "stepc/stepc.h"

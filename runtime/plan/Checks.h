@@ -1,6 +1,6 @@
-//===- Checks.h - Whether an index is one of a list's ------------*- C++ -*-===//
+//===- Checks.h - What validators ask of numbers -----------------*- C++ -*-===//
 //
-// Internal to the plan: what Plan.cpp, Validate.cpp and ValidateProgram.cpp ask of numbers.
+// Internal to the plan. A check gives what is wrong, and nothing where all is well.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_CHECKS_H
@@ -10,17 +10,70 @@
 
 namespace stepc::plan {
 
+using Check = std::string;
+
 template <typename List> bool inside(int64_t index, const List &list) {
   return index >= 0 && index < static_cast<int64_t>(list.size());
 }
 
-/// What is said of one that is not.
-inline std::string outside(const char *what, int64_t index) {
-  return std::string(what) + " " + std::to_string(index) + " does not exist";
+/// What is said of an index that is not.
+template <typename List> Check outside(const std::string &what, int64_t index, const List &list) {
+  return "expected a " + what + " below " + std::to_string(list.size()) + ", found " +
+         std::to_string(index);
 }
 
-/// What is wrong with a pool, so that it cannot be expanded.
-std::string checkPool(const Plan &plan, const Pool &pool);
+template <typename T> const T &at(const std::vector<T> &list, int64_t index) {
+  return list[static_cast<size_t>(index)];
+}
+
+template <typename Enum> bool known(Enum value, Enum last) {
+  return static_cast<int64_t>(value) >= 0 && value <= last;
+}
+
+/// What is said of a value that is none of its type's.
+template <typename Enum> Check unknown(const std::string &what, Enum value, Enum last) {
+  return "expected " + what + " from 0 to " + std::to_string(static_cast<int64_t>(last)) +
+         ", found " + std::to_string(static_cast<int64_t>(value));
+}
+
+/// The product of a · b, or a number above `limit` when it is larger.
+inline int64_t product(int64_t a, int64_t b, int64_t limit) {
+  return a != 0 && b > limit / a ? limit + 1 : a * b;
+}
+
+/// What people call an item of a list: its name where it has one that is known to be whole.
+inline std::string label(const Group &group, size_t) { return group.name; }
+template <typename Item> std::string label(const Item &, size_t index) {
+  return std::to_string(index);
+}
+
+/// Checks the items of a list, unless an error was found before: later checks rely on earlier ones.
+/// The index of the one that is wrong, or -1.
+template <typename Validator, typename Item>
+int64_t each(Check &error, Validator &validator, const char *what, const std::vector<Item> &list,
+             Check (Validator::*check)(const Item &, int64_t)) {
+  for (size_t i = 0; i < list.size() && error.empty(); ++i)
+    if (Check wrong = (validator.*check)(list[i], static_cast<int64_t>(i)); !wrong.empty()) {
+      error = std::string(what) + " " + label(list[i], i) + ": " + wrong;
+      return static_cast<int64_t>(i);
+    }
+  return -1;
+}
+
+// Far above any model, far below what would overflow or exhaust memory in `expand`.
+inline constexpr int64_t kMaxElements = int64_t(1) << 42;   // of a group
+inline constexpr int64_t kMaxRectangles = int64_t(1) << 24; // of one shard; also blocks of a group
+
+/// The first thing that is wrong with meshes, rules, routes, groups and parameters. `wrongGroup` becomes
+/// the index of the group that is wrong, if one is.
+Check validateModel(const Plan &plan, int64_t &wrongGroup);
+/// What is wrong with the elements that one rank has of a group, or computes of a block: a rank's
+/// tables have a row for every few thousand of them.
+Check checkHeld(const Plan &plan, const Group &group);
+/// What is wrong with the hops of a group whose mesh and placements are in order.
+Check checkHops(const Plan &plan, const Group &group);
+/// Whether the operands of a product or a reduction fit together.
+bool doExtentsAgree(const Command &command);
 
 } // namespace stepc::plan
 

@@ -4,13 +4,12 @@
 #include "runtime/geometry/Geometry.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace stepc::plan {
 
 namespace {
-
-constexpr int64_t kPartAlignment = 64;
 
 /// Lays out one side of a start.
 class ParcelBuilder {
@@ -22,69 +21,52 @@ public:
 
   Parcel run(const std::vector<size_t> &order, int64_t alignment) {
     Parcel parcel;
-    // Peers that share a part of any value share the message: a copy for all who receive it.
-    std::vector<size_t> sharedWith(messages.size());
-    std::iota(sharedWith.begin(), sharedWith.end(), 0);
-    for (const Traveller &value : values)
-      eachPart(value, [&](const Message &part, const Message *sharing) {
-        message(part).*count += part.*count * value.elementBytes;
-        if (sharing)
-          sharedWith[at(part)] = sharedWith[at(*sharing)];
-      });
+    parcel.values.resize(values.size());
+    // What each message is made of: values, and their elements from where on.
+    std::vector<std::vector<int64_t>> made(messages.size());
+    eachPart(order, [&](size_t value, const Message &part, size_t message) {
+      messages[message].*count += part.*count * values[value].elementBytes;
+      made[message].insert(made[message].end(), {static_cast<int64_t>(value), part.*offset});
+    });
+    // Peers to whom the same goes share the message.
+    std::map<std::vector<int64_t>, int64_t> known;
+    std::vector<int64_t> next(messages.size(), -1); // of a message that is packed: its next byte
     for (size_t i = 0; i < messages.size(); ++i) {
       if (messages[i].*count == 0)
         continue;
-      if (sharedWith[i] != i) {
-        messages[i].*offset = messages[sharedWith[i]].*offset;
-        continue;
-      }
-      messages[i].*offset = (parcel.bytes + alignment - 1) / alignment * alignment;
-      parcel.bytes = messages[i].*offset + messages[i].*count;
+      int64_t free = aligned(parcel.bytes, alignment);
+      auto [found, isNew] = known.try_emplace(std::move(made[i]), free);
+      messages[i].*offset = found->second;
+      if (isNew)
+        parcel.bytes = (next[i] = free) + messages[i].*count;
     }
-    std::vector<int64_t> next;
-    for (const Message &each : messages)
-      next.push_back(each.*offset);
-    parcel.values.resize(values.size());
-    for (size_t index : order)
-      eachPart(values[index], [&](const Message &part, const Message *sharing) {
-        int64_t &byte = next[at(part)];
-        if (!sharing)
-          parcel.values[index].push_back({part.*offset, part.*count, byte});
-        byte += part.*count * values[index].elementBytes;
-      });
+    // The first messages with each part come in the order of its elements.
+    eachPart(order, [&](size_t value, const Message &part, size_t message) {
+      if (next[message] < 0)
+        return;
+      int64_t bytes = part.*count * values[value].elementBytes;
+      if (const Part *packed = parcel.find(static_cast<int64_t>(value), part.*offset))
+        parcel.copies.push_back({packed->byte, next[message], bytes});
+      else
+        parcel.values[value].push_back({part.*offset, part.*count, next[message]});
+      next[message] += bytes;
+    });
     return parcel;
   }
 
 private:
-  size_t at(const Message &part) const {
-    return static_cast<size_t>(indexOf[static_cast<size_t>(part.peer)]);
-  }
-  Message &message(const Message &part) { return messages[at(part)]; }
-
-  /// visit(a peer's part of a value, that of an earlier peer where it is the same elements)
-  template <typename Visit> void eachPart(const Traveller &value, Visit visit) {
-    firsts.clear();
-    for (const Message &part : *value.messages) {
-      if (part.*count == 0)
-        continue;
-      const Message *sharing = nullptr;
-      if (!firsts.empty() && part.*offset <= firsts.back()->*offset) {
-        auto found = std::lower_bound(
-            firsts.begin(), firsts.end(), part.*offset,
-            [&](const Message *one, int64_t other) { return one->*offset < other; });
-        sharing = *found;
-      } else {
-        firsts.push_back(&part);
-      }
-      visit(part, sharing);
-    }
+  /// visit(value, a peer's part of it, the number of the peer's message)
+  template <typename Visit> void eachPart(const std::vector<size_t> &order, Visit visit) {
+    for (size_t value : order)
+      for (const Message &part : *values[value].messages)
+        if (part.*count > 0)
+          visit(value, part, static_cast<size_t>(indexOf[static_cast<size_t>(part.peer)]));
   }
 
   std::span<const Traveller> values;
   std::vector<Message> &messages;
   const std::vector<int64_t> &indexOf;
   int64_t Message::*offset, Message::*count;
-  std::vector<const Message *> firsts; // of a value's parts: the first peer with each, ascending
 };
 
 /// The mesh and its factors along which ranks share copies of what is sent: those along which hops
@@ -92,7 +74,7 @@ private:
 std::pair<int64_t, std::vector<Factor>> sharing(const Plan &plan, const Place &place) {
   const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
   const Group &group = plan.groups[static_cast<size_t>(segment.group)];
-  std::vector<bool> before = geometry::replicatedAxes(group, place.value, place.whose());
+  std::vector<bool> before = geometry::replicatedAxes(group, place.value, whose(plan, place));
   std::vector<Factor> factors, shared;
   for (int64_t hop = place.from.level(group); hop < place.to.level(group); ++hop)
     for (const Factor &factor : group.hops[static_cast<size_t>(hop)].replicated)
@@ -129,7 +111,7 @@ RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t
     return std::pair(-values[a].elementBytes, a) < std::pair(-values[b].elementBytes, b);
   });
   // What is gathered stands without gaps where that is aligned: transports gather so.
-  int64_t alignment = kPartAlignment;
+  int64_t alignment = kAlignment;
   if (kind == CollectiveKind::AllGather && !values.empty())
     alignment = values[order[0]].elementBytes;
   start.sent =
@@ -150,8 +132,10 @@ const Part *Parcel::find(int64_t value, int64_t element) const {
   return &*std::prev(next);
 }
 
-bool travelTogether(const Plan &plan, const Place &one, const Place &other) {
+bool gatherTogether(const Plan &plan, const Place &one, const Place &other) {
   return sharing(plan, one) == sharing(plan, other);
 }
+
+bool isShared(const Plan &plan, const Place &place) { return sharing(plan, place).first >= 0; }
 
 } // namespace stepc::plan

@@ -23,9 +23,11 @@ struct Traveller {
 /// Lays out what one start sends and receives on one rank of a world of that size.
 RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t worldSize);
 
-/// Whether two values may travel in one start: where peers share one copy of a value, those of the
+/// Whether two values may travel in one all-gather: where peers share one copy of a value, those of the
 /// other share it alike.
-bool travelTogether(const Plan &plan, const Place &one, const Place &other);
+bool gatherTogether(const Plan &plan, const Place &one, const Place &other);
+/// Whether several ranks get copies of what is sent.
+bool isShared(const Plan &plan, const Place &place);
 
 } // namespace stepc::plan
 

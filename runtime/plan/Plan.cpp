@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace stepc::plan {
@@ -97,6 +98,37 @@ Distribution shardsOf(const Group &group, ShardsKind kind) {
                                                          : Distribution::StateShards;
 }
 
+Distribution home(const Group &group, const Rule &rule) {
+  bool keeps = std::any_of(rule.states.begin(), rule.states.end(),
+                           [&](const State &state) { return stateExists(group, state); });
+  return shardsOf(group, keeps ? ShardsKind::State : ShardsKind::Parameter);
+}
+
+ShardsKind whose(const Plan &plan, const Place &place) {
+  for (const Distribution &each : {place.from, place.to})
+    if (each.isShards())
+      return each.whose();
+  const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
+  const Group &group = plan.groups[static_cast<size_t>(segment.group)];
+  return home(group, plan.rules[static_cast<size_t>(group.rule)]).whose();
+}
+
+std::string checkShards(const Plan &plan, const Place &place) {
+  const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
+  const Group &group = plan.groups[static_cast<size_t>(segment.group)];
+  Distribution start = home(group, plan.rules[static_cast<size_t>(group.rule)]);
+  bool byHops = place.from.isShards() != place.to.isShards();
+  for (const Distribution &each : {place.from, place.to}) {
+    Distribution named = shardsOf(group, each.whose());
+    if (each.isShards() && named != each)
+      return "expected " + name(named) + ", where the shards of the " +
+             std::string(name(each.whose())) + " stand, found " + name(each);
+    if (each.isShards() && byHops && start != each)
+      return "expected " + name(start) + ", where the hops of the group start, found " + name(each);
+  }
+  return {};
+}
+
 std::vector<Factor> wholeAxes(const Mesh &mesh) {
   std::vector<Factor> factors;
   for (int64_t size : mesh.sizes)
@@ -137,6 +169,20 @@ bool Place::copiesTo(const Place &other) const {
 bool Place::travelsTo(const Place &other) const {
   return end == End::Sent && other.end == End::Received && value == other.value &&
          from == other.from && to == other.to;
+}
+
+std::string_view name(TableKind kind) {
+  constexpr std::string_view names[] = {"shard chunks", "block chunks", "copies", "messages"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::string_view name(OperandKind kind) {
+  constexpr std::string_view names[] = {
+      "a part of the workspace", "scalars", "parameters", "gradients", "a state",
+      "a number of rows",        "a batch"};
+  return kind < OperandKind::Workspace || kind > OperandKind::Batch
+             ? "an unknown operand"
+             : names[static_cast<size_t>(kind)];
 }
 
 std::string_view name(CommandKind kind) {
@@ -224,24 +270,26 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
   std::sort(factors.begin(), factors.end(), [](const Factor &a, const Factor &b) {
     return std::tie(a.axis, a.stride, a.size) < std::tie(b.axis, b.stride, b.size);
   });
-  int64_t axis = -1, end = 1;
+  auto describe = [](const Factor &factor, const char *ranks) {
+    return std::to_string(factor.size) + ranks + std::to_string(factor.stride) + " apart";
+  };
+  const Factor *last = nullptr; // of more than one rank
   for (const Factor &factor : factors) {
     if (!inside(factor.axis, mesh.sizes))
-      return outside("axis", factor.axis);
+      return "expected factors of the " + std::to_string(mesh.sizes.size()) + " axes of mesh " +
+             mesh.name + ", found one of axis " + std::to_string(factor.axis);
     int64_t size = mesh.sizes[static_cast<size_t>(factor.axis)];
     if (factor.stride < 1 || factor.size < 1 || factor.stride > size || factor.size > size ||
         size % (factor.stride * factor.size) != 0)
       return "expected factors that divide axis " + std::to_string(factor.axis) + " of mesh " +
-             mesh.name + ", found " + std::to_string(factor.size) + " ranks that are " +
-             std::to_string(factor.stride) + " apart";
-    end = factor.axis == axis ? end : 1;
-    axis = factor.axis;
+             mesh.name + ", found " + describe(factor, " ranks that are ");
     if (factor.size == 1)
       continue;
-    if (factor.stride % end != 0)
-      return "expected factors of axis " + std::to_string(axis) + " of mesh " + mesh.name +
-             " that do not overlap";
-    end = factor.stride * factor.size;
+    if (last && last->axis == factor.axis && factor.stride % (last->stride * last->size) != 0)
+      return "expected factors of axis " + std::to_string(factor.axis) + " of mesh " + mesh.name +
+             " that do not overlap, found " + describe(factor, " ranks that are ") + " beside " +
+             describe(*last, " that are ");
+    last = &factor;
   }
   return {};
 }
@@ -277,27 +325,37 @@ std::vector<int64_t> Plan::world() const {
   return ranks;
 }
 
-std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank) {
-  std::vector<int64_t> world = plan.world(), result;
-  if (communicator.mesh < 0) {
-    result.resize(world.size());
-    std::iota(result.begin(), result.end(), 0);
+std::vector<int64_t> meetings(const Plan &plan, const Communicator &communicator) {
+  std::vector<int64_t> world = plan.world(), result(world.size(), communicator.mesh < 0 ? 0 : -1);
+  if (communicator.mesh < 0)
     return result;
-  }
   const Mesh &mesh = plan.meshes[static_cast<size_t>(communicator.mesh)];
-  auto self = std::find(mesh.ranks.begin(), mesh.ranks.end(), world[static_cast<size_t>(rank)]);
-  if (self == mesh.ranks.end())
-    return result;
-  auto others = [&](int64_t position) {
-    return position - along(mesh, communicator.factors, position);
-  };
-  int64_t mine = others(self - mesh.ranks.begin());
-  for (size_t position = 0; position < mesh.ranks.size(); ++position)
-    if (others(static_cast<int64_t>(position)) == mine)
-      result.push_back(std::lower_bound(world.begin(), world.end(), mesh.ranks[position]) -
-                       world.begin());
-  std::sort(result.begin(), result.end());
+  for (size_t i = 0; i < mesh.ranks.size(); ++i) {
+    auto rank = std::lower_bound(world.begin(), world.end(), mesh.ranks[i]);
+    auto position = static_cast<int64_t>(i);
+    if (rank != world.end() && *rank == mesh.ranks[i])
+      result[static_cast<size_t>(rank - world.begin())] =
+          position - along(mesh, communicator.factors, position);
+  }
   return result;
+}
+
+std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank) {
+  std::vector<int64_t> all = meetings(plan, communicator), result;
+  int64_t mine = all[static_cast<size_t>(rank)];
+  for (size_t other = 0; other < all.size(); ++other)
+    if (mine >= 0 && all[other] == mine)
+      result.push_back(static_cast<int64_t>(other));
+  return result;
+}
+
+bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &other) {
+  std::vector<int64_t> a = meetings(plan, one), b = meetings(plan, other);
+  std::set<std::pair<int64_t, int64_t>> seen;
+  for (size_t rank = 0; rank < a.size(); ++rank)
+    if (a[rank] >= 0 && b[rank] >= 0 && !seen.insert({a[rank], b[rank]}).second)
+      return true;
+  return false;
 }
 
 std::vector<const Command *> Plan::starts() const {

@@ -63,6 +63,9 @@ struct Distribution {
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
 /// Where the shards of a group's parameter, gradient or states stand.
 Distribution shardsOf(const Group &group, ShardsKind kind);
+/// Where the stages over a group's shards run and its hops start: with the states, or with the
+/// parameter of a rule that keeps none for it.
+Distribution home(const Group &group, const Rule &rule);
 
 /// A value is at rest in a distribution, or packed for peers at an end of a move between two.
 enum class End : int64_t {
@@ -89,8 +92,6 @@ struct Place {
   bool isBound() const { return end == End::Rest && from.isShards(); }
   /// Bound shards, or a copy of them.
   bool isOfShards() const { return !isMoving() && from.isShards(); }
-  /// By whose placements the values stand before the move, or after it.
-  ShardsKind whose() const { return (from.isShards() ? from : to).whose(); }
   bool isResting(Distribution in) const { return end == End::Rest && from == in; }
   /// The distribution whose holders have it in their memory.
   Distribution standsIn() const { return end == End::Received ? to : from; }
@@ -111,6 +112,7 @@ enum class TableKind : int64_t {
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
 };
+std::string_view name(TableKind kind); // "shard chunks", … of a known kind
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to
 /// `to`, but for the staged operands of shards.
@@ -133,7 +135,17 @@ struct Communicator {
   bool operator==(const Communicator &) const = default;
 };
 
+/// What stands apart in memory begins at multiples of it: a cache line, and the widest vector.
+inline constexpr int64_t kAlignment = 64;
+constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 struct Plan;
+/// Per world rank, a number that those have in common who meet there; -1 where it takes no part.
+std::vector<int64_t> meetings(const Plan &plan, const Communicator &communicator);
+/// Whether some two ranks meet in both.
+bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &other);
 /// The world ranks that a rank meets there, itself included, ascending; none where it takes no part.
 std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank);
 
@@ -160,6 +172,7 @@ enum class OperandKind : int64_t {
   BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
   Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
+std::string_view name(OperandKind kind); // "a part of the workspace", "scalars", …
 struct Operand {
   OperandKind kind = OperandKind::Workspace;
   int64_t value = 0;
@@ -254,9 +267,16 @@ struct Plan {
   /// The starts of the program, by number: the collectives in the one order of all ranks.
   std::vector<const Command *> starts() const;
   /// Where the scratch begins: the arena's end, aligned.
-  int64_t scratchOffset() const { return (arenaBytes + 63) / 64 * 64; }
+  int64_t scratchOffset() const { return aligned(arenaBytes); }
   int64_t workspaceBytes() const { return scratchOffset() + scratchBytes; }
 };
+
+/// By whose placements what stands in a place lies in shards: there, before the move or after it;
+/// of what is between hops and in blocks, where the hops start.
+ShardsKind whose(const Plan &plan, const Place &place);
+/// What is wrong with the shards of a place of a known segment: they have one name, and hops lead from
+/// and to those at home alone.
+std::string checkShards(const Plan &plan, const Place &place);
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.
 std::vector<uint8_t> serialize(const Plan &plan);

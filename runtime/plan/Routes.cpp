@@ -312,23 +312,27 @@ std::vector<int64_t> Routes::standing(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return held(place.segment, sharedOf(place, position));
   // Blocks have slots, which are the same for values of all kinds.
-  Form form = place.standsIn().kind == Distribution::Blocks ? Form(ValueKind::One) : formOf(place);
+  Form form = formOf(place);
+  if (place.standsIn().kind == Distribution::Blocks)
+    form.value = ValueKind::One;
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }
 
+// Blocks are whole there, so that one value per block tells who has it.
+static Place computedIn(int64_t segment) {
+  return Place::resting(segment, ValueKind::One, Distribution::Blocks);
+}
+
 std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {
-  const Group &group = groupOf(segment);
-  // Blocks are whole there, so that one value per block tells who has it.
-  return group.computes
-             ? standing(segment, ValueKind::One, static_cast<int64_t>(group.hops.size()), position)
-             : std::vector<int64_t>();
+  return groupOf(segment).computes ? standing(computedIn(segment), position)
+                                   : std::vector<int64_t>();
 }
 
 int64_t Routes::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());
-  if (!group.computes ||
-      !at(kind(at(thePlan.segments, segment).group, ValueKind::One).levels, level).all)
+  Form form = formOf(computedIn(segment));
+  if (!group.computes || !at(kind(at(thePlan.segments, segment).group, form).levels, level).all)
     return static_cast<int64_t>(computed(segment, position).size());
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);
   return allowed ? static_cast<int64_t>(allowed->size()) : blockCount(segment);

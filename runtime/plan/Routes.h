@@ -200,7 +200,7 @@ private:
   static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
                       int64_t count, std::vector<int64_t> &out);
 
-  static Form formOf(const Place &place) { return {place.value, place.whose()}; }
+  Form formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }

@@ -54,7 +54,8 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
     return table.kind == TableKind::ShardChunks && !blocks
                ? std::optional(std::vector{shardOf(table.from).like, shardOf(table.to).like})
                : std::nullopt;
-  bool sameShards = packed.value == own.value && packed.whose() == own.whose();
+  bool sameShards =
+      packed.value == own.value && whose(routes.plan(), packed) == whose(routes.plan(), own);
   if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards))
     return std::nullopt;
   std::optional<std::vector<int64_t>> key = routes.walkKey(packed, position);
@@ -105,7 +106,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
   });
   Borders borders(routes, table.to, position);
   auto add = [&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
-    Piece piece = shardPiece(number, block, rect, 0);
+    Piece piece = pieceOf(number, block, rect, rect.offset, rect.stride);
     if (staged >= 0) {
       setSecond(piece, staged, stride);
       if (borders.at(staged))
@@ -155,8 +156,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
                 p.first,
                 rowStride(p, p.firstStride),
                 p.second,
-                rowStride(p, p.secondStride),
-                0};
+                rowStride(p, p.secondStride)};
     if (!fromFirst) {
       std::swap(row.source, row.target);
       std::swap(row.sourceStride, row.targetStride);
@@ -181,15 +181,15 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
                   int64_t from = places.at({block, rect.row, rect.col});
                   if (borders.at(offset) || otherBorders.at(from))
                     rows.flush();
-                  add(packedPiece(number, block, rect, offset), from, rect.cols);
+                  add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
                 });
   } else if (packed.isMoving() && other.isResting(Distribution::Blocks)) {
-    routes.walk(packed, position,
-                [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
-                  if (borders.at(offset))
-                    rows.flush();
-                  add(packedPiece(slot, block, rect, offset), inBlocks(slot, rect), view.cols);
-                });
+    routes.walk(
+        packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+          if (borders.at(offset))
+            rows.flush();
+          add(pieceOf(slot, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
+        });
   } else if (packed.isMoving()) {
     fromFirst = table.to.isMoving();
     std::vector<int64_t> shifts = routes.shifts(other, position);
@@ -198,7 +198,8 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
         return;
       if (borders.at(offset))
         rows.flush();
-      add(shardPiece(k, block, rect, shifts[static_cast<size_t>(k)]), offset, rect.cols);
+      add(pieceOf(k, block, rect, shifts[static_cast<size_t>(k)] + rect.offset, rect.stride),
+          offset, rect.cols);
     });
   } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
     fromFirst = table.from.isOfShards();
@@ -206,14 +207,15 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       auto held = static_cast<size_t>(k);
       if (slots[held] >= 0)
-        add(shardPiece(k, block, rect, shifts[held]), inBlocks(slots[held], rect), view.cols);
+        add(pieceOf(k, block, rect, shifts[held] + rect.offset, rect.stride),
+            inBlocks(slots[held], rect), view.cols);
     });
   } else {
     fromFirst = true;
-    const Form target{table.to.value, table.to.whose()};
+    const Form target{table.to.value, table.to.from.whose()};
     const ShardRects &targets = routes.shard(groupIndex, target, position);
-    const SharedRects &shared =
-        routes.shared(groupIndex, {table.from.value, table.from.whose()}, target.whose, position);
+    const SharedRects &shared = routes.shared(
+        groupIndex, {table.from.value, table.from.from.whose()}, target.whose, position);
     int64_t here = routes.holders(groupIndex, target).of[static_cast<size_t>(position)];
     std::vector<int64_t> shifts = routes.shifts(table.from, position),
                          targetShifts = routes.shifts(table.to, position),
@@ -233,7 +235,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
         for (const Rect &in : targets.of(block % perParameter))
           if (in.row <= rect.row && rect.row < in.row + in.rows && in.col <= rect.col &&
               rect.col < in.col + in.cols)
-            add(shardPiece(number, block, rect, shift),
+            add(pieceOf(number, block, rect, shift + rect.offset, rect.stride),
                 targetShifts[t] + in.offset + (rect.row - in.row) * in.stride + rect.col - in.col,
                 in.stride);
       }
@@ -243,7 +245,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
 }
 
 const ShardRects &TableBuilder::shardOf(const Place &place) {
-  return routes.shard(groupIndex, {place.value, place.whose()}, position);
+  return routes.shard(groupIndex, {place.value, whose(routes.plan(), place)}, position);
 }
 
 std::vector<int64_t> TableBuilder::computedSlots() {

@@ -40,30 +40,17 @@ private:
     piece.secondStride = stride;
     piece.hasSecond = true;
   }
-  /// `number` of a block: among those that rows have numbers of.
-  Piece shardPiece(int64_t number, int64_t block, const geometry::Rect &rect, int64_t shift) const {
+  /// A rectangle as it stands in one memory. `number` of a block: among those that rows have numbers of.
+  Piece pieceOf(int64_t number, int64_t block, const geometry::Rect &rect, int64_t first,
+                int64_t stride) const {
     return {block / perParameter,
             number,
             rect.row - row,
             rect.col - col,
             rect.rows,
             rect.cols,
-            shift + rect.offset,
-            rect.stride,
-            0,
-            0,
-            false};
-  }
-  Piece packedPiece(int64_t number, int64_t block, const geometry::Rect &rect,
-                    int64_t offset) const {
-    return {block / perParameter,
-            number,
-            rect.row,
-            rect.col,
-            rect.rows,
-            rect.cols,
-            offset,
-            rect.cols,
+            first,
+            stride,
             0,
             0,
             false};

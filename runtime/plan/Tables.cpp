@@ -10,26 +10,22 @@ namespace stepc::plan {
 
 RankTable CommonTable::resolve(const Group &group) const {
   RankTable own = *rows;
-  if (blocks)
-    resolve(own, *blocks, row, col, group);
-  return own;
-}
-
-void CommonTable::resolve(RankTable &rows, const std::vector<int64_t> &blocks, int64_t row,
-                          int64_t col, const Group &group) {
+  if (!blocks)
+    return own;
   int64_t perParameter = group.blocksPerParameter();
-  auto blockOf = [&](int64_t number) { return blocks[static_cast<size_t>(number)]; };
+  auto blockOf = [&](int64_t number) { return (*blocks)[static_cast<size_t>(number)]; };
   auto parameterOf = [&](int64_t block) {
     return group.parameters[static_cast<size_t>(block / perParameter)];
   };
-  for (Chunk &chunk : rows.chunks) {
+  for (Chunk &chunk : own.chunks) {
     chunk.block = blockOf(chunk.block);
     chunk.parameter = parameterOf(chunk.block);
     chunk.row += row;
     chunk.col += col;
   }
-  for (CopyRow &copy : rows.copies)
+  for (CopyRow &copy : own.copies)
     copy.parameter = parameterOf(blockOf(copy.parameter));
+  return own;
 }
 
 namespace {
@@ -112,16 +108,7 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
 }
 
 RankTable Expander::table(const Table &table, int64_t rank) {
-  if (table.kind == TableKind::Message)
-    return *messages(table, rank);
-  int64_t position = known->routes.position(table.from.segment, rank);
-  if (position < 0)
-    return {};
-  TableBuilder builder(known->routes, table, position);
-  RankTable rows = builder.rows();
-  CommonTable::resolve(rows, builder.blocks(), builder.row, builder.col,
-                       known->routes.groupOf(table.from.segment));
-  return rows;
+  return common(table, rank).resolve(known->routes.groupOf(table.from.segment));
 }
 
 RankTables Expander::tables(int64_t rank) {
@@ -176,18 +163,6 @@ int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
   return position < 0 ? 0 : routes.computedCount(segment, position);
 }
 
-int64_t elements(const Plan &plan, const Place &place, int64_t rank) {
-  return Expander(plan).elements(place, rank);
-}
-
 RankTables expand(const Plan &plan, int64_t rank) { return Expander(plan).tables(rank); }
-
-RankTable expandTable(const Plan &plan, const Table &table, int64_t rank) {
-  return Expander(plan).table(table, rank);
-}
-
-RankStart expandStart(const Plan &plan, const Command &start, int64_t rank) {
-  return *Expander(plan).start(start, rank);
-}
 
 } // namespace stepc::plan

@@ -65,7 +65,7 @@ struct Chunk {
 /// the side of shards at rest is into the shard of `parameter`, one in a packed place counts its
 /// elements.
 struct CopyRow {
-  int64_t parameter, rows, cols, source, sourceStride, target, targetStride, reserved;
+  int64_t parameter, rows, cols, source, sourceStride, target, targetStride;
   bool operator==(const CopyRow &) const = default;
 };
 
@@ -97,9 +97,6 @@ struct CommonTable {
   CommonTable(RankTable own) : rows(std::make_shared<const RankTable>(std::move(own))) {}
   /// The rank's own rows. The numbers must be below the number of blocks, these in the group.
   RankTable resolve(const Group &group) const;
-  /// The same, of rows that have numbers in `blocks`.
-  static void resolve(RankTable &rows, const std::vector<int64_t> &blocks, int64_t row, int64_t col,
-                      const Group &group);
 };
 
 /// Some of a packed value's elements, and from which byte of the start's buffer on they stand.
@@ -108,11 +105,20 @@ struct Part {
   bool operator==(const Part &) const = default;
 };
 
+/// Bytes that stand in a start's buffer and are wanted a second time.
+struct PartCopy {
+  int64_t from, to, bytes;
+  auto operator<=>(const PartCopy &) const = default;
+};
+
 /// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes
 /// (of an all-gather: of its largest element); the gap is not sent. In each part stand those of the
-/// values by falling size of their elements, then in the start's order, without gaps.
+/// values by falling size of their elements, then in the start's order, without gaps. Peers to whom the
+/// same goes share a part. What goes to several peers beside different values is packed for the first of them
+/// and copied for the others when the start begins.
 struct Parcel {
   std::vector<std::vector<Part>> values; // of each value that travels, by element
+  std::vector<PartCopy> copies;
   int64_t bytes = 0;
 
   /// The part that holds an element of a value, or nothing.
@@ -141,16 +147,10 @@ struct RankTables {
   std::vector<RankPool> pools;   // one per Plan::pools
 };
 
-/// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
-/// the group's mesh (0).
-int64_t elements(const Plan &plan, const Place &place, int64_t rank);
-
 /// The tables of world rank `rank` (index into plan.world()). A rank outside a
 /// group's mesh gets empty tables for it. Never fails on a plan that `validate`
 /// accepts.
 RankTables expand(const Plan &plan, int64_t rank);
-RankTable expandTable(const Plan &plan, const Table &table, int64_t rank);
-RankStart expandStart(const Plan &plan, const Command &start, int64_t rank);
 
 /// The same functions with what they share kept: for callers that ask about
 /// many ranks. Refers to the plan, which must not change; not for use by
@@ -168,6 +168,8 @@ public:
   /// Ranks that have it in common mostly get the same one.
   std::shared_ptr<const RankStart> start(const Command &start, int64_t rank);
   RankPool pool(const Pool &pool, int64_t rank);
+  /// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
+  /// the group's mesh (0).
   int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);

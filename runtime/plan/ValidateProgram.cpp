@@ -15,7 +15,6 @@ namespace stepc::plan {
 namespace {
 
 constexpr int64_t kMostItems = int64_t(1) << 42; // of a block: far above any matrix
-constexpr int64_t kAlignment = 64;               // of what stands in the workspace
 
 class ProgramValidator {
 public:
@@ -26,27 +25,25 @@ public:
     for (size_t i = 0; i < plan.commands.size(); ++i) {
       if (which)
         *which = static_cast<int64_t>(i);
-      if (Check message = command(plan.commands[i]); !message.empty())
+      if (Check wrong = command(plan.commands[i]); !wrong.empty())
         return "command " + std::to_string(i) + " (" + std::string(name(plan.commands[i].kind)) +
-               "): " + message;
+               "): " + wrong;
     }
     if (which)
       *which = static_cast<int64_t>(plan.commands.size()) - 1;
     for (size_t i = 0; i < awaited.size(); ++i)
       if (!awaited[i])
-        return "collective " + std::to_string(i) + " is never awaited";
+        return "expected each collective to be awaited, found that number " + std::to_string(i) +
+               " never is";
     for (size_t i = 0; i < plan.commands.size(); ++i)
       if ((plan.commands[i].kind == CommandKind::AdvanceSteps) != (i + 1 == plan.commands.size()))
-        return "expected the last command, and no other, to advance the step counts";
+        return "expected the last command, and no other, to advance the step counts, found "
+               "command " +
+               std::to_string(i);
     return plan.commands.empty() ? "expected commands, found none" : "";
   }
 
 private:
-  using Check = std::string;
-
-  template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
-    return list[static_cast<size_t>(index)];
-  }
   const Group &groupOf(int64_t table) const {
     return at(plan.groups, at(plan.segments, at(plan.tables, table).from.segment).group);
   }
@@ -54,11 +51,10 @@ private:
   Check command(const Command &command) {
     switch (command.kind) {
     case CommandKind::Chunks:
-      return inside(command.kernel, plan.kernels) ? chunks(command)
-                                                  : outside("kernel", command.kernel);
     case CommandKind::Parameters:
-      return inside(command.kernel, plan.kernels) ? parameters(command)
-                                                  : outside("kernel", command.kernel);
+      if (!inside(command.kernel, plan.kernels))
+        return outside("kernel", command.kernel, plan.kernels);
+      return command.kind == CommandKind::Chunks ? chunks(command) : parameters(command);
     case CommandKind::Product:
     case CommandKind::Reduce:
       return batch(command);
@@ -68,34 +64,39 @@ private:
       return start(command);
     case CommandKind::Await:
       if (command.index < 0 || command.index >= started)
-        return "collective " + std::to_string(command.index) + " is not under way";
+        return "expected a collective that is under way, found number " +
+               std::to_string(command.index);
       if (awaited[static_cast<size_t>(command.index)])
-        return "collective " + std::to_string(command.index) + " is awaited twice";
+        return "expected each collective to be awaited once, found number " +
+               std::to_string(command.index) + " again";
       awaited[static_cast<size_t>(command.index)] = true;
       return {};
     case CommandKind::AdvanceSteps:
       return {};
     }
-    return "unknown kind";
+    return unknown("a kind of command", command.kind, CommandKind::AdvanceSteps);
   }
 
-  Check oneTable(const Command &command, std::initializer_list<TableKind> kinds) {
+  static Check ofKind(std::string_view expected, TableKind found) {
+    return "expected a table of " + std::string(expected) + ", found one of " +
+           std::string(name(found));
+  }
+
+  Check oneTable(const Command &command, TableKind kind) {
     if (command.tables.size() != 1)
       return "expected one table, found " + std::to_string(command.tables.size());
     if (!inside(command.tables[0], plan.tables))
-      return outside("table", command.tables[0]);
-    for (TableKind kind : kinds)
-      if (at(plan.tables, command.tables[0]).kind == kind)
-        return {};
-    return "table " + std::to_string(command.tables[0]) + " is of another kind";
+      return outside("table", command.tables[0], plan.tables);
+    TableKind found = at(plan.tables, command.tables[0]).kind;
+    return found == kind ? Check() : ofKind(name(kind), found);
   }
 
   Check batch(const Command &command) {
-    if (Check wrong = oneTable(command, {TableKind::BlockChunks}); !wrong.empty())
+    if (Check wrong = oneTable(command, TableKind::BlockChunks); !wrong.empty())
       return wrong;
     for (const Batch::Kernel &kernel : command.batch.kernels) {
       if (!inside(kernel.kernel, plan.kernels))
-        return outside("kernel", kernel.kernel);
+        return outside("kernel", kernel.kernel, plan.kernels);
       const Segment &segment = at(plan.segments, at(plan.tables, command.tables[0]).from.segment);
       int64_t blocks = std::max<int64_t>(1, at(plan.groups, segment.group).blockCount());
       if (kernel.items < 1 || kernel.items > kMostItems / blocks)
@@ -109,10 +110,12 @@ private:
     const std::vector<Operand> &all = command.operands;
     for (const Operand &operand : all) {
       if (operand.kind != OperandKind::Batch)
-        return "expected batches of blocks";
+        return "expected batches of blocks, found " + std::string(name(operand.kind));
       if (operand.rows < 0 || operand.cols < 0 || operand.type == DType::F64 ||
           operand.rows > kMostItems || operand.cols > kMostItems)
-        return "expected blocks of two axes, of a type of 32 bits or fewer";
+        return "expected blocks of a type of 32 bits or fewer, found " +
+               std::to_string(operand.rows) + " x " + std::to_string(operand.cols) + " of " +
+               std::string(name(operand.type));
       if (Check wrong = inWorkspace(operand.value, operand.bytes); !wrong.empty())
         return wrong;
       if (Check wrong = pooled(operand, at(plan.tables, command.tables[0]).from,
@@ -120,45 +123,34 @@ private:
           !wrong.empty())
         return wrong;
     }
-    bool fits = command.kind == CommandKind::Product ? multiplies(command) : reduces(command);
-    return fits ? Check() : Check("expected operands whose extents agree");
+    if (doExtentsAgree(command))
+      return {};
+    Check extents;
+    for (const Operand &operand : all)
+      extents += (extents.empty() ? "" : ", ") + std::to_string(operand.rows) + " x " +
+                 std::to_string(operand.cols);
+    return "expected operands whose extents agree, found " + extents;
   }
 
-  static bool multiplies(const Command &command) {
-    const std::vector<Operand> &all = command.operands;
-    if (all.size() < 3 || all.size() > 4)
-      return false;
-    const Operand &lhs = all[0], &rhs = all[1], &addend = all[2], &out = all.back();
-    const Batch &batch = command.batch;
-    auto [m, k] =
-        batch.transposeLhs ? std::pair(lhs.cols, lhs.rows) : std::pair(lhs.rows, lhs.cols);
-    auto [l, n] =
-        batch.transposeRhs ? std::pair(rhs.cols, rhs.rows) : std::pair(rhs.rows, rhs.cols);
-    return k == l && out.rows == m && out.cols == n && (!batch.symmetric || m == n) &&
-           (all.size() == 3 || (addend.rows == m && addend.cols == n));
-  }
-
-  static bool reduces(const Command &command) {
-    const std::vector<Operand> &all = command.operands;
-    return all.size() == 2 && all[1].type == DType::F32 &&
-           (all[1].rows == 1 || all[1].rows == all[0].rows) &&
-           (all[1].cols == 1 || all[1].cols == all[0].cols) &&
-           (all[1].rows == 1 || all[1].cols == 1);
+  static Check share(const Command &command, size_t count, const char *of) {
+    return std::string("expected as many operands for each of its ") + of + ", found " +
+           std::to_string(command.operands.size()) + " for " + std::to_string(count);
   }
 
   Check chunks(const Command &command) {
     size_t count = command.tables.size();
     if (count == 0 || command.operands.size() % count)
-      return "expected as many operands for each of its tables";
+      return share(command, count, "tables");
     size_t each = command.operands.size() / count;
     for (size_t i = 0; i < count; ++i) {
       int64_t index = command.tables[i];
       if (!inside(index, plan.tables))
-        return outside("table", index);
-      TableKind kind = at(plan.tables, index).kind;
-      if ((kind != TableKind::ShardChunks && kind != TableKind::BlockChunks) ||
-          kind != at(plan.tables, command.tables[0]).kind)
-        return "table " + std::to_string(index) + " is of another kind";
+        return outside("table", index, plan.tables);
+      TableKind kind = at(plan.tables, index).kind, first = at(plan.tables, command.tables[0]).kind;
+      if (kind != TableKind::ShardChunks && kind != TableKind::BlockChunks)
+        return ofKind("chunks", kind);
+      if (kind != first)
+        return ofKind(name(first), kind);
       const Place &walked = at(plan.tables, index).from;
       if (Check wrong = operands(command, i * each, each, groupOf(index),
                                  kind == TableKind::ShardChunks ? &walked : nullptr);
@@ -169,7 +161,8 @@ private:
         const Operand &first = command.operands[k], &other = command.operands[i * each + k];
         if (first.kind != other.kind ||
             (first.kind == OperandKind::State && first.value != other.value))
-          return "expected the same operands for each of its tables";
+          return "expected the same operands for each of its tables, found others for table " +
+                 std::to_string(index);
         if (other.kind != OperandKind::Workspace)
           continue;
         if (Check wrong = placed(other, at(plan.tables, index).to, -1); !wrong.empty())
@@ -182,14 +175,14 @@ private:
   Check parameters(const Command &command) {
     size_t count = command.groups.size();
     if (count == 0 || command.operands.size() % count)
-      return "expected as many operands for each of its groups";
+      return share(command, count, "groups");
     size_t each = command.operands.size() / count;
     for (size_t i = 0; i < count; ++i) {
       if (!inside(command.groups[i], plan.groups))
-        return outside("group", command.groups[i]);
+        return outside("group", command.groups[i], plan.groups);
       for (size_t k = i * each; k < (i + 1) * each; ++k)
         if (command.operands[k].kind != OperandKind::Scalars)
-          return "expected to write scalars";
+          return "expected to write scalars, found " + std::string(name(command.operands[k].kind));
       if (Check wrong =
               operands(command, i * each, each, at(plan.groups, command.groups[i]), nullptr);
           !wrong.empty())
@@ -209,30 +202,36 @@ private:
 
   Check operand(const Operand &operand, const Group &group, const Place *shards) {
     if (operand.pool != -1 && operand.kind != OperandKind::Workspace)
-      return "expected no pool of what is no batch";
+      return "expected no pool of what is no batch, found pool " + std::to_string(operand.pool);
     switch (operand.kind) {
     case OperandKind::Workspace:
       return inWorkspace(operand.value, operand.bytes);
     case OperandKind::Batch:
-      return "expected no batch, which is for products and reductions";
+      return "expected what chunks and parameters have, found a batch, which is for products and "
+             "reductions";
     case OperandKind::Scalars: {
       auto rows = static_cast<int64_t>(group.parameters.size());
       if (operand.bytes < 0 || (rows > 0 && operand.bytes > plan.workspaceBytes() / rows))
-        return "its scalars do not fit in the workspace";
+        return "expected scalars that fit in the workspace of " +
+               std::to_string(plan.workspaceBytes()) + " bytes, found " +
+               std::to_string(operand.bytes) + " bytes for each of " + std::to_string(rows) +
+               " parameters";
       return inWorkspace(operand.value, operand.bytes * rows);
     }
     case OperandKind::State: {
       const Rule &rule = at(plan.rules, group.rule);
       if (!inside(operand.value, rule.states))
-        return outside("state", operand.value);
+        return outside("state", operand.value, rule.states);
       if (!stateExists(group, at(rule.states, operand.value)))
-        return "group " + group.name + " has no state " + at(rule.states, operand.value).name;
+        return "expected a state that group " + group.name + " has, found " +
+               at(rule.states, operand.value).name;
       [[fallthrough]];
     }
     case OperandKind::Parameters:
     case OperandKind::Gradients:
       if (!shards)
-        return "expected no shards, because it visits none of their elements";
+        return "expected no shards, because it visits none of their elements, found those of the " +
+               std::string(name(whose(operand)));
       return shardsOf(group, whose(operand)) == shards->from
                  ? Check()
                  : "expected shards that stand in " + name(shards->from) + ", found those of the " +
@@ -240,7 +239,7 @@ private:
     case OperandKind::BlockRows:
       return {};
     }
-    return "an operand of unknown kind";
+    return unknown("a kind of operand", operand.kind, OperandKind::Batch);
   }
 
   Check placed(const Operand &operand, const Place &place, int64_t blockBytes) {
@@ -254,10 +253,11 @@ private:
     if (operand.pool == -1)
       return {};
     if (!inside(operand.pool, plan.pools))
-      return outside("pool", operand.pool);
+      return outside("pool", operand.pool, plan.pools);
     const Pool &pool = at(plan.pools, operand.pool);
     if (!inside(operand.member, pool.members))
-      return outside("member", operand.member) + " in pool " + std::to_string(operand.pool);
+      return outside("member of pool " + std::to_string(operand.pool), operand.member,
+                     pool.members);
     const Pool::Member &member = at(pool.members, operand.member);
     if (place.isResting(Distribution::Blocks) && place.segment == member.segment &&
         (blockBytes == -1 || blockBytes == member.blockBytes) && operand.value == pool.offset &&
@@ -270,12 +270,15 @@ private:
   /// Whether an operand names the start that what is packed there travels with.
   Check packed(const Operand &operand, const Place &place) {
     if (!place.isMoving())
-      return operand.start == -1 ? Check() : Check("expected no start of what is not packed");
+      return operand.start == -1 ? Check()
+                                 : "expected no start of what is not packed, found start " +
+                                       std::to_string(operand.start);
     if (!inside(operand.start, starts))
-      return outside("start", operand.start);
+      return outside("start", operand.start, starts);
     const Command &start = *at(starts, operand.start);
     if (!inside(operand.traveller, start.tables) || start.operands.size() != 2)
-      return outside("value", operand.traveller) + " in start " + std::to_string(operand.start);
+      return outside("value of start " + std::to_string(operand.start), operand.traveller,
+                     start.tables);
     const Table &travels = at(plan.tables, at(start.tables, operand.traveller));
     bool received = place.end == End::Received;
     const Operand &buffer = start.operands[received];
@@ -305,7 +308,7 @@ private:
   }
 
   Check copy(const Command &command) {
-    if (Check wrong = oneTable(command, {TableKind::Copy}); !wrong.empty())
+    if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
       return wrong;
     if (command.operands.size() != 2)
       return "expected where it moves from and to, found " +
@@ -316,8 +319,10 @@ private:
       const Operand &operand = command.operands[side];
       const Place &place = side == 0 ? table.from : table.to;
       if ((operand.kind == OperandKind::Workspace) == place.isBound())
-        return place.isBound() ? "expected shards where its table has shards"
-                               : "expected a part of the workspace where its table has no shards";
+        return std::string("expected ") +
+               (place.isBound() ? "shards where its table has shards"
+                                : "a part of the workspace where its table has no shards") +
+               ", found " + std::string(name(operand.kind));
       if (Check wrong = this->operand(operand, group, place.isBound() ? &place : nullptr);
           !wrong.empty())
         return wrong;
@@ -334,17 +339,21 @@ private:
       if (operand.kind == OperandKind::State)
         of = at(at(plan.rules, group.rule).states, operand.value);
       if (byteSize(of.dtype) != table.elementBytes || of.kind != place.value)
-        return (of.name.empty() ? "the " + std::string(name(whose(operand))) : "state " + of.name) +
-               " has another type or shape than its table";
+        return "expected " + std::string(name(place.value)) + " elements of " +
+               std::to_string(table.elementBytes) + " bytes, as its table has, found the " +
+               std::string(name(whose(operand))) + "'s: " + std::string(name(of.kind)) + " of " +
+               std::string(name(of.dtype));
     }
     return {};
   }
 
   Check communicator(const Communicator &communicator) {
     if (communicator.mesh == -1)
-      return communicator.factors.empty() ? Check() : "expected no factors of the world";
+      return communicator.factors.empty() ? Check()
+                                          : "expected no factors of the world, found " +
+                                                std::to_string(communicator.factors.size());
     if (!inside(communicator.mesh, plan.meshes))
-      return outside("mesh", communicator.mesh);
+      return outside("mesh", communicator.mesh, plan.meshes);
     const Mesh &mesh = at(plan.meshes, communicator.mesh);
     for (const Group &group : plan.groups)
       if (group.mesh == communicator.mesh)
@@ -356,7 +365,7 @@ private:
     ++started;
     if (command.collective != CollectiveKind::Exchange &&
         command.collective != CollectiveKind::AllGather)
-      return "unknown kind of collective";
+      return unknown("a kind of collective", command.collective, CollectiveKind::AllGather);
     if (Check wrong = communicator(command.communicator); !wrong.empty())
       return wrong;
     if (command.operands.size() != 2)
@@ -364,9 +373,10 @@ private:
              std::to_string(command.operands.size()) + " operands";
     for (const Operand &operand : command.operands) {
       if (operand.kind != OperandKind::Workspace)
-        return "expected to send from the workspace and to receive there";
+        return "expected to send from the workspace and to receive there, found " +
+               std::string(name(operand.kind));
       if (operand.pool != -1)
-        return "expected no pool of what is no batch";
+        return "expected no pool of what is no batch, found pool " + std::to_string(operand.pool);
       if (Check wrong = inWorkspace(operand.value, operand.bytes); !wrong.empty())
         return wrong;
     }

@@ -34,7 +34,7 @@ constexpr int kNoticeBytes = 512;
 /// What a request moves.
 struct Part {
   int32_t peer;
-  bool isSend;
+  bool isSend, isFirst; // of its message
   int64_t bytes, tag;
 };
 
@@ -57,6 +57,7 @@ struct World {
   bool notified = false;
   char notice[kNoticeBytes] = "";
   std::vector<MPI_Request> notices;
+  stepc_traffic traffic{};
 };
 
 std::string mpiError(int code) {
@@ -100,7 +101,7 @@ int begin(World &world, Handle &handle, const Message &message) {
     if (code)
       return code;
     handle.requests.push_back(request);
-    handle.parts.push_back({message.peer, message.isSend, bytes, message.tag});
+    handle.parts.push_back({message.peer, message.isSend, at == 0, bytes, message.tag});
     ++handle.remaining;
   }
   return MPI_SUCCESS;
@@ -185,6 +186,8 @@ std::string progress(World &world, Handle &handle) {
                       part.peer, bytes, (long long)part.tag, world.rank, (long long)part.bytes);
     }
     --handle.remaining;
+    (part.isSend ? world.traffic.messages_sent : world.traffic.messages_received) += part.isFirst;
+    (part.isSend ? world.traffic.bytes_sent : world.traffic.bytes_received) += part.bytes;
   }
   return {};
 }
@@ -293,6 +296,8 @@ int32_t open(void *context, const int32_t *members, int32_t count, void **commun
                           errorSize);
 }
 
+void traffic(void *context, stepc_traffic *out) { *out = static_cast<World *>(context)->traffic; }
+
 int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view text) {
   copyText(error, errorSize, text);
   return status;
@@ -348,7 +353,8 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
           abort,
           destroy,
           open,
-          closeCommunicator};
+          closeCommunicator,
+          traffic};
   world.release();
   return STEPC_OK;
 } catch (...) {

@@ -7,6 +7,8 @@
 //
 //   STEPC_DEVICE_SEED   of the order; ranks and steps draw orders of their own
 //   STEPC_DEVICE_LOSES  the number of an event whose record is lost, as a fault that tests plant
+//   STEPC_DEVICE_SKIPS  0: kernels get the items of skipped parameters, too, as on a GPU, where they
+//                       look at the records themselves
 //
 //===----------------------------------------------------------------------===//
 
@@ -188,7 +190,13 @@ extern "C" const stepc_device_table stepc_device_cpu = {
       return made;
     },
     [](DeviceContext &, Stream stream, const Launch &launch) {
-      auto run = [&launch](DeviceContext &context) { launchKernel(context, Stream(), launch); };
+      static const bool skips = environment("STEPC_DEVICE_SKIPS", 1) != 0;
+      auto run = [&launch](DeviceContext &context) {
+        Launch all = launch;
+        if (!skips)
+          all.parameters = nullptr;
+        launchKernel(context, Stream(), all);
+      };
       streams.add(stream, run, launch.items);
     },
     [](DeviceContext &, Stream stream, const BatchWork &work) {

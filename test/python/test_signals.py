@@ -24,7 +24,11 @@ from stepc import _calls
 from stepc._calls import call_apart
 from stepc.torch import Optimizer
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
+
+
+# How often a signal may meet the few instructions of a step that leave the optimizer whole.
+ATTEMPTS = 50
 
 
 class Preempted(Exception):
@@ -33,6 +37,9 @@ class Preempted(Exception):
 
 def _preempt(number, frame):
     raise Preempted("the node goes away")
+
+
+HANDLERS = {signal.SIGINT: signal.default_int_handler, signal.SIGUSR1: _preempt}
 
 
 SGD = """
@@ -55,21 +62,79 @@ def _optimizer(spec="rule {}"):
 
 
 def _until_error(optimizer, pause):
-    while True:
+    limit = time.monotonic() + TIMEOUT
+    while time.monotonic() < limit:
         time.sleep(pause)
         optimizer.step()
+    raise AssertionError(f"expected a step to fail within {TIMEOUT:g} s, found none that did")
 
 
-def _send(delay, kind):
-    time.sleep(delay)
-    os.kill(os.getpid(), kind)
+class _Shot:
+    """One signal that meets a step: it is sent again until its handler runs inside of one.
+
+    Where it runs between two steps it returns, so that a busy machine, which is rarely found inside a
+    step, takes longer and not forever.
+    """
+
+    def __init__(self, delay, kind):
+        self._delay, self._kind, self._landed = delay, kind, False
+        self._gone = threading.Lock()
+        signal.signal(kind, self._handle)
+
+    def _handle(self, number, frame):
+        if self._landed or not _inside(frame, Optimizer.step.__code__):
+            return
+        self._landed = True
+        HANDLERS[number](number, frame)
+
+    def _send(self):
+        limit = time.monotonic() + TIMEOUT
+        while not self._landed and time.monotonic() < limit:
+            time.sleep(self._delay)
+            os.kill(os.getpid(), self._kind)
+        self._gone.release()
+
+    def start(self):
+        self._gone.acquire()
+        # Not by threading: the signal may come before Thread.start() has returned.
+        _thread.start_new_thread(self._send, ())
+
+    def wait(self):
+        """Until no signal is on its way any more; those that come meanwhile are let pass."""
+        assert self._gone.acquire(timeout=2 * TIMEOUT)
+
+
+def _inside(frame, code):
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _step_into_shot(optimizer, pause, shot):
+    """The error that ends the steps, as name, text and traceback."""
+    try:
+        if shot is not None:
+            shot.start()
+        _until_error(optimizer, pause)
+    except (KeyboardInterrupt, Preempted, stepc.StepcError) as error:
+        return type(error).__name__, str(error), "".join(traceback.format_exception(error))
+    finally:
+        if shot is not None:
+            shot.wait()
+
+
+def _is_poisoned(optimizer):
+    try:
+        optimizer.step()
+    except stepc.PoisonedError:
+        return True
+    return False
 
 
 def _trials(rank, seed, count, spec):
     """One signal at a random time in every trial, into rank 0; what each rank was told."""
     generator, lost, found = random.Random(seed), [], []
     sys.unraisablehook = lambda problem: lost.append(repr(problem.exc_value))
-    signal.signal(signal.SIGUSR1, _preempt)
     for trial in range(count):
         # Rank 1 is late or not: the signal meets a rank that waits, or one that works.
         kind = generator.choice([signal.SIGINT, signal.SIGUSR1])
@@ -77,20 +142,15 @@ def _trials(rank, seed, count, spec):
         optimizer = _optimizer(spec)
         dist.barrier()
         start = time.monotonic()
-        while True:
-            try:
-                if rank == 0:
-                    # Not by threading: the signal may come before Thread.start() has returned.
-                    _thread.start_new_thread(_send, (delay, kind))
-                _until_error(optimizer, pause if rank else 0.0)
-            except (KeyboardInterrupt, Preempted, stepc.StepcError) as error:
-                text = "".join(traceback.format_exception(error))
-                found.append((trial, type(error).__name__, str(error), text))
-            try:
-                optimizer.step()
-            except stepc.PoisonedError:
+        for _ in range(ATTEMPTS):
+            shot = _Shot(delay, kind) if rank == 0 else None
+            told = _step_into_shot(optimizer, 0.0 if rank == 0 else pause, shot)
+            # A handler that runs before a step's first write, or after its last, leaves it whole.
+            if _is_poisoned(optimizer):
                 break
-            found.pop()  # it came between two steps: that is the trainer's affair
+        else:
+            raise AssertionError(f"trial {trial}: expected a poisoned optimizer, found none after {ATTEMPTS} signals")
+        found.append((trial, *told))
         assert time.monotonic() - start < TIMEOUT, trial
         dist.barrier()
     return found, lost

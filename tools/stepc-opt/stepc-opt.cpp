@@ -48,11 +48,13 @@ static void installSkippedPass(mlir::MLIRContext *context, mlir::BuiltinDialect 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::arith::ArithDialect, mlir::bufferization::BufferizationDialect,
-                  mlir::func::FuncDialect, mlir::linalg::LinalgDialect, mlir::LLVM::LLVMDialect,
-                  mlir::math::MathDialect, mlir::memref::MemRefDialect, mlir::scf::SCFDialect,
-                  mlir::tensor::TensorDialect, mlir::vector::VectorDialect,
-                  stepc::optim::OptimDialect, stepc::comm::CommDialect, stepc::exec::ExecDialect>();
+                  mlir::func::FuncDialect, mlir::gpu::GPUDialect, mlir::linalg::LinalgDialect,
+                  mlir::LLVM::LLVMDialect, mlir::math::MathDialect, mlir::NVVM::NVVMDialect,
+                  mlir::memref::MemRefDialect, mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
+                  mlir::vector::VectorDialect, stepc::optim::OptimDialect, stepc::comm::CommDialect,
+                  stepc::exec::ExecDialect>();
   stepc::schedule::registerBufferizationModels(registry);
+  stepc::kernels::registerGpuInterfaces(registry);
   registry.addExtension(installSkippedPass);
   stepc::decide::registerDecidePasses();
   stepc::decide::registerDecidePipeline();

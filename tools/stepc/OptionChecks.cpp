@@ -6,18 +6,19 @@
 #include "frontends/text/Text.h"
 #include "tools/stepc/Options.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
 using namespace stepc;
 
 int64_t driver::parseBytes(const std::string &text) {
-  char *end = nullptr;
-  double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !(number >= 0))
+  // Decimal alone: getAsDouble also takes exponents, hexadecimal numbers and names.
+  llvm::StringRef digits =
+      llvm::StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
+  llvm::StringRef unit = llvm::StringRef(text).drop_front(digits.size()).ltrim(' ');
+  double number = 0;
+  if (digits.getAsDouble(number))
     return -1;
-  std::string unit = end;
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
-                                                                 : unit.find_first_not_of(' '));
   static const std::pair<const char *, double> units[] = {{"", 1},
                                                           {"B", 1},
                                                           {"KiB", 1024.},
@@ -33,11 +34,12 @@ int64_t driver::parseBytes(const std::string &text) {
 }
 
 std::string driver::checkTarget(const std::string &text) {
-  if (text == "cpu" || (text.rfind("cpu:", 0) == 0 && text.size() > 4))
+  llvm::StringRef rest = text;
+  if ((rest.consume_front("cpu") || rest.consume_front("emulated")) &&
+      (rest.empty() || (rest.starts_with(":") && rest.size() > 1)))
     return "";
-  if (text.rfind("cuda", 0) == 0)
-    return "expected cpu or cpu:<llvm cpu>, found '" + text + "', which is not supported yet";
-  return "expected cpu or cpu:<llvm cpu>, found '" + text + "'";
+  std::string expected = "expected cpu, cpu:<llvm cpu> or emulated:<gpu>, found '" + text + "'";
+  return text.rfind("cuda", 0) == 0 ? expected + ", which is not supported yet" : expected;
 }
 
 static std::string checkPattern(const std::string &text) {

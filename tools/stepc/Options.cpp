@@ -38,7 +38,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
       ->type_name("M");
   app.add_option("--target", options.target,
-                 "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3")
+                 "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
+                 "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine")
       ->check(checkTarget)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,

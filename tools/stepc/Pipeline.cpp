@@ -7,7 +7,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
-#include "passes/plan/PlanFromIR.h"
+#include "passes/plan/ValidatePlan.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
 #include "tools/stepc/Input.h"
@@ -49,7 +49,7 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
 }
 
 std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
-  auto attribute = module->getAttrOfType<mlir::StringAttr>(comm::kLevelAttr);
+  mlir::StringAttr attribute = comm::levelOf(module);
   if (!attribute) {
     module.emitError("expected the attribute ")
         << comm::kLevelAttr << " with the module's level, found none";
@@ -152,12 +152,8 @@ int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
 /// Sizes that a plan cannot hold are found here, where they still are the input's fault.
 bool checkLimits(mlir::ModuleOp module) {
   llvm::FailureOr<ProgramPlan> program = planFromModule(module);
-  if (failed(program))
-    return false;
-  std::string error = plan::validate(program->plan);
-  if (!error.empty())
-    module.emitError("expected parameters within a plan's limits, found that ") << error;
-  return error.empty();
+  return succeeded(program) &&
+         succeeded(validatePlan(module, *program, "expected parameters within a plan's limits: "));
 }
 
 } // namespace
@@ -173,6 +169,11 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     report.error("expected a module at level " + name(target) + " or before, found one at level " +
                  name(*level));
     return kUsageError;
+  }
+  // As a manifest without parameters is.
+  if (*level <= Level::Decided && module.getOps<optim::ParameterOp>().empty()) {
+    module.emitError("expected at least one optim.parameter, found none");
+    return kInputError;
   }
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");

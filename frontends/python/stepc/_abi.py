@@ -70,6 +70,20 @@ OpenFunction = c.CFUNCTYPE(
 CloseFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p)
 
 
+class Traffic(c.Structure):
+    """``stepc_traffic``: messages that a transport carried out, and their bytes."""
+
+    _fields_ = [
+        ("messages_sent", c.c_int64),
+        ("messages_received", c.c_int64),
+        ("bytes_sent", c.c_int64),
+        ("bytes_received", c.c_int64),
+    ]
+
+
+TrafficFunction = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(Traffic))
+
+
 class Transport(c.Structure):
     """``stepc_transport``: how bytes travel between ranks."""
 
@@ -87,6 +101,7 @@ class Transport(c.Structure):
         ("destroy", DestroyFunction),
         ("open_communicator", OpenFunction),
         ("close_communicator", CloseFunction),
+        ("traffic", TrafficFunction),
     ]
 
 
@@ -254,7 +269,8 @@ class LibraryTable(c.Structure):
 SIZES = {
     "stepc_operation": (Operation, 56),
     "stepc_operations": (Operations, 32),
-    "stepc_transport": (Transport, 88),
+    "stepc_transport": (Transport, 96),
+    "stepc_traffic": (Traffic, 32),
     "stepc_options": (Options, 88),
     "stepc_parameter_info": (ParameterInfo, 96),
     "stepc_state_info": (StateInfo, 72),

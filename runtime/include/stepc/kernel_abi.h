@@ -7,8 +7,8 @@
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
  *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
- *    arguments[1] = the workspace; then, of each operand that is shards, a pointer per parameter of
- *    the plan. A word is where the operand stands for this row, in bytes from the workspace's begin;
+ *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, of each
+ *    operand that is shards, a pointer per parameter of the plan. A word is where the operand stands for this row, in bytes from the workspace's begin;
  *    of scalars, where the row of the chunk's parameter does; or the number of rows of a block. So
  *    one launch serves all groups. Chunks of parameters that the step skips (missing_grad = skip)
  *    are left out;
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 4
+#define STEPC_KERNEL_ABI_VERSION 5
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {

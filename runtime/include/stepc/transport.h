@@ -65,6 +65,12 @@ typedef struct stepc_operations {
   void *stream;
 } stepc_operations;
 
+/* Messages between two ranks that were carried out, and their bytes: a send whose buffer is free again,
+ * a receive that has all its bytes. An all-gather of n ranks is n - 1 messages each way. */
+typedef struct stepc_traffic {
+  int64_t messages_sent, messages_received, bytes_sent, bytes_received;
+} stepc_traffic;
+
 /* What a transport promises. */
 enum {
   /* After `abort` no buffer is touched any more. Without it the library keeps the memory of what
@@ -109,6 +115,10 @@ typedef struct stepc_transport {
                                void **communicator, void **handle, char *error, int64_t error_size);
   /* Before `destroy`, on all members, in the order in which they were opened. */
   void (*close_communicator)(void *context, void *communicator);
+  /* What it carried out since it was made, counted where that is done: the library compares what a step
+   * adds to it with the plan, and refuses a step that differs. May be null: then what `test` said to be
+   * done counts as carried out. */
+  void (*traffic)(void *context, stepc_traffic *traffic);
 } stepc_transport;
 
 #ifdef __cplusplus

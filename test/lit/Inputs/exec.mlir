@@ -23,7 +23,7 @@ module @small attributes {stepc.level = "exec", stepc.numerics = "exact"} {
   optim.group @gb rule @Small parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @sa group @ga all
   comm.segment @sb group @gb all
-  exec.program workspace 640 scratch 1536 {
+  exec.program arena 640 scratch 1536 {
     exec.dispatch_parameters @scalars of [@ga, @gb]
       [#exec.scalars<offset = 512, columns = 2>,
        #exec.scalars<offset = 576, columns = 2>]

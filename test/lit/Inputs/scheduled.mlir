@@ -52,6 +52,9 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
   comm.segment @g1_w0 group @g1 all
 
   func.func @step() attributes {comm.arena_bytes = 768 : i64} {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
     %world = comm.world
     %p0 = comm.shards parameter @g0 : !comm.shards<@g0, f32>
     %d0 = comm.shards gradient @g0 : !comm.shards<@g0, f32>
@@ -60,11 +63,11 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     %d1 = comm.shards gradient @g1 : !comm.shards<@g1, f32>
     %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32, #t0>
     %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32, #t1>
-    comm.scalars outs(%t0 : memref<2x1xf32, #t0>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%t0 : memref<2x1xf32, #t0>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
-    comm.scalars outs(%t1 : memref<1x1xf32, #t1>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%t1 : memref<1x1xf32, #t1>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
@@ -72,7 +75,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     // Wave 0 leaves.
     %sn0 = comm.extent <@g0_w0, full, shards to blocks, sent>
     %s0 = comm.buffer offset 128 bytes 32 (%sn0) : memref<?xbf16, #s0>
-    comm.stage @g0_w0 over shards ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s0 : memref<?xbf16, #s0>) {
+    comm.stage @g0_w0 over shards active %active ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s0 : memref<?xbf16, #s0>) {
     ^bb0(%g: f32, %m: f32):
       %m1 = arith.addf %m, %g : f32
       %u = arith.truncf %m1 : f32 to bf16
@@ -85,7 +88,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     // Wave 1 leaves; elementwise parameters fill the gap.
     %sn1 = comm.extent <@g0_w1, full, shards to blocks, sent>
     %s1 = comm.buffer offset 320 bytes 32 (%sn1) : memref<?xbf16, #s1>
-    comm.stage @g0_w1 over shards ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s1 : memref<?xbf16, #s1>) {
+    comm.stage @g0_w1 over shards active %active ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s1 : memref<?xbf16, #s1>) {
     ^bb0(%g: f32, %m: f32):
       %m1 = arith.addf %m, %g : f32
       %u = arith.truncf %m1 : f32 to bf16
@@ -94,7 +97,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     %rn1 = comm.extent <@g0_w1, full, shards to blocks, received>
     %r1 = comm.buffer offset 384 bytes 96 (%rn1) : memref<?xbf16, #r1>
     %in1 = comm.start exchange %world order 1 sends(%s1 : memref<?xbf16, #s1>) receives(%r1 : memref<?xbf16, #r1>)
-    comm.stage @g1_w0 over shards ins(%p1, %d1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>) writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32, #t1>) {
+    comm.stage @g1_w0 over shards active %active ins(%p1, %d1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>) writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32, #t1>) {
     ^bb0(%p: f32, %g: f32, %lr: f32):
       %d = arith.mulf %lr, %g : f32
       %q = arith.subf %p, %d : f32
@@ -144,7 +147,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     %out1 = comm.start exchange %world order 3 sends(%k1 : memref<?xbf16, #k1>) receives(%o1 : memref<?xbf16, #o1>)
 
     comm.wait %out0
-    comm.stage @g0_w0 over shards ins(%p0, %o0 : !comm.shards<@g0, f32>, memref<?xbf16, #o0>) writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #t0>) {
+    comm.stage @g0_w0 over shards active %active ins(%p0, %o0 : !comm.shards<@g0, f32>, memref<?xbf16, #o0>) writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #t0>) {
     ^bb0(%p: f32, %o: bf16, %lr: f32):
       %f = arith.extf %o : bf16 to f32
       %d = arith.mulf %lr, %f : f32
@@ -152,13 +155,14 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
       comm.yield %q : f32
     }
     comm.wait %out1
-    comm.stage @g0_w1 over shards ins(%p0, %o1 : !comm.shards<@g0, f32>, memref<?xbf16, #o1>) writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #t0>) {
+    comm.stage @g0_w1 over shards active %active ins(%p0, %o1 : !comm.shards<@g0, f32>, memref<?xbf16, #o1>) writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #t0>) {
     ^bb0(%p: f32, %o: bf16, %lr: f32):
       %f = arith.extf %o : bf16 to f32
       %d = arith.mulf %lr, %f : f32
       %q = arith.subf %p, %d : f32
       comm.yield %q : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

@@ -24,6 +24,8 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
   comm.segment @s1 group @g blocks [1]
 
   func.func @step() attributes {comm.arena_bytes = 256 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
@@ -36,21 +38,21 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
     %n1 = comm.buffer offset 192 bytes 4 (%k1) : memref<?x1x1xf32, #comm.place<@s1, one, blocks>>
 
     // new m 0
-    comm.stage @s0 over shards ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards active %active ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
     // end of new m 0
     // into 0
-    comm.stage @s0 over shards ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>) {
+    comm.stage @s0 over shards active %active ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.subf %a, %b : f32
       comm.yield %c : f32
     }
     // end of into 0
     // new w 0
-    comm.stage @s0 over shards ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards active %active ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
@@ -63,7 +65,7 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
       comm.yield %c : f32
     }
     // out 0
-    comm.stage @s0 over shards ins(%p, %x0, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s0, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s0 over shards active %active ins(%p, %x0, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s0, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32, %e: f32):
       %c = arith.subf %a, %b : f32
       %f = arith.mulf %c, %e : f32
@@ -71,17 +73,17 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
     }
     // end of out 0
 
-    comm.stage @s1 over shards ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards active %active ins(%m, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>) {
+    comm.stage @s1 over shards active %active ins(%m, %w : !comm.shards<@g, f32>, !comm.shards<@g, f32>) outs(%x1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.subf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards active %active ins(%w, %d : !comm.shards<@g, f32>, !comm.shards<@g, f32>) writes(%w : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
@@ -92,12 +94,13 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
       %c = arith.divf %a, %b : f32
       comm.yield %c : f32
     }
-    comm.stage @s1 over shards ins(%p, %x1, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s1, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s1 over shards active %active ins(%p, %x1, %m : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s1, full, blocks>>, !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32, %b: f32, %e: f32):
       %c = arith.subf %a, %b : f32
       %f = arith.mulf %c, %e : f32
       comm.yield %f : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

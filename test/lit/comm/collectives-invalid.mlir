@@ -92,24 +92,6 @@ func.func @f(%w: !comm.communicator, %s: tensor<?x4x6xf32, #comm.place<@s, full,
 
 // -----
 
-// A collective is one way.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %k: tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>, %b: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) {
-  // expected-error @below {{expected moves between the same distributions, found #comm.place<@s, full, shards to blocks, sent> and #comm.place<@s, full, blocks to shards, sent>}}
-  %0:2 = comm.exchange %w sends(%s, %k : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) receives(%r, %b : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
-  return
-}
-
-// -----
-
 // What is sent is of a segment.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
@@ -191,6 +173,15 @@ func.func @f(%w: !comm.communicator) {
 
 // -----
 
+// A collective moves something.
+func.func @f(%w: !comm.communicator) {
+  // expected-error @below {{expected at least one value to send, found none}}
+  %t = comm.start exchange %w order 0 sends() receives()
+  return
+}
+
+// -----
+
 // The ranks of a communicator are those of a mesh.
 func.func @f() {
   // expected-error @below {{expected a mesh, found no optim.mesh named @nowhere}}
@@ -213,7 +204,7 @@ func.func @f() {
 // No two of them are of the same ranks.
 optim.mesh @mesh axes ["dp", "tp"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7]
 func.func @f() {
-  // expected-error @below {{expected factors of axis 1 of mesh mesh that do not overlap}}
+  // expected-error @below {{expected factors of axis 1 of mesh mesh that do not overlap, found 2 ranks that are 2 apart beside 4 that are 1 apart}}
   %c = comm.communicator <@mesh, [<1, 1, 4>, <1, 2, 2>]>
   return
 }

@@ -138,8 +138,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected places of one value between which a rank can copy, found shards and #comm.place<@s, full, blocks to shards, sent>}}
-  %0 = comm.copy ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>
+  %0 = comm.copy active %active ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, sent>>
   return
 }
 
@@ -156,8 +157,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
+  %active = comm.active
   // expected-error @below {{expected places of one value between which a rank can copy, found #comm.place<@s, full, shards to blocks, received> and shards}}
-  comm.copy ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) writes(%p : !comm.shards<@g, f32>)
+  comm.copy active %active ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) writes(%p : !comm.shards<@g, f32>)
   return
 }
 
@@ -174,8 +176,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>) {
+  %active = comm.active
   // expected-error @below {{expected one side with a place, found shards on both}}
-  comm.copy ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>)
+  comm.copy active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>)
   return
 }
 
@@ -192,8 +195,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?x4x4xf32, #comm.place<@s, partial>>) {
+  %active = comm.active
   // expected-error @below {{expected values of blocks, found #comm.place<@s, partial>}}
-  %0 = comm.copy ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?x4x4xf32, #comm.place<@s, partial>>) -> tensor<?x4x4xf32, #comm.place<@s, partial>>
+  %0 = comm.copy active %active ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?x4x4xf32, #comm.place<@s, partial>>) -> tensor<?x4x4xf32, #comm.place<@s, partial>>
   return
 }
 
@@ -210,8 +214,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>, %p: !comm.shards<@g, f32>) {
+  %active = comm.active
   // expected-error @below {{expected either written shards or an out}}
-  %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) writes(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
+  %0 = comm.copy active %active ins(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) writes(%p : !comm.shards<@g, f32>) outs(%r : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) -> tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>
   return
 }
 
@@ -248,5 +253,42 @@ comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) {
   // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
   %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
+  return
+}
+
+// -----
+
+// A copy of shards knows which parameters are skipped.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) {
+  // expected-error @below {{expected active flags, because shards of parameters that a step skips are left out, found none}}
+  comm.copy ins(%x : tensor<?xf32, #comm.place<@s, full, blocks to shards, received>>) writes(%p : !comm.shards<@g, f32>)
+  return
+}
+
+// -----
+
+// What has arrived is unpacked whatever the step skips.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+  %active = comm.active
+  // expected-error @below {{expected no active flags where no shards are visited, found some}}
+  %0 = comm.copy active %active ins(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
   return
 }

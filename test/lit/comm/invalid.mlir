@@ -181,7 +181,7 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f() {
-  // expected-error @below {{expected an offset that is a multiple of 64, and bytes that are not negative, found 32 and 64}}
+  // expected-error @below {{expected an offset that is a multiple of 64 and not negative, and at least one byte, found 32 and 64}}
   %b = comm.buffer offset 32 bytes 64 : memref<2x1xf32, #comm.place<@g, scalars>>
   return
 }

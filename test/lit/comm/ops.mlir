@@ -57,22 +57,40 @@ func.func @values() -> !comm.communicator {
   return %w : !comm.communicator
 }
 
+// What the instance keeps of all parameters, under names that are printed; the step counts advance by one operation.
+// CHECK-LABEL: func.func @bound
+// CHECK-NEXT: %hyperparameters = comm.hyperparameters
+// CHECK-NEXT: %steps = comm.steps
+// CHECK-NEXT: %active = comm.active
+// CHECK-NEXT: comm.advance_steps %steps active %active
+// CHECK-NEXT: return %hyperparameters : !comm.hyperparameters
+func.func @bound() -> !comm.hyperparameters {
+  %0 = comm.hyperparameters
+  %1 = comm.steps
+  %2 = comm.active
+  comm.advance_steps %1 active %2
+  return %0 : !comm.hyperparameters
+}
+
 // The scalars of a group: hyperparameters, then step, rows, cols and numel come in, columns go out.
 // CHECK-LABEL: func.func @scalars
-// CHECK: comm.scalars outs(%{{.*}} : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+// CHECK: comm.scalars of %hyperparameters, %steps active %active outs(%{{.*}} : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
 // CHECK-NEXT: ^bb0(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
 // CHECK-NEXT: comm.yield %[[LR]] : f64
 // CHECK-NEXT: } -> tensor<2x1xf32, #comm.place<@g0, scalars>>
-// CHECK: comm.scalars outs(%{{.*}} : memref<2x0xf32, #comm.place<@g0, scalars>>) {
+// CHECK: comm.scalars of %hyperparameters, %steps active %active outs(%{{.*}} : memref<2x0xf32, #comm.place<@g0, scalars>>) {
 // CHECK-NOT: ->
 // CHECK: return
 // GENERIC: "comm.scalars"(%{{.*}}) ({
 func.func @scalars(%t: tensor<2x1xf32, #comm.place<@g0, scalars>>, %m: memref<2x0xf32, #comm.place<@g0, scalars>>) {
-  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
+  %0 = comm.scalars of %hyperparameters, %steps active %active outs(%t : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   } -> tensor<2x1xf32, #comm.place<@g0, scalars>>
-  comm.scalars outs(%m : memref<2x0xf32, #comm.place<@g0, scalars>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%m : memref<2x0xf32, #comm.place<@g0, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield
   }
@@ -81,27 +99,28 @@ func.func @scalars(%t: tensor<2x1xf32, #comm.place<@g0, scalars>>, %m: memref<2x
 
 // Stages over shards with every kind of operand, over shards with blocks, over blocks, and of nothing but writes.
 // CHECK-LABEL: func.func @stages
-// CHECK: %[[U:.*]] = comm.stage @g0_all over shards ins(%{{.*}}, %[[M:.*]] : !comm.shards<@g0, f32>, !comm.shards<@g0, bf16>) writes(%[[M]] : !comm.shards<@g0, bf16>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>) scalars(%{{.*}} : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+// CHECK: %[[U:.*]] = comm.stage @g0_all over shards active %active ins(%{{.*}}, %[[M:.*]] : !comm.shards<@g0, f32>, !comm.shards<@g0, bf16>) writes(%[[M]] : !comm.shards<@g0, bf16>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>) scalars(%{{.*}} : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
 // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %[[Y:.*]]: bf16, %{{.*}}: f32):
 // CHECK-NEXT: %[[H:.*]] = arith.truncf %[[X]] : f32 to bf16
 // CHECK-NEXT: comm.yield %[[H]], %[[Y]] : bf16, bf16
 // CHECK-NEXT: } -> tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>
-// CHECK: comm.stage @g0_all over shards ins(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) writes(%{{.*}} : !comm.shards<@g0, f32>)
+// CHECK: comm.stage @g0_all over shards active %active ins(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) writes(%{{.*}} : !comm.shards<@g0, f32>)
 // CHECK: comm.stage @g0_all over blocks ins(%{{.*}}, %{{.*}} : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>, tensor<?x4x1xf32, #comm.place<@g0_all, rows, blocks>>) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>)
-// CHECK: comm.stage @g0_all over shards writes(%{{.*}} : !comm.shards<@g0, f32>) {
+// CHECK: comm.stage @g0_all over shards active %active writes(%{{.*}} : !comm.shards<@g0, f32>) {
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant
 // CHECK-NEXT: comm.yield %[[ZERO]] : f32
 // CHECK-NEXT: }
-// GENERIC: "comm.stage"({{.*}}) <{iteration = 0 : i64, operandSegmentSizes = array<i32: 2, 1, 1, 1>, segment = @g0_all}> ({
+// GENERIC: "comm.stage"({{.*}}) <{iteration = 0 : i64, operandSegmentSizes = array<i32: 2, 1, 1, 1, 1>, segment = @g0_all}> ({
 func.func @stages(%g: !comm.shards<@g0, f32>, %m: !comm.shards<@g0, bf16>, %e: tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>, %t: tensor<2x1xf32, #comm.place<@g0, scalars>>,
                   %x: tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>, %v: tensor<?x4x1xf32, #comm.place<@g0_all, rows, blocks>>) {
-  %u = comm.stage @g0_all over shards ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, bf16>)
+  %active = comm.active
+  %u = comm.stage @g0_all over shards active %active ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, bf16>)
       writes(%m : !comm.shards<@g0, bf16>) outs(%e : tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>) scalars(%t : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
   ^bb0(%a: f32, %b: bf16, %lr: f32):
     %h = arith.truncf %a : f32 to bf16
     comm.yield %h, %b : bf16, bf16
   } -> tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>
-  comm.stage @g0_all over shards ins(%x : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) writes(%g : !comm.shards<@g0, f32>) {
+  comm.stage @g0_all over shards active %active ins(%x : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) writes(%g : !comm.shards<@g0, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -110,7 +129,7 @@ func.func @stages(%g: !comm.shards<@g0, f32>, %m: !comm.shards<@g0, bf16>, %e: t
     %q = arith.divf %a, %b : f32
     comm.yield %q : f32
   } -> tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>
-  comm.stage @g0_all over shards writes(%g : !comm.shards<@g0, f32>) {
+  comm.stage @g0_all over shards active %active writes(%g : !comm.shards<@g0, f32>) {
     %zero = arith.constant 0.0 : f32
     comm.yield %zero : f32
   }
@@ -120,26 +139,27 @@ func.func @stages(%g: !comm.shards<@g0, f32>, %m: !comm.shards<@g0, bf16>, %e: t
 // Copies between buffers, out of a state and into one, on tensors and memrefs.
 // CHECK-LABEL: func.func @copies
 // CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>
-// CHECK: comm.copy ins(%{{.*}} : !comm.shards<@g0, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>) -> tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>
-// CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, cols, blocks to shards, received>>) writes(%{{.*}} : !comm.shards<@g0, f32>)
+// CHECK: comm.copy active %active ins(%{{.*}} : !comm.shards<@g0, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>) -> tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>
+// CHECK: comm.copy active %active ins(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, cols, blocks to shards, received>>) writes(%{{.*}} : !comm.shards<@g0, f32>)
 // CHECK: comm.copy ins(%{{.*}} : memref<?x1x1xf32, #comm.place<@g0_all, one, blocks>>) outs(%{{.*}} : memref<?xf32, #comm.place<@g0_all, one, blocks to shards, sent>>){{$}}
-// GENERIC: "comm.copy"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 0>}>
+// GENERIC: "comm.copy"({{.*}}) <{operandSegmentSizes = array<i32: 1, 1, 0, 1>}>
 func.func @copies(%r: tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, %x: tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>,
                   %v: tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>, %c: tensor<?xf32, #comm.place<@g0_all, cols, blocks to shards, received>>,
                   %o: memref<?x1x1xf32, #comm.place<@g0_all, one, blocks>>, %l: memref<?xf32, #comm.place<@g0_all, one, blocks to shards, sent>>, %s: !comm.shards<@g0, f32>) {
+  %active = comm.active
   %0 = comm.copy ins(%r : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>) outs(%x : tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>
-  %1 = comm.copy ins(%s : !comm.shards<@g0, f32>) outs(%v : tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>) -> tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>
-  comm.copy ins(%c : tensor<?xf32, #comm.place<@g0_all, cols, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
+  %1 = comm.copy active %active ins(%s : !comm.shards<@g0, f32>) outs(%v : tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>) -> tensor<?xf32, #comm.place<@g0_all, rows, shards to blocks, sent>>
+  comm.copy active %active ins(%c : tensor<?xf32, #comm.place<@g0_all, cols, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
   comm.copy ins(%o : memref<?x1x1xf32, #comm.place<@g0_all, one, blocks>>) outs(%l : memref<?xf32, #comm.place<@g0_all, one, blocks to shards, sent>>)
   return
 }
 
-// Collectives: an exchange of two values, an all-gather, a start of nothing and one of two, and their wait.
+// Collectives: an exchange of two values, an all-gather, a start of one and one of two, and their wait.
 // CHECK-LABEL: func.func @collectives
 // CHECK-SAME: %[[W:[a-z0-9]*]]: !comm.communicator
 // CHECK: comm.exchange %[[W]] sends(%{{.*}}, %{{.*}} : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, sent>>) receives(%{{.*}}, %{{.*}} : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, received>>
 // CHECK: comm.all_gather %[[W]] sends(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>) receives(%{{.*}} : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>
-// CHECK: comm.start all_gather %[[W]] order 1 sends() receives()
+// CHECK: comm.start all_gather %[[W]] order 1 sends(%{{.*}} : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>) receives(%{{.*}} : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>)
 // CHECK: %[[T:.*]] = comm.start exchange %[[W]] order 2 sends(%{{.*}}, %{{.*}} : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, sent>>) receives(%{{.*}}, %{{.*}} : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, received>>)
 // CHECK: comm.wait %[[T]]
 // GENERIC: "comm.exchange"({{.*}}) <{operandSegmentSizes = array<i32: 1, 2, 2>
@@ -152,7 +172,7 @@ func.func @collectives(%w: !comm.communicator, %a: tensor<?xf32, #comm.place<@g0
   %0:2 = comm.exchange %w sends(%a, %b : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, sent>>)
     receives(%ar, %br : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, received>>
   %1 = comm.all_gather %w sends(%a : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>) receives(%ar : tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>) -> tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>
-  %t1 = comm.start all_gather %w order 1 sends() receives()
+  %t1 = comm.start all_gather %w order 1 sends(%s : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>) receives(%r : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>)
   %t2 = comm.start exchange %w order 2 sends(%s, %o : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, sent>>)
     receives(%r, %or : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, received>>)
   comm.wait %t2
@@ -166,22 +186,23 @@ comm.segment @g1_all group @g1 all
 // CHECK-LABEL: func.func @apart
 // CHECK: comm.shards state @g1 "m" : <@g1, bf16, state_shards>
 // CHECK: comm.extent <@g1_all, full, state_shards, kept>
-// CHECK: %[[K:.*]] = comm.copy ins(%{{.*}} : !comm.shards<@g1, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
-// CHECK: comm.stage @g1_all over state_shards ins(%[[K]], %{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>) writes(%{{.*}} : !comm.shards<@g1, bf16, state_shards>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>)
+// CHECK: %[[K:.*]] = comm.copy active %active ins(%{{.*}} : !comm.shards<@g1, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
+// CHECK: comm.stage @g1_all over state_shards active %active ins(%[[K]], %{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>) writes(%{{.*}} : !comm.shards<@g1, bf16, state_shards>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>)
 // CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>)
-// CHECK: comm.copy ins(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%{{.*}} : !comm.shards<@g1, f32>)
+// CHECK: comm.copy active %active ins(%{{.*}} : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%{{.*}} : !comm.shards<@g1, f32>)
 func.func @apart(%k: tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, %o: tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>,
                  %s: tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>, %r: tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) {
+  %active = comm.active
   %p = comm.shards parameter @g1 : !comm.shards<@g1, f32>
   %m = comm.shards state @g1 "m" : !comm.shards<@g1, bf16, state_shards>
   %n = comm.extent <@g1_all, full, state_shards, kept>
-  %0 = comm.copy ins(%p : !comm.shards<@g1, f32>) outs(%k : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
-  %1 = comm.stage @g1_all over state_shards ins(%0, %m : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>)
+  %0 = comm.copy active %active ins(%p : !comm.shards<@g1, f32>) outs(%k : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
+  %1 = comm.stage @g1_all over state_shards active %active ins(%0, %m : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>, !comm.shards<@g1, bf16, state_shards>)
       writes(%m : !comm.shards<@g1, bf16, state_shards>) outs(%o : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) {
   ^bb0(%a: f32, %b: bf16):
     comm.yield %b, %a : bf16, f32
   } -> tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>
   %2 = comm.copy ins(%1 : tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept>>) outs(%s : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>) -> tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, sent>>
-  comm.copy ins(%r : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%p : !comm.shards<@g1, f32>)
+  comm.copy active %active ins(%r : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%p : !comm.shards<@g1, f32>)
   return
 }

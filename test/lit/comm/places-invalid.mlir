@@ -12,8 +12,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected values of segment @s that shards lead to, found one in #comm.place<@t, full, shards to blocks, sent>}}
-  %0 = comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   } -> tensor<?xf32, #comm.place<@t, full, shards to blocks, sent>>
@@ -33,8 +34,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
+  %active = comm.active
   // expected-error @below {{expected values of segment @s that shards lead to, found one in #comm.place<@s, full, shards to blocks, received>}}
-  comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @s over shards active %active ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) writes(%p : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -54,8 +56,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected values of segment @s that shards lead to, found one in #comm.place<@s, rows, shards to blocks, sent>}}
-  comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>) writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @s over shards active %active ins(%x : tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>) writes(%p : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -138,8 +141,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
+  %active = comm.active
   // expected-error @below {{expected a place of scalars, found #comm.place<@s, one, blocks>}}
-  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) scalars(%x : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
+  comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) scalars(%x : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -159,8 +163,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<2x1xf32, #comm.place<@h, scalars>>) {
+  %active = comm.active
   // expected-error @below {{expected the scalars of group @g, found those of @h}}
-  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) scalars(%x : tensor<2x1xf32, #comm.place<@h, scalars>>) {
+  comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) scalars(%x : tensor<2x1xf32, #comm.place<@h, scalars>>) {
   ^bb0(%a: f32, %b: f32):
     comm.yield %a : f32
   }
@@ -180,8 +185,11 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   // expected-error @below {{expected a place of scalars, found #comm.place<@s, one, blocks>}}
-  comm.scalars outs(%x : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%x : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
   ^bb0(%lr: f64):
     comm.yield %lr : f64
   } -> tensor<?x1x1xf32, #comm.place<@s, one, blocks>>
@@ -275,8 +283,9 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %m: !comm.shards<@g, f32, state_shards>) {
+  %active = comm.active
   // expected-error @below {{expected shards that stand in state_shards, found '!comm.shards<@g, f32>'}}
-  comm.stage @s over state_shards ins(%p : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32, state_shards>) {
+  comm.stage @s over state_shards active %active ins(%p : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32, state_shards>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -295,8 +304,9 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, state_shards to shards, received>>, %m: !comm.shards<@g, f32, state_shards>) {
+  %active = comm.active
   // expected-error @below {{expected values of segment @s that state_shards lead to, found one in #comm.place<@s, full, state_shards to shards, received>}}
-  comm.stage @s over state_shards ins(%r : tensor<?xf32, #comm.place<@s, full, state_shards to shards, received>>) writes(%m : !comm.shards<@g, f32, state_shards>) {
+  comm.stage @s over state_shards active %active ins(%r : tensor<?xf32, #comm.place<@s, full, state_shards to shards, received>>) writes(%m : !comm.shards<@g, f32, state_shards>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }

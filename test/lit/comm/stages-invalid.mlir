@@ -1,128 +1,5 @@
-// Every error of scalars, stages and their regions.
+// Every error of stages and their regions.
 // RUN: stepc-opt %s -split-input-file -verify-diagnostics
-
-// Scalars belong to a group.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32, #comm.place<@h, scalars>>) {
-  // expected-error @below {{expected a group, found no optim.group named @h}}
-  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@h, scalars>>) {
-  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-    comm.yield %lr : f64
-  } -> tensor<2x1xf32, #comm.place<@h, scalars>>
-  return
-}
-
-// -----
-
-// The scalar table has a row per parameter.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%t: tensor<3x1xf32, #comm.place<@g, scalars>>) {
-  // expected-error @below {{expected a table with one row per parameter, 2, found 'tensor<3x1xf32, #comm.place<@g, scalars>>'}}
-  %0 = comm.scalars outs(%t : tensor<3x1xf32, #comm.place<@g, scalars>>) {
-  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-    comm.yield %lr : f64
-  } -> tensor<3x1xf32, #comm.place<@g, scalars>>
-  return
-}
-
-// -----
-
-// Scalars take the hyperparameters, and step, rows, cols and numel.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32, #comm.place<@g, scalars>>) {
-  // expected-error @below {{expected 5 arguments of f64, found 'f64'}}
-  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
-  ^bb0(%lr: f64):
-    comm.yield %lr : f64
-  } -> tensor<2x1xf32, #comm.place<@g, scalars>>
-  return
-}
-
-// -----
-
-// Scalars are f64.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%t: tensor<2x1xf32, #comm.place<@g, scalars>>) {
-  // expected-error @below {{expected 5 arguments of f64, found 'f64', 'f64', 'f64', 'f64', 'f32'}}
-  %0 = comm.scalars outs(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
-  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f32):
-    comm.yield %lr : f64
-  } -> tensor<2x1xf32, #comm.place<@g, scalars>>
-  return
-}
-
-// -----
-
-// Scalars yield the table's columns.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f(%t: tensor<2x2xf32, #comm.place<@g, scalars>>) {
-  // expected-error @below {{expected one f64 per column, 2, found 'f64'}}
-  %0 = comm.scalars outs(%t : tensor<2x2xf32, #comm.place<@g, scalars>>) {
-  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-    comm.yield %lr : f64
-  } -> tensor<2x2xf32, #comm.place<@g, scalars>>
-  return
-}
-
-// -----
-
-// A yield of elements ends a stage or scalars.
-optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
-^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
-}
-optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-optim.group @g rule @R parameters [@a, @b]
-comm.segment @s group @g all
-func.func @f() {
-  // expected-error @below {{expects parent op to be one of 'comm.stage, comm.scalars'}}
-  comm.yield
-  return
-}
-
-// -----
 
 // A stage works on a segment.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
@@ -135,8 +12,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>) {
+  %active = comm.active
   // expected-error @below {{expected a segment, found no comm.segment named @t}}
-  comm.stage @t over shards writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @t over shards active %active writes(%p : !comm.shards<@g, f32>) {
     %0 = arith.constant 0.0 : f32
     comm.yield %0 : f32
   }
@@ -198,8 +76,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected rank 1 of what stands in #comm.place<@s, full, shards to blocks, sent>, found 'tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
-  %0 = comm.stage @s over shards outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     %c = arith.constant 0.0 : f32
     comm.yield %c : f32
   } -> tensor<?x4x6xf32, #comm.place<@s, full, shards to blocks, sent>>
@@ -219,8 +98,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xf32>) {
+  %active = comm.active
   // expected-error @below {{expected a place in the type of each staged value, found 'tensor<?xf32>'}}
-  %0 = comm.stage @s over shards outs(%x : tensor<?xf32>) {
+  %0 = comm.stage @s over shards active %active outs(%x : tensor<?xf32>) {
     %c = arith.constant 0.0 : f32
     comm.yield %c : f32
   } -> tensor<?xf32>
@@ -240,8 +120,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected one result per out tensor, 1, found 0}}
-  comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  comm.stage @s over shards active %active ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -261,8 +142,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %y: tensor<?xf32>) {
+  %active = comm.active
   // expected-error @below {{expected one result per out tensor, 0, found 1}}
-  %0 = comm.stage @s over shards outs(%x : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active outs(%x : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
@@ -282,8 +164,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected region arguments 'bf16', found 'f32'}}
-  %0 = comm.stage @s over shards ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     %h = arith.truncf %a : f32 to bf16
     comm.yield %h : bf16
@@ -304,8 +187,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %t: tensor<2x2xf32, #comm.place<@g, scalars>>) {
+  %active = comm.active
   // expected-error @below {{expected region arguments 'f32', 'f32', 'f32', found 'f32'}}
-  %0 = comm.stage @s over shards ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) scalars(%t : tensor<2x2xf32, #comm.place<@g, scalars>>) {
+  %0 = comm.stage @s over shards active %active ins(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) scalars(%t : tensor<2x2xf32, #comm.place<@g, scalars>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
@@ -325,8 +209,9 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
+  %active = comm.active
   // expected-error @below {{expected yields 'f32', 'bf16', found 'bf16'}}
-  %0 = comm.stage @s over shards ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) writes(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active ins(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) writes(%p : !comm.shards<@g, f32>) outs(%x : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%a: bf16):
     comm.yield %a : bf16
   } -> tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
@@ -346,10 +231,54 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%x: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %c: f32) {
+  %active = comm.active
   // expected-note @below {{required by region isolation constraints}}
-  %0 = comm.stage @s over shards outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  %0 = comm.stage @s over shards active %active outs(%x : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     // expected-error @below {{using value defined outside the region}}
     comm.yield %c : f32
   } -> tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  return
+}
+
+// -----
+
+// What visits shards knows which parameters are skipped.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>) {
+  // expected-error @below {{expected active flags, because shards of parameters that a step skips are left out, found none}}
+  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Blocks are computed whatever the step skips.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a, @b]
+comm.segment @s group @g all
+func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+  %active = comm.active
+  // expected-error @below {{expected no active flags where no shards are visited, found some}}
+  %0 = comm.stage @s over blocks active %active ins(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) outs(%x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
   return
 }

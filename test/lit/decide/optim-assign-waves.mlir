@@ -134,7 +134,7 @@ optim.group @c rule @Matrix parameters [@c] strategy #optim.gather hops [#optim.
 // CHECK: optim.group @a {{.*}} waves [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
 // CHECK: optim.group @b {{.*}} waves [1, 1]
 // CHECK: optim.group @c {{.*}} waves [1]
-// REMARK: waves-assigned {{.*}} Reason="the least workspace within the limit {{.*}}", blocks=19, modelled-bytes=795520, one-wave-bytes=913202, target-bytes=913201, {{.*}} waves=2
+// REMARK: waves-assigned {{.*}} Reason="the least workspace within the limit {{.*}}", blocks=19, modelled-bytes=805760, one-wave-bytes=913202, target-bytes=913201, {{.*}} waves=2
 module @one_byte_less attributes {comm.workspace_limit = 913201 : i64} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

@@ -4,7 +4,7 @@
 
 // Hop by hop: what one hop brought is copied to what the next one sends, there and back.
 // CHECK-LABEL: module @two_hops
-// CHECK: %[[S:.*]] = comm.stage @g.w0 over shards {{.*}} outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, full, shards to hop 0, sent>>)
+// CHECK: %[[S:.*]] = comm.stage @g.w0 over shards active %active {{.*}} outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, full, shards to hop 0, sent>>)
 // CHECK: %[[FIRST:.*]] = comm.communicator <@world, [<0, 1, 4>]>
 // CHECK-NEXT: %[[R0:.*]] = comm.exchange %[[FIRST]] sends(%[[S]] :
 // CHECK: %[[RELAY:.*]] = comm.copy ins(%[[R0]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to hop 0, received>>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, full, hop 0 to blocks, sent>>)
@@ -16,7 +16,7 @@
 // CHECK: %[[B1:.*]] = comm.exchange %[[SECOND]] sends(%[[K]] :
 // CHECK: %[[BACK:.*]] = comm.copy ins(%[[B1]] : tensor<?xbf16, #comm.place<@g.w0, full, blocks to hop 0, received>>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, full, hop 0 to shards, sent>>)
 // CHECK: %[[B0:.*]] = comm.exchange %[[FIRST]] sends(%[[BACK]] :
-// CHECK: comm.stage @g.w0 over shards ins(%{{.*}}, %[[B0]] : {{.*}}) writes
+// CHECK: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %[[B0]] : {{.*}}) writes
 module @two_hops {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -46,7 +46,7 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop
 // CHECK: %[[B:.*]] = comm.exchange %[[SECOND]] sends{{.*}} : {{.*}}<@g.w0, full, blocks to shards, sent>
 // CHECK-NOT: comm.exchange
 // CHECK-NOT: comm.copy
-// CHECK: comm.stage @g.w0 over shards ins(%{{.*}}, %[[B]] : {{.*}}) writes
+// CHECK: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %[[B]] : {{.*}}) writes
 module @gathered_first {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):

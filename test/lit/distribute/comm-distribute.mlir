@@ -6,8 +6,11 @@
 // CHECK-SAME: stepc.level = "comm"
 // CHECK: comm.segment @g.w0 group @g wave 0 all
 // CHECK: func.func @step() {
+// CHECK-NEXT: %hyperparameters = comm.hyperparameters
+// CHECK-NEXT: %steps = comm.steps
+// CHECK-NEXT: %active = comm.active
 // CHECK-NEXT: %[[TABLE:.*]] = tensor.empty() : tensor<2x1xf32, #comm.place<{{.*}}>>
-// CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars outs(%[[TABLE]]
+// CHECK-NEXT: %[[SCALARS:.*]] = comm.scalars of %hyperparameters, %steps active %active outs(%[[TABLE]]
 // CHECK-NEXT: ^bb0(%[[LR:.*]]: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
 // CHECK-NEXT: comm.yield %[[LR]] : f64
 // CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
@@ -15,7 +18,7 @@
 // CHECK-NEXT: %[[M:.*]] = comm.shards state @g "m" : <@g, f32>
 // CHECK-NEXT: %[[NS:.*]] = comm.extent <@g.w0, full, shards to blocks, sent>
 // CHECK-NEXT: %[[ES:.*]] = tensor.empty(%[[NS]]) : tensor<?xbf16, #comm.place<{{.*}}>>
-// CHECK-NEXT: %[[S:.*]] = comm.stage @g.w0 over shards ins(%[[M]], %[[G]] : {{.*}}) writes(%[[M]] : {{.*}}) outs(%[[ES]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) {
+// CHECK-NEXT: %[[S:.*]] = comm.stage @g.w0 over shards active %active ins(%[[M]], %[[G]] : {{.*}}) writes(%[[M]] : {{.*}}) outs(%[[ES]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to blocks, sent>>) {
 // CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: f32):
 // CHECK-NEXT: %[[M1:.*]] = arith.addf %[[ME]], %[[GE]] : f32
 // CHECK-NEXT: %[[C:.*]] = arith.truncf %[[M1]] : f32 to bf16
@@ -29,13 +32,14 @@
 // CHECK-NEXT: %[[O:.*]] = optim.orthogonalize %[[X]] {{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>
 // CHECK: %[[K:.*]] = comm.copy ins(%[[O]] : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
 // CHECK: %[[B:.*]] = comm.exchange %[[RANKS]] sends(%[[K]] : tensor<?xbf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
-// CHECK-NEXT: comm.stage @g.w0 over shards ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32, #comm.place<@g, scalars>>) {
+// CHECK-NEXT: comm.stage @g.w0 over shards active %active ins(%[[P]], %[[B]] : {{.*}}) writes(%[[P]] : {{.*}}) scalars(%[[SCALARS]] : tensor<2x1xf32, #comm.place<@g, scalars>>) {
 // CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[BE:.*]]: bf16, %[[LRE:.*]]: f32):
 // CHECK-NEXT: %[[F:.*]] = arith.extf %[[BE]] : bf16 to f32
 // CHECK-NEXT: %[[U:.*]] = arith.mulf %[[LRE]], %[[F]] : f32
 // CHECK-NEXT: %[[P1:.*]] = arith.subf %[[PE]], %[[U]] : f32
 // CHECK-NEXT: comm.yield %[[P1]] : f32
 // CHECK-NEXT: }
+// CHECK-NEXT: comm.advance_steps %steps active %active
 // CHECK-NEXT: return
 module @owner {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
@@ -59,14 +63,14 @@ optim.group @g rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim
 
 // Gather: every rank gets every block, so nothing travels back and the last stage reads blocks.
 // CHECK-LABEL: module @gather
-// CHECK: comm.stage @g.w0 over shards
+// CHECK: comm.stage @g.w0 over shards active %active
 // CHECK: comm.all_gather %{{.*}} sends(%{{.*}} : {{.*}}<@g.w0, full, {{.*}}
 // CHECK: comm.copy
 // CHECK: %[[O:.*]] = optim.orthogonalize
 // CHECK-NOT: comm.exchange
 // CHECK-NOT: comm.all_gather
 // CHECK-NOT: comm.copy
-// CHECK: comm.stage @g.w0 over shards ins(%{{.*}}, %[[O]] : !comm.shards<@g, f32>, tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>) writes
+// CHECK: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %[[O]] : !comm.shards<@g, f32>, tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>) writes
 module @gather {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -88,11 +92,11 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.gather hops [#optim.ho
 
 // Local: stages write and read whole blocks; nothing is packed and nothing travels.
 // CHECK-LABEL: module @local
-// CHECK: %[[X:.*]] = comm.stage @g.w0 over shards {{.*}} outs(%{{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
+// CHECK: %[[X:.*]] = comm.stage @g.w0 over shards active %active {{.*}} outs(%{{.*}} : tensor<?x4x6xbf16, #comm.place<@g.w0, full, blocks>>)
 // CHECK-NOT: comm.copy
 // CHECK-NOT: comm.exchange
 // CHECK: %[[O:.*]] = optim.orthogonalize %[[X]]
-// CHECK-NEXT: comm.stage @g.w0 over shards ins(%{{.*}}, %[[O]] :
+// CHECK-NEXT: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %[[O]] :
 // CHECK-NOT: comm.exchange
 module @local {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
@@ -121,7 +125,7 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.local hops []
 // CHECK: %[[P:.*]] = comm.shards parameter @g : <@g, f32>
 // CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, f32>
 // CHECK-NOT: state
-// CHECK: comm.stage @g.w0 over shards ins(%[[P]], %[[G]] : {{.*}}) writes(%[[P]] : !comm.shards<@g, f32>) scalars
+// CHECK: comm.stage @g.w0 over shards active %active ins(%[[P]], %[[G]] : {{.*}}) writes(%[[P]] : !comm.shards<@g, f32>) scalars
 // CHECK-NEXT: ^bb0(%[[PE:.*]]: f32, %[[GE:.*]]: f32, %[[S:.*]]: f32):
 // CHECK-DAG: %[[W:.*]] = arith.constant 2.000000e+00 : f32
 // CHECK-DAG: %[[U:.*]] = arith.mulf %[[S]], %[[GE]] : f32
@@ -154,7 +158,7 @@ optim.group @g rule @Sgd parameters [@a]
 // CHECK: %[[MASTER:.*]] = comm.shards state @g "master" : <@g, f32>
 // CHECK-NEXT: %[[G:.*]] = comm.shards gradient @g : <@g, bf16>
 // CHECK-NEXT: %[[P:.*]] = comm.shards parameter @g : <@g, bf16>
-// CHECK-NEXT: comm.stage @g.w0 over shards ins(%[[MASTER]], %[[G]] : {{.*}}) writes(%[[P]], %[[MASTER]] : !comm.shards<@g, bf16>, !comm.shards<@g, f32>)
+// CHECK-NEXT: comm.stage @g.w0 over shards active %active ins(%[[MASTER]], %[[G]] : {{.*}}) writes(%[[P]], %[[MASTER]] : !comm.shards<@g, bf16>, !comm.shards<@g, f32>)
 // CHECK-NEXT: ^bb0(%[[ME:.*]]: f32, %[[GE:.*]]: bf16, %{{.*}}: f32):
 // CHECK: arith.extf %[[GE]] : bf16 to f32
 // CHECK: %[[P1:.*]] = arith.subf %[[ME]], %{{.*}} : f32
@@ -183,7 +187,7 @@ optim.group @g rule @Sgd parameters [@a]
 // fused stages over blocks are between.
 // CHECK-LABEL: module @rows
 // CHECK: %[[VS:.*]] = comm.shards state @g "v" : <@g, bf16>
-// CHECK: %[[SEND:.*]] = comm.copy ins(%[[VS]] : !comm.shards<@g, bf16>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, sent>>)
+// CHECK: %[[SEND:.*]] = comm.copy active %active ins(%[[VS]] : !comm.shards<@g, bf16>) outs(%{{.*}} : tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, sent>>)
 // CHECK: %[[R:.*]]:2 = comm.exchange %{{.*}} sends(%{{.*}}, %[[SEND]] : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, sent>>, tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, sent>>)
 // CHECK: %[[X:.*]] = comm.copy ins(%[[R]]#0 : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, received>>)
 // CHECK: %[[V:.*]] = comm.copy ins(%[[R]]#1 : tensor<?xbf16, #comm.place<@g.w0, rows, shards to blocks, received>>) outs(%{{.*}} : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
@@ -197,8 +201,8 @@ optim.group @g rule @Sgd parameters [@a]
 // CHECK-DAG: %[[KX:.*]] = comm.copy
 // CHECK-DAG: %[[KV:.*]] = comm.copy ins(%[[NEW]] : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
 // CHECK: %[[B:.*]]:2 = comm.exchange %{{.*}} sends(%[[KX]], %[[KV]] : tensor<?xf32, #comm.place<@g.w0, full, blocks to shards, sent>>, tensor<?xbf16, #comm.place<@g.w0, rows, blocks to shards, sent>>)
-// CHECK-NEXT: comm.copy ins(%[[B]]#1 : tensor<?xbf16, #comm.place<@g.w0, rows, blocks to shards, received>>) writes(%[[VS]] : !comm.shards<@g, bf16>)
-// CHECK-NEXT: comm.stage @g.w0 over shards ins(%{{.*}}, %[[B]]#0
+// CHECK-NEXT: comm.copy active %active ins(%[[B]]#1 : tensor<?xbf16, #comm.place<@g.w0, rows, blocks to shards, received>>) writes(%[[VS]] : !comm.shards<@g, bf16>)
+// CHECK-NEXT: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %[[B]]#0
 module @rows {
 optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -230,10 +234,10 @@ optim.group @g rule @NorMuon parameters [@a] strategy #optim.owner hops [#optim.
 // CHECK: %[[TABLE:.*]] = comm.scalars
 // CHECK: comm.shards parameter @g
 // CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@g.w0, full, {{.*}}
-// CHECK: comm.stage @g.w0 over shards {{.*}} scalars(%[[TABLE]]
+// CHECK: comm.stage @g.w0 over shards active %active {{.*}} scalars(%[[TABLE]]
 // CHECK-NOT: comm.shards parameter @g
 // CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@g.w1, full, {{.*}}
-// CHECK: comm.stage @g.w1 over shards {{.*}} scalars(%[[TABLE]]
+// CHECK: comm.stage @g.w1 over shards active %active {{.*}} scalars(%[[TABLE]]
 // CHECK: comm.exchange %{{.*}} sends(%{{.*}} : {{.*}}<@h.w1, full, {{.*}}
 module @waves {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
@@ -260,7 +264,7 @@ optim.group @h rule @Muon parameters [@c] strategy #optim.owner hops [#optim.hop
 // f16 is widened where it is read and rounded where it is written, as bf16 is: parameter, gradient and state.
 // CHECK-LABEL: module @half
 // CHECK: %[[M:.*]] = comm.shards state @g "m" : <@g, f16>
-// CHECK: comm.stage @g.w0 over shards ins({{.*}} : {{.*}}!comm.shards<@g, f16>{{.*}}) writes(%[[M]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, shards to blocks, sent>>)
+// CHECK: comm.stage @g.w0 over shards active %active ins({{.*}} : {{.*}}!comm.shards<@g, f16>{{.*}}) writes(%[[M]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, shards to blocks, sent>>)
 // CHECK-NEXT: ^bb0(%[[A:[a-z0-9]+]]: f16, %[[B:[a-z0-9]+]]: f16
 // CHECK-DAG: arith.extf %[[A]] : f16 to f32
 // CHECK-DAG: arith.extf %[[B]] : f16 to f32
@@ -270,7 +274,7 @@ optim.group @h rule @Muon parameters [@c] strategy #optim.owner hops [#optim.hop
 // CHECK: comm.exchange %{{.*}} sends(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, shards to blocks, sent>>)
 // CHECK: optim.orthogonalize %{{.*}} : tensor<?x4x6xf16, #comm.place<@g.w0, full, blocks>>
 // CHECK: %[[BACK:.*]] = comm.exchange %{{.*}} sends(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, full, blocks to shards, sent>>)
-// CHECK: comm.stage @g.w0 over shards ins(%[[P:[a-z0-9]+]], %[[BACK]] : !comm.shards<@g, f16>, tensor<?xf16, #comm.place<@g.w0, full, blocks to shards, received>>) writes(%[[P]] : !comm.shards<@g, f16>)
+// CHECK: comm.stage @g.w0 over shards active %active ins(%[[P:[a-z0-9]+]], %[[BACK]] : !comm.shards<@g, f16>, tensor<?xf16, #comm.place<@g.w0, full, blocks to shards, received>>) writes(%[[P]] : !comm.shards<@g, f16>)
 // CHECK: %[[P1:.*]] = arith.subf
 // CHECK-NEXT: %[[H:.*]] = arith.truncf %[[P1]] : f32 to f16
 // CHECK-NEXT: comm.yield %[[H]] : f16
@@ -296,8 +300,8 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop
 // CHECK-LABEL: module @cols_and_one
 // CHECK-DAG: %[[CS:.*]] = comm.shards state @g "c" : <@g, f16>
 // CHECK-DAG: %[[OS:.*]] = comm.shards state @g "o" : <@g, f32>
-// CHECK-DAG: %[[CSEND:.*]] = comm.copy ins(%[[CS]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>)
-// CHECK-DAG: %[[OSEND:.*]] = comm.copy ins(%[[OS]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
+// CHECK-DAG: %[[CSEND:.*]] = comm.copy active %active ins(%[[CS]] : !comm.shards<@g, f16>) outs(%{{.*}} : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>)
+// CHECK-DAG: %[[OSEND:.*]] = comm.copy active %active ins(%[[OS]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
 // CHECK: %[[R:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[CSEND]], %[[OSEND]] : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>, tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
 // CHECK-DAG: comm.copy ins(%[[R]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
 // CHECK-DAG: comm.copy ins(%[[R]]#2 : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
@@ -306,8 +310,8 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop
 // CHECK-DAG: %[[KC:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
 // CHECK-DAG: %[[KO:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
 // CHECK: %[[B:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[KC]], %[[KO]] : tensor<?xf32, #comm.place<@g.w0, full, blocks to shards, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, sent>>, tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, sent>>)
-// CHECK-DAG: comm.copy ins(%[[B]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, received>>) writes(%[[CS]] : !comm.shards<@g, f16>)
-// CHECK-DAG: comm.copy ins(%[[B]]#2 : tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, received>>) writes(%[[OS]] : !comm.shards<@g, f32>)
+// CHECK-DAG: comm.copy active %active ins(%[[B]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, received>>) writes(%[[CS]] : !comm.shards<@g, f16>)
+// CHECK-DAG: comm.copy active %active ins(%[[B]]#2 : tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, received>>) writes(%[[OS]] : !comm.shards<@g, f32>)
 module @cols_and_one {
 optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 : f64, false>, #optim.state<"o", f32, one, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %c: tensor<1x?xf32>, %o: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

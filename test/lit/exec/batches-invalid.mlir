@@ -13,7 +13,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a table of kind block_chunks, found shard_chunks}}
   exec.reduce sum of <kind = shard_chunks, from = <@s, full, shards>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
     to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
@@ -33,7 +33,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
     // expected-error @below {{expected at least one item per block, found 0}}
     to <offset = 128, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@k, items = 0>]
@@ -53,7 +53,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a kernel, found no function named @nobody}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<1x1xf32>> kernels [#exec.kernel<@nobody, items = 1>]
 }
@@ -72,7 +72,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a right operand of 6 x 4, found 'tensor<4x6xf32>'}}
   exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
 }
@@ -91,7 +91,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected an addend of 4 x 4, found 'tensor<4x6xf32>'}}
   exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<6x4xf32>> plus <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
 }
@@ -110,7 +110,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a square out of a symmetric product, found 'tensor<4x6xf32>'}}
   exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x4xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x6xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric}
 }
@@ -129,7 +129,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x6xf32>' of 'tensor<4x6xf32>'}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x6xf32>>
 }
@@ -148,7 +148,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x1xbf16>' of 'tensor<4x6xf32>'}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xbf16>>
 }
@@ -167,7 +167,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found 3}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>> {exponent = 3 : i64}
 }
@@ -186,7 +186,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
-  // expected-error @below {{expected a block of two static axes, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
+exec.program arena 8192 {
+  // expected-error @below {{expected a block of two static axes that are not empty, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
 }

@@ -13,7 +13,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a kernel, found no function named @q}}
   exec.dispatch_chunks @q of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] []
 }
@@ -32,7 +32,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a segment, found no comm.segment named @z}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@z, full, shards>>] []
 }
@@ -51,9 +51,9 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a table of kind shard_chunks or block_chunks, found message}}
-  exec.dispatch_chunks @k of [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>>] []
+  exec.dispatch_chunks @k of [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] []
 }
 
 // -----
@@ -70,7 +70,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a group, found no optim.group named @z}}
   exec.dispatch_parameters @k of [@z] []
 }
@@ -89,7 +89,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected at least one table}}
   exec.dispatch_chunks @k of [] []
 }
@@ -108,7 +108,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected at least one group}}
   exec.dispatch_parameters @k of [] []
 }
@@ -127,7 +127,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected as many operands for each of 2 tables, found 1 in all}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>, #exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>]
 }
@@ -146,7 +146,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected tables of one kind, found shard_chunks and block_chunks}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>, #exec.table<kind = block_chunks, from = <@s, full, blocks>>] []
 }
@@ -165,7 +165,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected operands of the same kinds for each table, found #exec.shards<gradient> and #exec.shards<parameter>}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>, #exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.shards<parameter>]
 }
@@ -184,7 +184,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected as many operands for each of 2 groups, found 1 in all}}
   exec.dispatch_parameters @k of [@g, @g] [#exec.scalars<offset = 0, columns = 1>]
 }
@@ -203,7 +203,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{attribute 'args' failed to satisfy constraint: tables of scalars}}
   exec.dispatch_parameters @k of [@g] [#exec.workspace<offset = 0, bytes = 4>]
 }

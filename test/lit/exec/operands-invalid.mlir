@@ -13,7 +13,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected an offset that is not negative and a multiple of 64, found 4}}
   exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 4, columns = 3>]
 }
@@ -32,8 +32,8 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
-  // expected-error @below {{expected bytes of 0 or more, found -4}}
+exec.program arena 8192 {
+  // expected-error @below {{expected at least one byte, found -4}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 0, bytes = -4>]
 }
 
@@ -51,8 +51,8 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
-  // expected-error @below {{expected columns of 0 or more, found -1}}
+exec.program arena 8192 {
+  // expected-error @below {{expected at least one column, found -1}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = -1>]
 }
 
@@ -70,7 +70,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected the name of a state for the shards of a state, and for these only}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<state>]
 }
@@ -89,7 +89,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected the name of a state for the shards of a state, and for these only}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient, "m">]
 }
@@ -108,7 +108,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{attribute 'args' failed to satisfy constraint}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [4]
 }
@@ -117,9 +117,9 @@ exec.program workspace 8192 {
 
 // A start is on ranks of a mesh.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a mesh, found no optim.mesh named @nowhere}}
-  %t = exec.start exchange on <@nowhere, []> [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  %t = exec.start exchange on <@nowhere, []> [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
   exec.await %t
 }
 
@@ -127,9 +127,9 @@ exec.program workspace 8192 {
 
 // Its factors divide that.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected factors that divide axis 0 of mesh world, found 2 ranks that are 2 apart}}
-  %t = exec.start exchange on <@world, [<0, 2, 2>]> [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  %t = exec.start exchange on <@world, [<0, 2, 2>]> [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
   exec.await %t
 }
 
@@ -137,13 +137,85 @@ exec.program workspace 8192 {
 
 // A pool is a part of the workspace.
 // expected-error @below {{expected an offset that is not negative and a multiple of 64, found 4}}
-exec.program workspace 8192 pools [#exec.pool<offset = 4, bytes = 64, members = [<@s, bytes = 8>]>] {
+exec.program arena 8192 pools [#exec.pool<offset = 4, bytes = 64, members = [<@s, bytes = 8>]>] {
 }
 
 // -----
 
 // Blocks of a pool have a size.
-// expected-error @below {{expected bytes of 0 or more, found -8}}
+// expected-error @below {{expected at least one byte per block, found -8}}
 // expected-error @below {{failed to parse Exec_Pool parameter 'members'}}
-exec.program workspace 8192 pools [#exec.pool<offset = 0, bytes = 64, members = [<@s, bytes = -8>]>] {
+exec.program arena 8192 pools [#exec.pool<offset = 0, bytes = 64, members = [<@s, bytes = -8>]>] {
+}
+
+// -----
+
+// A copy moves elements of some bytes.
+exec.program arena 8192 {
+  // expected-error @below {{expected 1, 2, 4 or 8 bytes per element of copy, found 0}}
+  exec.copy <kind = copy, from = <@s, full, shards>> from #exec.workspace<offset = 0, bytes = 64> to #exec.workspace<offset = 64, bytes = 64>
+}
+
+// -----
+
+// Elements of messages are whole.
+exec.program arena 8192 {
+  // expected-error @below {{expected 1, 2, 4 or 8 bytes per element of message, found 3}}
+  %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 3>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
+}
+
+// -----
+
+// Kernels know their types, and chunks none.
+exec.program arena 8192 {
+  // expected-error @below {{expected no bytes per element of shard_chunks, found 4}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, element_bytes = 4>] []
+}
+
+// -----
+
+// Something travels with a start.
+exec.program arena 8192 {
+  // expected-error @below {{expected at least one table of what travels, found none}}
+  %t = exec.start exchange [] from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
+}
+
+// -----
+
+// A part of the workspace is not empty.
+exec.program arena 8192 {
+  // expected-error @below {{expected at least one byte, found 0}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 0, bytes = 0>]
+}
+
+// -----
+
+// Nor is a table of scalars.
+exec.program arena 8192 {
+  // expected-error @below {{expected at least one column, found 0}}
+  exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 0>]
+}
+
+// -----
+
+// Nor a block.
+exec.program arena 8192 {
+  // expected-error @below {{expected a block of two static axes that are not empty, of f32, bf16 or f16, found 'tensor<0x4xf32>'}}
+  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<0x4xf32>> to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
+}
+
+// -----
+
+// Starts have numbers.
+exec.program arena 8192 {
+  // expected-error @below {{expected numbers of 0 or more, found -1}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 0, bytes = 64, start = -1>]
+}
+
+// -----
+
+// What travels stands in no pool.
+exec.program arena 8192 {
+  // expected-error @below {{expected a start or a pool, found both}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 0, bytes = 64, start = 0, pool = 0>]
 }

@@ -15,8 +15,8 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 
-// CHECK: exec.program workspace 8192 scratch 512 chunk 1000 {
-exec.program workspace 8192 scratch 512 chunk 1000 {
+// CHECK: exec.program arena 8192 scratch 512 chunk 1000 {
+exec.program arena 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
   exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 3>]
   // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>] [#exec.scalars<offset = 0, columns = 3>, #exec.shards<parameter>, #exec.shards<gradient>, #exec.shards<state, "m">, #exec.workspace<offset = 64, bytes = 96>]
@@ -28,8 +28,8 @@ exec.program workspace 8192 scratch 512 chunk 1000 {
     from <offset = 64, bytes = 96> to <offset = 192, bytes = 96>
   // CHECK-NEXT: exec.await %[[T]]
   exec.await %t
-  // CHECK-NEXT: %[[ON:.*]] = exec.start all_gather on <@world, [<0, 1, 2>]> [] from
-  %on = exec.start all_gather on <@world, [<0, 1, 2>]> [] from <offset = 64, bytes = 0> to <offset = 192, bytes = 0>
+  // CHECK-NEXT: %[[ON:.*]] = exec.start all_gather on <@world, [<0, 1, 2>]> [#exec.table<kind = message, {{.*}}>] from
+  %on = exec.start all_gather on <@world, [<0, 1, 2>]> [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 64, bytes = 64> to <offset = 192, bytes = 64>
   // CHECK-NEXT: exec.await %[[ON]]
   exec.await %on
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>

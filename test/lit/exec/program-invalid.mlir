@@ -13,9 +13,9 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a table of kind copy, found message}}
-  exec.copy <kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>> from #exec.workspace<offset = 0, bytes = 64> to #exec.workspace<offset = 64, bytes = 64>
+  exec.copy <kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4> from #exec.workspace<offset = 0, bytes = 64> to #exec.workspace<offset = 64, bytes = 64>
 }
 
 // -----
@@ -32,7 +32,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a part of the workspace for #comm.place<@s, full, shards to blocks, received>, found #exec.shards<state, "m">}}
   exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 64>
 }
@@ -51,7 +51,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected shards for #comm.place<@s, full, shards>, found #exec.workspace<offset = 0, bytes = 64>}}
   exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.workspace<offset = 0, bytes = 64> to #exec.workspace<offset = 64, bytes = 64>
 }
@@ -70,7 +70,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a table of kind message, found copy}}
   %t = exec.start exchange [#exec.table<kind = copy, from = <@s, full, shards>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
 }
@@ -89,7 +89,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected a segment, found no comm.segment named @z}}
   %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@z, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
 }
@@ -108,9 +108,9 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-note @below {{the collective is here}}
-  %t = exec.start exchange [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  %t = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
   // expected-error @below {{expected one exec.await of its collective, found another}}
   exec.await %t
   exec.await %t
@@ -130,7 +130,7 @@ comm.segment @s group @g all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{expected to be the last command, so that no failure follows it}}
   exec.advance_steps
   // expected-note @below {{this command follows}}
@@ -152,7 +152,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 // expected-note @below {{the program is here}}
-exec.program workspace 8192 {
+exec.program arena 8192 {
   // expected-error @below {{'arith.constant' op expected commands in a program, found an operation that is none}}
   %c = arith.constant 1 : i64
 }
@@ -160,8 +160,8 @@ exec.program workspace 8192 {
 // -----
 
 // A workspace has a size.
-// expected-error @below {{attribute 'workspace' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
-exec.program workspace -1 {
+// expected-error @below {{attribute 'arena' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+exec.program arena -1 {
   exec.advance_steps
 }
 
@@ -169,7 +169,7 @@ exec.program workspace -1 {
 
 // Scratch has a size.
 // expected-error @below {{attribute 'scratch' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
-exec.program workspace 0 scratch -64 {
+exec.program arena 0 scratch -64 {
   exec.advance_steps
 }
 
@@ -177,6 +177,6 @@ exec.program workspace 0 scratch -64 {
 
 // So has a chunk.
 // expected-error @below {{attribute 'chunk' failed to satisfy constraint: 64-bit signless integer attribute whose value is positive}}
-exec.program workspace 0 chunk 0 {
+exec.program arena 0 chunk 0 {
   exec.advance_steps
 }

@@ -2,7 +2,7 @@
 // RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:z80 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // CPU: error: expected a cpu that LLVM knows for {{.*}}, found 'z80'
-// TARGET: error: expected target 'cpu' (this machine) or 'cpu:<llvm cpu>', found 'tpu'
+// TARGET: error: expected target 'cpu' (this machine), 'cpu:<llvm cpu>' or 'emulated:sm_<number>', found 'tpu'
 
 // No program.
 // expected-error @+1 {{expected a scheduled program, found no func.func @step of one block}}
@@ -45,14 +45,17 @@ module {
   optim.group @g rule @R parameters [@w]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 0 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     // expected-error @+1 {{expected elementwise operations only, found memref.alloc}}
-    comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32):
       // expected-note @+1 {{this operation}}
       %m = memref.alloc() : memref<f32>
       comm.yield %a : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }
@@ -72,10 +75,14 @@ module {
   comm.segment @s group @g all
   // expected-error @+1 {{expected a buffer of the workspace or shards, found 'memref<1x0xf32, #comm.place<@g, scalars>>'}}
   func.func @step(%t: memref<1x0xf32, #comm.place<@g, scalars>>) attributes {comm.arena_bytes = 0 : i64} {
-    comm.scalars outs(%t : memref<1x0xf32, #comm.place<@g, scalars>>) {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
+    comm.scalars of %hyperparameters, %steps active %active outs(%t : memref<1x0xf32, #comm.place<@g, scalars>>) {
     ^bb0(%step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

@@ -21,40 +21,44 @@ module @sgd {
 
   // CHECK-NOT: @step
   func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
     %t0 = comm.buffer offset 0 bytes 8 : memref<2x1xf32, #comm.place<@g0, scalars>>
     %t1 = comm.buffer offset 64 bytes 4 : memref<1x1xf32, #comm.place<@g1, scalars>>
     %p0 = comm.shards parameter @g0 : !comm.shards<@g0, f32>
     %q0 = comm.shards gradient @g0 : !comm.shards<@g0, f32>
     %p1 = comm.shards parameter @g1 : !comm.shards<@g1, f32>
     %q1 = comm.shards gradient @g1 : !comm.shards<@g1, f32>
-    comm.scalars outs(%t0 : memref<2x1xf32, #comm.place<@g0, scalars>>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%t0 : memref<2x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
-    comm.stage @s0 over shards ins(%p0, %q0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+    comm.stage @s0 over shards active %active ins(%p0, %q0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%p0 : !comm.shards<@g0, f32>) scalars(%t0 : memref<2x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%p: f32, %q: f32, %lr: f32):
       %d = arith.mulf %lr, %q : f32
       %n = arith.subf %p, %d : f32
       comm.yield %n : f32
     }
-    comm.scalars outs(%t1 : memref<1x1xf32, #comm.place<@g1, scalars>>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%t1 : memref<1x1xf32, #comm.place<@g1, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     }
-    comm.stage @s1 over shards ins(%p1, %q1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>)
+    comm.stage @s1 over shards active %active ins(%p1, %q1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>)
         writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32, #comm.place<@g1, scalars>>) {
     ^bb0(%p: f32, %q: f32, %lr: f32):
       %d = arith.mulf %lr, %q : f32
       %n = arith.subf %p, %d : f32
       comm.yield %n : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }
 
 // The program lists them in order, and counts the step last.
-// CHECK: exec.program workspace 128 {
+// CHECK: exec.program arena 128 {
 // CHECK-NEXT: exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
 // CHECK-NEXT: exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>]
 // CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
@@ -122,6 +126,8 @@ module @staged {
   comm.segment @s group @g all
 
   func.func @step() attributes {comm.arena_bytes = 384 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, shards to blocks, sent>
     %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
@@ -130,7 +136,7 @@ module @staged {
     %one = comm.buffer offset 192 bytes 4 (%n) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
     %row = comm.buffer offset 256 bytes 16 (%n) : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
     %col = comm.buffer offset 320 bytes 32 (%n) : memref<?x1x8xf32, #comm.place<@s, cols, blocks>>
-    comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
+    comm.stage @s over shards active %active ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16
       comm.yield %a, %t : f32, bf16
@@ -149,13 +155,14 @@ module @staged {
       %t = arith.truncf %h : f32 to bf16
       comm.yield %t : bf16
     }
+    comm.advance_steps %steps active %active
     return
   }
 }
 
 // A start gives its token to the await; its tables say what travels, its operands where; an operand that is packed
 // says which of a start's values it is.
-// CHECK: exec.program workspace 384 {
+// CHECK: exec.program arena 384 {
 // CHECK-NEXT: exec.dispatch_chunks @R_in_f32_bf16 of [#exec.table<kind = shard_chunks, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>>]
 // CHECK-SAME: [#exec.shards<state, "m">, #exec.workspace<offset = 0, bytes = 64, start = 0>]
 // CHECK-NEXT: %[[TOKEN:.*]] = exec.start exchange [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 2>]

@@ -18,7 +18,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
-  exec.program workspace 8192 scratch 64 {
+  exec.program arena 8192 scratch 64 {
     // expected-error @+1 {{'exec.product' op expected at least 5120 bytes of scratch per block, which the target needs, found 64}}
     exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 64
@@ -40,7 +40,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
-  exec.program workspace 8192 scratch 5120 {
+  exec.program arena 8192 scratch 5120 {
     // expected-error @+1 {{'exec.product' op expected the target's accumulation, fused_chain, found rounded_chain}}
     exec.product rounded_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
@@ -63,7 +63,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   comm.segment @s group @g all
 
   func.func private @k(%a: memref<?x?xf32, strided<[?, 1]>>)
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     // expected-error @+1 {{expected a kernel of level exec, a func.func of one block, found none named "k"}}
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<parameter>]
     exec.advance_steps
@@ -90,7 +90,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     // expected-error @+1 {{expected as many operands per table as the kernel has arguments, 2, found 1}}
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<parameter>]
     exec.advance_steps
@@ -117,7 +117,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     // expected-note @+1 {{the other dispatch is here}}
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.shards<parameter>]
     // expected-error @+1 {{expected operands like those of another dispatch of @k}}
@@ -147,7 +147,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.shards<parameter>]
     exec.advance_steps
   }
@@ -174,7 +174,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.shards<parameter>]
     exec.advance_steps
   }
@@ -205,7 +205,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.shards<parameter>]
     exec.advance_steps
   }
@@ -234,7 +234,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     }
     return
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
     exec.advance_steps
   }
@@ -258,7 +258,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     %b = arith.truncf %a : f64 to f32
     return %b : f32
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>]
     exec.advance_steps
   }
@@ -281,7 +281,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     %e = arith.truncf %a : f64 to f32
     return %e : f32
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     // expected-error @+1 {{expected a kernel of the hyperparameters of group @g, found one of 1}}
     exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>]
     exec.advance_steps
@@ -305,7 +305,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     %e = arith.truncf %a : f64 to f32
     return %e : f32
   }
-  exec.program workspace 4096 {
+  exec.program arena 4096 {
     // expected-error @+1 {{expected scalars of as many columns as the kernel returns, 1, found #exec.scalars<offset = 0, columns = 2>}}
     exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 2>]
     exec.advance_steps

@@ -12,8 +12,8 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
-  // CHECK: exec.program workspace 8192 scratch 5120 {
-  exec.program workspace 8192 scratch 5120 {
+  // CHECK: exec.program arena 8192 scratch 5120 {
+  exec.program arena 8192 scratch 5120 {
     // CHECK-NEXT: exec.product fused_chain {{.*}} scratch 5120 kernels [#exec.kernel<@[[PACK:[a-z0-9_]*]], items = {{[0-9]+}}>, #exec.kernel<@[[TILES:[a-z0-9_]*]], items = {{[0-9]+}}>]
     exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
@@ -48,8 +48,8 @@ module attributes {stepc.chip = "x86-64;"} {
   optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
-  // CHECK: exec.program workspace 8192 scratch 5120 {
-  exec.program workspace 8192 scratch 5120 {
+  // CHECK: exec.program arena 8192 scratch 5120 {
+  exec.program arena 8192 scratch 5120 {
     // CHECK-NEXT: exec.product rounded_chain {{.*}} kernels [#exec.kernel<@[[ROUNDED:stepc_product_pack_[a-z0-9_]*]], items
     exec.product rounded_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120

@@ -19,20 +19,20 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 // Scalars of all groups, then the stages of all groups: a dispatch goes before another kernel's that it does not touch.
 // Values of one start share its buffer and no byte of it.
-// CHECK-LABEL: exec.program workspace 1024
+// CHECK-LABEL: exec.program arena 1024
 // CHECK-NEXT: exec.dispatch_parameters @scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
 // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>, to = <@s0, full, shards to blocks, sent>>, #exec.table<kind = shard_chunks, from = <@s1, full, shards>, to = <@s1, full, shards to blocks, sent>>]
 // CHECK-SAME: [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0>,
 // CHECK-SAME: #exec.scalars<offset = 64, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0, traveller = 1>]
 // CHECK-NEXT: exec.start
-exec.program workspace 1024 pools [#exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>, <@s1, bytes = 96>]>, #exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>]>] {
+exec.program arena 1024 pools [#exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>, <@s1, bytes = 96>]>, #exec.pool<offset = 256, bytes = 128, members = [<@s0, bytes = 96>]>] {
   exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>, to = <@s0, full, shards to blocks, sent>>]
     [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0>]
   exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 64, columns = 1>]
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s1, full, shards>, to = <@s1, full, shards to blocks, sent>>]
     [#exec.scalars<offset = 64, columns = 1>, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 128, start = 0, traveller = 1>]
-  %t = exec.start exchange [] from <offset = 0, bytes = 0> to <offset = 0, bytes = 0>
+  %t = exec.start exchange [#exec.table<kind = message, from = <@s0, full, shards to blocks, sent>, to = <@s0, full, shards to blocks, received>, element_bytes = 4>] from <offset = 0, bytes = 64> to <offset = 0, bytes = 64>
   // A collective is not passed.
   // CHECK: exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s0, full, shards>>] [#exec.shards<parameter>]
   // CHECK-NEXT: exec.await

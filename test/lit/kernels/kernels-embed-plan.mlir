@@ -7,7 +7,7 @@
 // CHECK: module @my.net
 module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   // CHECK: llvm.func hidden @stepc_rt_library() -> !llvm.ptr
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(4 : i64)
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(5 : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan_bytes({{[0-9]+}} : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan("STEPCPLN
   // CHECK: llvm.mlir.global external hidden constant @stepc_device_cpu() {{.*}} : !llvm.array<0 x i8>
@@ -35,7 +35,7 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   llvm.func internal @second(%arguments: !llvm.ptr, %from: i64, %to: i64) {
     llvm.return
   }
-  exec.program workspace 64 {
+  exec.program arena 64 {
     exec.dispatch_parameters @second of [@g] [#exec.scalars<offset = 0, columns = 1>]
     exec.dispatch_chunks @first of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
     exec.advance_steps

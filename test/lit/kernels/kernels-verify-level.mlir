@@ -8,7 +8,7 @@ module attributes {stepc.level = "scheduled"} {
     %s = optim.splat %lr : tensor<?x?xf32>
     optim.yield %s : tensor<?x?xf32>
   }
-  exec.program workspace 0 {
+  exec.program arena 0 {
     exec.advance_steps
   }
 }

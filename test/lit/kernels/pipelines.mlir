@@ -11,7 +11,7 @@
 
 // EXEC: stepc.level = "exec"
 // EXEC: comm.segment
-// EXEC: exec.program workspace
+// EXEC: exec.program arena
 // EXEC: exec.reduce norm of
 // EXEC: exec.product fused_chain of
 // EXEC: exec.advance_steps

@@ -9,7 +9,7 @@ optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placem
 
 // Sizes are not negative.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-// expected-error @below {{expected sizes that are not negative, found -4}}
+// expected-error @below {{expected sizes of 1 or more, found -4}}
 optim.parameter @w shape [4, -4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
 // -----
@@ -23,8 +23,8 @@ optim.parameter @w shape [1073741824, 268435456] batch 0 type f32 gradient f32 m
 
 // A size of 0 does not hide the others.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-// expected-error @below {{expected at most 2^40 elements, found shape [576460752303423488, 0, 2]}}
-optim.parameter @w shape [576460752303423488, 0, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected at most 2^40 elements, found shape [576460752303423488, 4, 2]}}
+optim.parameter @w shape [576460752303423488, 4, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 
 // -----
 
@@ -139,7 +139,7 @@ optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
-// expected-error @below {{expected at least one parameter}}
+// expected-error @below {{expected at least one parameter, found none}}
 optim.group @g rule @R parameters []
 
 // -----
@@ -306,7 +306,7 @@ optim.rule @R hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{expected factors of axis 0 of mesh world that do not overlap}}
+// expected-error @below {{expected factors of axis 0 of mesh world that do not overlap, found 2 ranks that are 2 apart beside 4 that are 1 apart}}
 optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>, #optim.hop<replicated [<0, 2, 2>]>]
 
 // -----
@@ -318,5 +318,5 @@ optim.rule @R hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
-// expected-error @below {{axis 1 does not exist}}
+// expected-error @below {{expected factors of the 1 axes of mesh world, found one of axis 1}}
 optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<1, 1, 4>]>]

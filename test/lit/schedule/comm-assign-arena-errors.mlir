@@ -84,8 +84,11 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @step() {
+  %steps = comm.steps
+  %active = comm.active
   // expected-error @below {{expected shards that stand in state_shards, as the placements of the state say, found '!comm.shards<@g, f32>'}}
   %m = comm.shards state @g "m" : !comm.shards<@g, f32>
+  comm.advance_steps %steps active %active
   return
 }
 }
@@ -104,11 +107,14 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @step() {
+  %steps = comm.steps
+  %active = comm.active
   %g = comm.shards gradient @g : !comm.shards<@g, f32>
   %n = comm.extent <@s, full, gradient_shards, kept>
   %k = memref.alloc(%n) : memref<?xf32, #comm.place<@s, full, gradient_shards, kept>>
   // expected-error @below {{expected shards, where the shards of the gradient stand, found gradient_shards}}
-  comm.copy ins(%g : !comm.shards<@g, f32>) outs(%k : memref<?xf32, #comm.place<@s, full, gradient_shards, kept>>)
+  comm.copy active %active ins(%g : !comm.shards<@g, f32>) outs(%k : memref<?xf32, #comm.place<@s, full, gradient_shards, kept>>)
+  comm.advance_steps %steps active %active
   return
 }
 }
@@ -128,6 +134,7 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @other() {
+  %active = comm.active
   %w = comm.world
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns = comm.extent <@s, full, shards to blocks, sent>
@@ -136,7 +143,7 @@ func.func @other() {
   %s = memref.alloc(%ns) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   %r = memref.alloc(%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
   %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
-  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%x: f32):
     comm.yield %x : f32
   }

@@ -63,11 +63,14 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1, 1]>]
 comm.segment @s group @g all
 func.func @largest() {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
   %b = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
   %t = memref.alloc() : memref<2x1xf32, #comm.place<@g, scalars>>
-  comm.scalars outs(%t : memref<2x1xf32, #comm.place<@g, scalars>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%t : memref<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   }
@@ -108,6 +111,8 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
 func.func @step() {
+  %steps = comm.steps
+  %active = comm.active
   %w = comm.world
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns = comm.extent <@s, full, shards to blocks, sent>
@@ -116,7 +121,7 @@ func.func @step() {
   %s = memref.alloc(%ns) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
   %r = memref.alloc(%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
   %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
-  comm.stage @s over shards ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+  comm.stage @s over shards active %active ins(%p : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
   ^bb0(%x: f32):
     comm.yield %x : f32
   }
@@ -126,6 +131,7 @@ func.func @step() {
     comm.yield %z : f32
   }
   comm.wait %t
+  comm.advance_steps %steps active %active
   return
 }
 }
@@ -178,7 +184,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
-optim.parameter @c shape [0, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @c shape [2, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @empty rule @R parameters [@c] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 comm.segment @e group @empty all
 func.func @kinds() {

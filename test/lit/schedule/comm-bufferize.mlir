@@ -15,12 +15,12 @@ comm.segment @s group @g all
 // whose destination is also read gets one of its own.
 // CHECK-LABEL: func.func @step
 // CHECK: %[[T:.*]] = memref.alloc() {{.*}} : memref<2x1xf32, #comm.place<{{.*}}>>
-// CHECK: comm.scalars outs(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>) {
+// CHECK: comm.scalars of %hyperparameters, %steps active %active outs(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>) {
 // CHECK: comm.yield
 // CHECK-NEXT: }
 // CHECK-NOT: ->
 // CHECK: %[[S:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16, #comm.place<{{.*}}>>
-// CHECK: comm.stage @s over shards ins(%{{.*}} : !comm.shards<@g, f32>) writes({{.*}}) outs(%[[S]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) scalars(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>)
+// CHECK: comm.stage @s over shards active %active ins(%{{.*}} : !comm.shards<@g, f32>) writes({{.*}}) outs(%[[S]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) scalars(%[[T]] : memref<2x1xf32, #comm.place<@g, scalars>>)
 // CHECK: %[[R:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?xbf16, #comm.place<{{.*}}>>
 // CHECK: comm.exchange %{{.*}} sends(%[[S]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) receives(%[[R]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>){{$}}
 // CHECK: %[[X:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x6xbf16, #comm.place<{{.*}}>>
@@ -33,16 +33,19 @@ comm.segment @s group @g all
 // CHECK: comm.stage @s over blocks ins(%[[A]], %[[N]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>, memref<?x4x1xf32, #comm.place<@s, rows, blocks>>) outs(%[[Y]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>)
 // CHECK: return
 func.func @step() {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   %w = comm.world
   %te = tensor.empty() : tensor<2x1xf32, #comm.place<@g, scalars>>
-  %t = comm.scalars outs(%te : tensor<2x1xf32, #comm.place<@g, scalars>>) {
+  %t = comm.scalars of %hyperparameters, %steps active %active outs(%te : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   } -> tensor<2x1xf32, #comm.place<@g, scalars>>
   %m = comm.shards state @g "m" : !comm.shards<@g, f32>
   %ns = comm.extent <@s, full, shards to blocks, sent>
   %se = tensor.empty(%ns) : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
-  %s = comm.stage @s over shards ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>)
+  %s = comm.stage @s over shards active %active ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>)
       outs(%se : tensor<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) scalars(%t : tensor<2x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%a: f32, %lr: f32):
     %h = arith.truncf %a : f32 to bf16
@@ -62,5 +65,6 @@ func.func @step() {
   ^bb0(%a: bf16, %b: f32):
     comm.yield %a : bf16
   } -> tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
+  comm.advance_steps %steps active %active
   return
 }

@@ -11,10 +11,10 @@
 // computed; elementwise work fills the first exchange; starts are numbered.
 // CHECK-LABEL: func.func @two_waves
 // CHECK: comm.scalars
-// CHECK: comm.stage @g_w0 over shards
+// CHECK: comm.stage @g_w0 over shards active %active
 // CHECK: %[[T0:.*]] = comm.start exchange %{{.*}} order 0 sends
 // CHECK: comm.stage @e_all
-// CHECK: comm.stage @g_w1 over shards
+// CHECK: comm.stage @g_w1 over shards active %active
 // CHECK: %[[T1:.*]] = comm.start exchange %{{.*}} order 1 sends
 // CHECK: comm.wait %[[T0]]
 // CHECK: comm.copy
@@ -25,9 +25,9 @@
 // CHECK: comm.copy ins(%{{.*}} : memref<{{.*}}<@g_w1, full, blocks>
 // CHECK: %[[B1:.*]] = comm.start exchange %{{.*}} order 3 sends
 // CHECK: comm.wait %[[B0]]
-// CHECK: comm.stage @g_w0 over shards
+// CHECK: comm.stage @g_w0 over shards active %active
 // CHECK: comm.wait %[[B1]]
-// CHECK: comm.stage @g_w1 over shards
+// CHECK: comm.stage @g_w1 over shards active %active
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: comm.yield
 // CHECK-NEXT: }
@@ -48,11 +48,14 @@ comm.segment @g_w0 group @g wave 0 blocks [0]
 comm.segment @g_w1 group @g wave 1 blocks [1]
 comm.segment @e_all group @e all
 func.func @two_waves() {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   %w = comm.world
   %p0 = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns0 = comm.extent <@g_w0, full, shards to blocks, sent>
   %s0 = memref.alloc(%ns0) : memref<?xf32, #comm.place<@g_w0, full, shards to blocks, sent>>
-  comm.stage @g_w0 over shards ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_w0, full, shards to blocks, sent>>) {
+  comm.stage @g_w0 over shards active %active ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_w0, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -68,14 +71,14 @@ func.func @two_waves() {
   %nq0 = comm.extent <@g_w0, full, blocks to shards, received>
   %q0 = memref.alloc(%nq0) : memref<?xf32, #comm.place<@g_w0, full, blocks to shards, received>>
   comm.exchange %w sends(%k0 : memref<?xf32, #comm.place<@g_w0, full, blocks to shards, sent>>) receives(%q0 : memref<?xf32, #comm.place<@g_w0, full, blocks to shards, received>>)
-  comm.stage @g_w0 over shards ins(%q0 : memref<?xf32, #comm.place<@g_w0, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
+  comm.stage @g_w0 over shards active %active ins(%q0 : memref<?xf32, #comm.place<@g_w0, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
   %p1 = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns1 = comm.extent <@g_w1, full, shards to blocks, sent>
   %s1 = memref.alloc(%ns1) : memref<?xf32, #comm.place<@g_w1, full, shards to blocks, sent>>
-  comm.stage @g_w1 over shards ins(%p1 : !comm.shards<@g, f32>) outs(%s1 : memref<?xf32, #comm.place<@g_w1, full, shards to blocks, sent>>) {
+  comm.stage @g_w1 over shards active %active ins(%p1 : !comm.shards<@g, f32>) outs(%s1 : memref<?xf32, #comm.place<@g_w1, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -91,17 +94,17 @@ func.func @two_waves() {
   %nq1 = comm.extent <@g_w1, full, blocks to shards, received>
   %q1 = memref.alloc(%nq1) : memref<?xf32, #comm.place<@g_w1, full, blocks to shards, received>>
   comm.exchange %w sends(%k1 : memref<?xf32, #comm.place<@g_w1, full, blocks to shards, sent>>) receives(%q1 : memref<?xf32, #comm.place<@g_w1, full, blocks to shards, received>>)
-  comm.stage @g_w1 over shards ins(%q1 : memref<?xf32, #comm.place<@g_w1, full, blocks to shards, received>>) writes(%p1 : !comm.shards<@g, f32>) {
+  comm.stage @g_w1 over shards active %active ins(%q1 : memref<?xf32, #comm.place<@g_w1, full, blocks to shards, received>>) writes(%p1 : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
   %pe = comm.shards parameter @e : !comm.shards<@e, f32>
   %te = memref.alloc() : memref<1x1xf32, #comm.place<@e, scalars>>
-  comm.scalars outs(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   }
-  comm.stage @e_all over shards ins(%pe : !comm.shards<@e, f32>) writes(%pe : !comm.shards<@e, f32>) scalars(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
+  comm.stage @e_all over shards active %active ins(%pe : !comm.shards<@e, f32>) writes(%pe : !comm.shards<@e, f32>) scalars(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
   ^bb0(%a: f32, %lr: f32):
     comm.yield %lr : f32
   }
@@ -112,8 +115,8 @@ func.func @two_waves() {
 
 // All exchanges of a wave and direction are one start, in the order of the groups.
 // CHECK-LABEL: func.func @merged
-// CHECK: comm.stage @g_all over shards {{.*}} outs(%[[S0:.*]] : memref<?xf32, #comm.place<{{.*}}>>)
-// CHECK: comm.stage @h_all over shards {{.*}} outs(%[[S1:.*]] : memref<?xf32, #comm.place<{{.*}}>>)
+// CHECK: comm.stage @g_all over shards active %active {{.*}} outs(%[[S0:.*]] : memref<?xf32, #comm.place<{{.*}}>>)
+// CHECK: comm.stage @h_all over shards active %active {{.*}} outs(%[[S1:.*]] : memref<?xf32, #comm.place<{{.*}}>>)
 // CHECK: %[[T:.*]] = comm.start exchange %{{.*}} order 0 sends(%[[S0]], %[[S1]] : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) receives(%[[R0:.*]], %[[R1:[a-z0-9_]*]] : memref<?xf32, #comm.place<@g_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>)
 // CHECK-NEXT: comm.wait %[[T]]
 // CHECK: comm.copy ins(%[[R0]]
@@ -121,8 +124,8 @@ func.func @two_waves() {
 // CHECK: %[[B:.*]] = comm.start exchange %{{.*}} order 1 sends
 // CHECK-NEXT: comm.wait %[[B]]
 // CHECK-NOT: comm.start
-// CHECK: comm.stage @g_all over shards
-// CHECK: comm.stage @h_all over shards
+// CHECK: comm.stage @g_all over shards active %active
+// CHECK: comm.stage @h_all over shards active %active
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
@@ -137,11 +140,12 @@ optim.group @h rule @R parameters [@c] strategy #optim.owner hops [#optim.hop<ow
 comm.segment @g_all group @g all
 comm.segment @h_all group @h all
 func.func @merged() {
+  %active = comm.active
   %w = comm.world
   %p0 = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns0 = comm.extent <@g_all, full, shards to blocks, sent>
   %s0 = memref.alloc(%ns0) : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>
-  comm.stage @g_all over shards ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
+  comm.stage @g_all over shards active %active ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -157,14 +161,14 @@ func.func @merged() {
   %nq0 = comm.extent <@g_all, full, blocks to shards, received>
   %q0 = memref.alloc(%nq0) : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>
   comm.exchange %w sends(%k0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, sent>>) receives(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>)
-  comm.stage @g_all over shards ins(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
+  comm.stage @g_all over shards active %active ins(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
   %p1 = comm.shards parameter @h : !comm.shards<@h, f32>
   %ns1 = comm.extent <@h_all, full, shards to blocks, sent>
   %s1 = memref.alloc(%ns1) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>
-  comm.stage @h_all over shards ins(%p1 : !comm.shards<@h, f32>) outs(%s1 : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) {
+  comm.stage @h_all over shards active %active ins(%p1 : !comm.shards<@h, f32>) outs(%s1 : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -180,7 +184,7 @@ func.func @merged() {
   %nq1 = comm.extent <@h_all, full, blocks to shards, received>
   %q1 = memref.alloc(%nq1) : memref<?xf32, #comm.place<@h_all, full, blocks to shards, received>>
   comm.exchange %w sends(%k1 : memref<?xf32, #comm.place<@h_all, full, blocks to shards, sent>>) receives(%q1 : memref<?xf32, #comm.place<@h_all, full, blocks to shards, received>>)
-  comm.stage @h_all over shards ins(%q1 : memref<?xf32, #comm.place<@h_all, full, blocks to shards, received>>) writes(%p1 : !comm.shards<@h, f32>) {
+  comm.stage @h_all over shards active %active ins(%q1 : memref<?xf32, #comm.place<@h_all, full, blocks to shards, received>>) writes(%p1 : !comm.shards<@h, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -192,8 +196,8 @@ func.func @merged() {
 // Groups whose blocks are whole here are computed while the exchange travels.
 // CHECK-LABEL: func.func @local
 // CHECK: %[[T:.*]] = comm.start exchange %{{.*}}
-// CHECK: comm.stage @l_all over shards
-// CHECK: comm.stage @l_all over shards
+// CHECK: comm.stage @l_all over shards active %active
+// CHECK: comm.stage @l_all over shards active %active
 // CHECK: comm.wait %[[T]]
 // CHECK: comm.start exchange %{{.*}}
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
@@ -210,22 +214,23 @@ optim.group @l rule @R parameters [@z] strategy #optim.local hops []
 comm.segment @g_all group @g all
 comm.segment @l_all group @l all
 func.func @local() {
+  %active = comm.active
   %w = comm.world
   %pl = comm.shards parameter @l : !comm.shards<@l, f32>
   %nl = comm.extent <@l_all, full, blocks>
   %xl = memref.alloc(%nl) : memref<?x2x2xf32, #comm.place<@l_all, full, blocks>>
-  comm.stage @l_all over shards ins(%pl : !comm.shards<@l, f32>) outs(%xl : memref<?x2x2xf32, #comm.place<@l_all, full, blocks>>) {
+  comm.stage @l_all over shards active %active ins(%pl : !comm.shards<@l, f32>) outs(%xl : memref<?x2x2xf32, #comm.place<@l_all, full, blocks>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
-  comm.stage @l_all over shards ins(%xl : memref<?x2x2xf32, #comm.place<@l_all, full, blocks>>) writes(%pl : !comm.shards<@l, f32>) {
+  comm.stage @l_all over shards active %active ins(%xl : memref<?x2x2xf32, #comm.place<@l_all, full, blocks>>) writes(%pl : !comm.shards<@l, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
   %p0 = comm.shards parameter @g : !comm.shards<@g, f32>
   %ns0 = comm.extent <@g_all, full, shards to blocks, sent>
   %s0 = memref.alloc(%ns0) : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>
-  comm.stage @g_all over shards ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
+  comm.stage @g_all over shards active %active ins(%p0 : !comm.shards<@g, f32>) outs(%s0 : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -241,7 +246,7 @@ func.func @local() {
   %nq0 = comm.extent <@g_all, full, blocks to shards, received>
   %q0 = memref.alloc(%nq0) : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>
   comm.exchange %w sends(%k0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, sent>>) receives(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>)
-  comm.stage @g_all over shards ins(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
+  comm.stage @g_all over shards active %active ins(%q0 : memref<?xf32, #comm.place<@g_all, full, blocks to shards, received>>) writes(%p0 : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -267,14 +272,17 @@ optim.parameter @z shape [3] batch 0 type f32 gradient f32 mesh @world placement
 optim.group @e rule @R parameters [@z]
 comm.segment @e_all group @e all
 func.func @nothing() {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   %w = comm.world
   %pe = comm.shards parameter @e : !comm.shards<@e, f32>
   %te = memref.alloc() : memref<1x1xf32, #comm.place<@e, scalars>>
-  comm.scalars outs(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   }
-  comm.stage @e_all over shards ins(%pe : !comm.shards<@e, f32>) writes(%pe : !comm.shards<@e, f32>) scalars(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
+  comm.stage @e_all over shards active %active ins(%pe : !comm.shards<@e, f32>) writes(%pe : !comm.shards<@e, f32>) scalars(%te : memref<1x1xf32, #comm.place<@e, scalars>>) {
   ^bb0(%a: f32, %lr: f32):
     comm.yield %lr : f32
   }
@@ -283,10 +291,11 @@ func.func @nothing() {
 
 // -----
 
-// What is gathered starts together where the same ranks share its copies: those of @h only with their row of the mesh.
+// What is gathered is an exchange beside what other ranks share: one message goes to a peer of both. @h is shared with its row
+// of the mesh alone.
 // CHECK-LABEL: func.func @copies
-// CHECK: comm.start all_gather %{{.*}} order 0 sends(%{{.*}}, %{{.*}} : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>)
-// CHECK: comm.start all_gather %{{.*}} order 1 sends(%{{.*}} : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>)
+// CHECK: comm.start exchange %{{.*}} order 0 sends(%{{.*}}, %{{.*}}, %{{.*}} : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>)
+// CHECK-NOT: comm.start
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
@@ -303,11 +312,12 @@ comm.segment @f_all group @f all
 comm.segment @g_all group @g all
 comm.segment @h_all group @h all
 func.func @copies() {
+  %active = comm.active
   %w = comm.world
   %pf = comm.shards parameter @f : !comm.shards<@f, f32>
   %nsf = comm.extent <@f_all, full, shards to blocks, sent>
   %sf = memref.alloc(%nsf) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>
-  comm.stage @f_all over shards ins(%pf : !comm.shards<@f, f32>) outs(%sf : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>) {
+  comm.stage @f_all over shards active %active ins(%pf : !comm.shards<@f, f32>) outs(%sf : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -317,7 +327,7 @@ func.func @copies() {
   %ph = comm.shards parameter @h : !comm.shards<@h, f32>
   %nsh = comm.extent <@h_all, full, shards to blocks, sent>
   %sh = memref.alloc(%nsh) : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>
-  comm.stage @h_all over shards ins(%ph : !comm.shards<@h, f32>) outs(%sh : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) {
+  comm.stage @h_all over shards active %active ins(%ph : !comm.shards<@h, f32>) outs(%sh : memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -327,7 +337,7 @@ func.func @copies() {
   %pg = comm.shards parameter @g : !comm.shards<@g, f32>
   %nsg = comm.extent <@g_all, full, shards to blocks, sent>
   %sg = memref.alloc(%nsg) : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>
-  comm.stage @g_all over shards ins(%pg : !comm.shards<@g, f32>) outs(%sg : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
+  comm.stage @g_all over shards active %active ins(%pg : !comm.shards<@g, f32>) outs(%sg : memref<?xf32, #comm.place<@g_all, full, shards to blocks, sent>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }

@@ -12,12 +12,15 @@ optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<ow
 comm.segment @s group @g all
 // expected-error @below {{expected comm.arena_bytes, which comm-assign-arena sets, found none}}
 func.func @step() {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
   comm.stage @s over blocks outs(%a : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 
@@ -34,6 +37,8 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected comm.offset, which comm-assign-arena sets, found none}}
   %a = memref.alloc(%n) {comm.bytes = 96 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
@@ -41,6 +46,7 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 
@@ -57,6 +63,8 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected comm.bytes, which comm-assign-arena sets, found none}}
   %a = memref.alloc(%n) {comm.offset = 0 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
@@ -64,6 +72,7 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 
@@ -81,6 +90,8 @@ optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<ow
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 96 bytes from byte 64}}
   %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 64 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
@@ -88,6 +99,7 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 
@@ -105,6 +117,8 @@ optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<ow
 comm.segment @s group @g all
 // expected-note @below {{the workspace is set here}}
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   // expected-error @below {{expected a place inside of the workspace of 128 bytes, found 0 bytes from byte 192}}
   %a = memref.alloc(%n) {comm.bytes = 0 : i64, comm.offset = 192 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
@@ -112,6 +126,7 @@ func.func @step() attributes {comm.arena_bytes = 128 : i64} {
     %z = arith.constant 0.0 : f32
     comm.yield %z : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 
@@ -128,11 +143,14 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 512 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   // expected-note @below {{the first of the pool is here}}
   %a = memref.alloc(%n) {comm.bytes = 128 : i64, comm.offset = 0 : i64, comm.pool = 3 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
   // expected-error @below {{expected comm.offset to be one for all of pool 3, found another}}
   %b = memref.alloc(%n) {comm.bytes = 128 : i64, comm.offset = 128 : i64, comm.pool = 3 : i64} : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  comm.advance_steps %steps active %active
   return
 }
 

@@ -7,7 +7,7 @@
 // CHECK-NEXT: %[[A:.*]] = comm.buffer offset 1024 bytes 96(%[[N]]) : memref<?x4x6xf32, #comm.place<{{.*}}>>
 // CHECK-NEXT: %[[T:.*]] = comm.buffer offset 4032 bytes 64 : memref<1x1xf32, #comm.place<{{.*}}>>
 // CHECK-NOT: comm.offset
-// CHECK: comm.scalars outs(%[[T]] : memref<1x1xf32, #comm.place<@g, scalars>>)
+// CHECK: comm.scalars of %hyperparameters, %steps active %active outs(%[[T]] : memref<1x1xf32, #comm.place<@g, scalars>>)
 // CHECK: comm.stage {{.*}} outs(%[[A]] : memref<?x4x6xf32, #comm.place<@s, full, blocks>>)
 // CHECK-NOT: memref.alloc
 module {
@@ -21,10 +21,13 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
 func.func @places() attributes {comm.arena_bytes = 4096 : i64} {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
   %n = comm.extent <@s, full, blocks>
   %a = memref.alloc(%n) {comm.bytes = 96 : i64, comm.offset = 1024 : i64} : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
   %t = memref.alloc() {comm.bytes = 64 : i64, comm.offset = 4032 : i64} : memref<1x1xf32, #comm.place<@g, scalars>>
-  comm.scalars outs(%t : memref<1x1xf32, #comm.place<@g, scalars>>) {
+  comm.scalars of %hyperparameters, %steps active %active outs(%t : memref<1x1xf32, #comm.place<@g, scalars>>) {
   ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     comm.yield %lr : f64
   }

@@ -24,8 +24,8 @@
 // Ranks that send to each other and do not meet: each alone; a mesh that nobody uses.
 // RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@world, []>/' %{from} | %{check} ALONE
 // ALONE: error: 'comm.start' op expected messages between ranks of the communicator, found one between rank 0 and rank 1, which do not meet in it
-// RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@unused, []>/' -e 's/^ *optim.mesh .*/&\n  optim.mesh @unused axes ["x"] sizes [2] ranks [0, 1]/' %{from} | %{check} UNUSED
-// UNUSED: error: 'comm.start' op expected messages between ranks of the communicator, found one between rank 0 and rank 1, which do not meet in it
+// RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@unused, [<0, 1, 2>]>/' -e 's/^ *optim.mesh .*/&\n  optim.mesh @unused axes ["x"] sizes [2] ranks [0, 1]/' %{from} | %{check} UNUSED
+// UNUSED: error: 'comm.start' op expected a communicator of a mesh that some group uses, found @unused
 // All of the mesh are the world in other words.
 // RUN: sed -e 's/%world = comm.world/%%world = comm.communicator <@world, [<0, 1, 2>]>/' %{from} | stepc-opt --comm-verify-plan -o /dev/null
 
@@ -156,7 +156,7 @@
 // TENSOR: error: 'tensor.empty' op expected no tensors past level scheduled, because each would become an allocation, found 'tensor<2xf32>'
 // RUN: sed -e '/comm.wait .in0/a %%e = memref.cast %%t0 : memref<2x1xf32, #t0> to memref<?x1xf32, #t0>' %{from} | %{check} FOREIGN
 // FOREIGN: error: 'memref.cast' op expected operations of a scheduled program, found one that is none
-// RUN: sed -e '/.d = arith.mulf .lr, .g : f32/i %%w = comm.world %%v = comm.start exchange %%w order 0 sends() receives()' %{from} | sed -e 's/%w = comm.world %v/%w = comm.world\n%v/' | %{check} REGION
+// RUN: sed -e '/.d = arith.mulf .lr, .g : f32/i %%w = comm.world\n%%s = comm.buffer offset 128 bytes 64 : memref<4xbf16, #s0>\n%%r = comm.buffer offset 128 bytes 64 : memref<4xbf16, #r0>\n%%v = comm.start exchange %%w order 0 sends(%%s : memref<4xbf16, #s0>) receives(%%r : memref<4xbf16, #r0>)' %{from} | %{check} REGION
 // REGION: error: 'comm.start' op expected collectives in the step itself, because all ranks meet in them, found one in a region
 
 // Shards, scalars and blocks of another group or shape; a state that the group lacks.
@@ -203,8 +203,46 @@ module @level attributes {stepc.level = "comm"} {
 // -----
 
 // No program at all.
-// expected-error @+1 {{'builtin.module' op expected a function @step with a body}}
+// expected-error @+1 {{'builtin.module' op expected a function @step with a body, found no function}}
 module @empty attributes {stepc.level = "scheduled"} {
+}
+
+// -----
+
+// Another function is none.
+// expected-error @+1 {{'builtin.module' op expected a function @step with a body, found @other}}
+module @other attributes {stepc.level = "scheduled"} {
+  func.func @other() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' op expected a function @step with a body, found no body}}
+module @external attributes {stepc.level = "scheduled"} {
+  func.func private @step()
+}
+
+// -----
+
+// Hops bring blocks together: the error is the group's.
+module @cut attributes {stepc.level = "scheduled"} {
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.mesh @world axes ["dp", "tp"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+  optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @a shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases [] route @R
+  // expected-error @+1 {{'optim.group' op expected a consistent plan: group matrices: expected whole blocks on every rank after its hops, found blocks cut along tp of mesh world}}
+  optim.group @matrices rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 2, 2>] base [0]>]
+  func.func @step() {
+    %steps = comm.steps
+    %active = comm.active
+    comm.advance_steps %steps active %active
+    return
+  }
 }
 
 // -----
@@ -248,12 +286,24 @@ module @segments {
   comm.segment @s group @g blocks [0]
   comm.segment @t group @g blocks [1]
   func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %n = comm.extent <@s, full, blocks>
     %m = comm.extent <@t, full, blocks>
     %x = comm.buffer offset 0 bytes 64 (%n) : memref<?x4x4xf32, #comm.place<@s, full, blocks>>
     %y = comm.buffer offset 64 bytes 64 (%m) : memref<?x4x4xf32, #comm.place<@t, full, blocks>>
     // expected-error @+1 {{'optim.product' op expected computed blocks of segment @s, found 'memref<?x4x4xf32, #comm.place<@t, full, blocks>>'}}
     optim.product %x, %x outs(%y : memref<?x4x4xf32, #comm.place<@t, full, blocks>>) {alpha = 1.0, beta = 0.0} : memref<?x4x4xf32, #comm.place<@s, full, blocks>>, memref<?x4x4xf32, #comm.place<@s, full, blocks>>
+    comm.advance_steps %steps active %active
     return
   }
 }
+
+// The step counts advance once, and after all else: never, twice, and before a stage.
+// RUN: sed -e '/comm.advance_steps/d' %{from} | %{check} UNCOUNTED
+// UNCOUNTED: error: 'func.func' op expected one comm.advance_steps, found none
+// RUN: sed -e 's/^ *comm.advance_steps.*/&\n&/' %{from} | %{check} COUNTED-TWICE
+// COUNTED-TWICE: error: 'comm.advance_steps' op expected nothing behind the advance of the steps, because what fails before it does not count as a step
+// COUNTED-TWICE: note: the steps advance here
+// RUN: sed -e '/comm.advance_steps/d' -e 's/^ *comm.wait %out1/    comm.advance_steps %%steps active %%active\n&/' %{from} | %{check} COUNTED-EARLY
+// COUNTED-EARLY: error: 'comm.wait' op expected nothing behind the advance of the steps

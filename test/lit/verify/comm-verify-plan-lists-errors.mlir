@@ -13,17 +13,20 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @Plain parameters [@a]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
   %d = comm.shards gradient @g : !comm.shards<@g, f32, gradient_shards>
   %n = comm.extent <@s, full, shards, kept>
   %k = comm.buffer offset 0 bytes 96 (%n) : memref<?xf32, #comm.place<@s, full, shards, kept>>
   // expected-error @below {{expected every element of the rank's shards once, found 12 of 24 elements of parameter 'a' on rank 0}}
-  comm.copy ins(%d : !comm.shards<@g, f32, gradient_shards>) outs(%k : memref<?xf32, #comm.place<@s, full, shards, kept>>)
-  comm.stage @s over shards ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
+  comm.copy active %active ins(%d : !comm.shards<@g, f32, gradient_shards>) outs(%k : memref<?xf32, #comm.place<@s, full, shards, kept>>)
+  comm.stage @s over shards active %active ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
   ^bb0(%a: f32, %b: f32):
     %c = arith.subf %a, %b : f32
     comm.yield %c : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 }
@@ -43,6 +46,8 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @Plain parameters [@a]
 comm.segment @s group @g all
 func.func @step() attributes {comm.arena_bytes = 256 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %p = comm.shards parameter @g : !comm.shards<@g, f32>
   %d = comm.shards gradient @g : !comm.shards<@g, f32, gradient_shards>
   %n = comm.extent <@s, full, shards, kept>
@@ -52,19 +57,20 @@ func.func @step() attributes {comm.arena_bytes = 256 : i64} {
   %r = comm.buffer offset 128 bytes 96 (%m) : memref<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>
   // expected-error @below {{expected a value in #comm.place<@s, full, gradient_shards to shards, received> before it is read, found none written}}
   comm.copy ins(%r : memref<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : memref<?xf32, #comm.place<@s, full, shards, kept>>)
-  comm.stage @s over shards ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
+  comm.stage @s over shards active %active ins(%p, %k : !comm.shards<@g, f32>, memref<?xf32, #comm.place<@s, full, shards, kept>>) writes(%p : !comm.shards<@g, f32>) {
   ^bb0(%a: f32, %b: f32):
     %c = arith.subf %a, %b : f32
     comm.yield %c : f32
   }
+  comm.advance_steps %steps active %active
   return
 }
 }
 
 // -----
 
-// What starts together has copies on the same ranks: of the one value on all ranks, of the other on those of a row.
-// expected-error @below {{expected a consistent plan, found that command 0: expected values of which the same ranks share copies}}
+// An all-gather has copies on the same ranks: here of the one value on all ranks, of the other on those of a row.
+// expected-error @below {{expected a consistent plan: command 0: expected an all-gather of values of which the same ranks share copies}}
 module attributes {stepc.level = "scheduled"} {
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -79,6 +85,8 @@ optim.group @h rule @R parameters [@c] strategy #optim.gather hops [#optim.hop<r
 comm.segment @f_all group @f all
 comm.segment @h_all group @h all
 func.func @step() attributes {comm.arena_bytes = 384 : i64} {
+  %steps = comm.steps
+  %active = comm.active
   %w = comm.world
   %na = comm.extent <@f_all, full, shards to blocks, sent>
   %a = comm.buffer offset 0 bytes 192 (%na) : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>
@@ -91,6 +99,33 @@ func.func @step() attributes {comm.arena_bytes = 384 : i64} {
   %t = comm.start all_gather %w order 0 sends(%a, %b : memref<?xf32, #comm.place<@f_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, sent>>)
     receives(%c, %d : memref<?xf32, #comm.place<@f_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@h_all, full, shards to blocks, received>>)
   comm.wait %t
+  comm.advance_steps %steps active %active
+  return
+}
+}
+
+// -----
+
+// Hops start where the states are.
+module attributes {stepc.level = "scheduled"} {
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @R
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
+comm.segment @s group @g all
+func.func @step() attributes {comm.arena_bytes = 128 : i64} {
+  %steps = comm.steps
+  %active = comm.active
+  %p = comm.shards parameter @g : !comm.shards<@g, f32>
+  %n = comm.extent <@s, full, shards to blocks, sent>
+  %k = comm.buffer offset 0 bytes 96 (%n) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+  // expected-error @below {{expected state_shards, where the hops of the group start, found shards}}
+  comm.copy active %active ins(%p : !comm.shards<@g, f32>) outs(%k : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>)
+  comm.advance_steps %steps active %active
   return
 }
 }

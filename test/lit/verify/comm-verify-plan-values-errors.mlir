@@ -20,7 +20,7 @@
 // A stage is missing in one wave, in all of them, or comes twice; two stages write one state.
 // RUN: sed -e '/\/\/ new m 0/,/end of new m 0/d' %{from} | %{check} MISSING
 // MISSING: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 0 times
-// RUN: sed -e '/over shards ins(.m, .d/,/^    }/d' %{from} | %{check} NEVER
+// RUN: sed -e '/over shards active .active ins(.m, .d/,/^    }/d' %{from} | %{check} NEVER
 // NEVER: error: 'optim.group' op expected state "m" of every block to be written once, found parameter 'a' written 0 times
 // RUN: sed -e '/\/\/ new m 0/,/end of new m 0/H' -e '/end of new m 0/G' %{from} | %{check} TWICE
 // TWICE: error: 'comm.stage' op expected each block of group @g to be handled once by operations of this form, found parameter 'a' handled 2 times

@@ -40,22 +40,25 @@ module @local attributes {stepc.level = "scheduled"} {
   optim.group @g rule @R parameters [@w] strategy #optim.local hops []
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 192 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %v = comm.shards state @g "v" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, blocks>
     %x = comm.buffer offset 0 bytes 72 (%n) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
     %r = comm.buffer offset 128 bytes 36 (%n) : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>
-    comm.stage @s over shards ins(%d : !comm.shards<@g, f32>) outs(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) {
+    comm.stage @s over shards active %active ins(%d : !comm.shards<@g, f32>) outs(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
     optim.block_reduce norm %x outs(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
-    comm.copy ins(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) writes(%v : !comm.shards<@g, f32>)
-    comm.stage @s over shards ins(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
+    comm.copy active %active ins(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) writes(%v : !comm.shards<@g, f32>)
+    comm.stage @s over shards active %active ins(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }
@@ -80,13 +83,15 @@ module @gather attributes {stepc.level = "scheduled"} {
   optim.group @g rule @R parameters [@a, @b] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 544 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %world = comm.world
     %p = comm.shards parameter @g : !comm.shards<@g, bf16>
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %w = comm.shards state @g "w" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, shards to blocks, sent>
     %s = comm.buffer offset 0 bytes 48 (%n) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
-    comm.stage @s over shards ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
+    comm.stage @s over shards active %active ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
@@ -112,12 +117,13 @@ module @gather attributes {stepc.level = "scheduled"} {
     optim.product %x, %x outs(%y : memref<?x3x3xf32, #comm.place<@s, partial>>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     optim.product %y, %x plus %x outs(%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32, #comm.place<@s, partial>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
-    comm.stage @s over shards ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
+    comm.stage @s over shards active %active ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
     ^bb0(%a: f32, %o: f32):
       %0 = arith.subf %a, %o : f32
       %1 = arith.truncf %0 : f32 to bf16
       comm.yield %0, %1 : f32, bf16
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

@@ -28,6 +28,8 @@ struct stepc_instance {
   stepc_counters counters;
   uint8_t half[COUNT];
   char error[1024];
+  // A failed exchange may leave messages under way, so their words outlive the step.
+  int64_t words_out[WORLD], words_in[WORLD];
 };
 
 static int32_t fail(stepc_instance *in, int32_t status, const char *text) {
@@ -57,7 +59,7 @@ static double now(void) {
 
 static int32_t exchange(stepc_instance *in) {
   stepc_operation operations[2 * WORLD];
-  int64_t out[WORLD], in_words[WORLD], count = 0;
+  int64_t *out = in->words_out, *in_words = in->words_in, count = 0;
   for (int peer = 0; peer < WORLD; ++peer) {
     if (peer == in->rank)
       continue;

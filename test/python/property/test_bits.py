@@ -159,7 +159,7 @@ def plant(kernels):
     out stage loads."""
     start = kernels.index("llvm.func internal @Signed_out")
     head, body = kernels[:start], kernels[start:]
-    staged = re.search(r"(%\d+) = llvm.getelementptr %\d+\[9\].*\n(\s+)(%\d+) = llvm.load \1 : !llvm.ptr -> i64\n", body)
+    staged = re.search(r"(%\d+) = llvm.getelementptr %\d+\[9\].*\n(\s+)(%\d+) = llvm.load \1.* : !llvm.ptr -> i64\n", body)
     assert staged, "the out stage loads no staged offset"
     indent, value = staged[2], staged[3]
     more = f"{indent}%planted_one = llvm.mlir.constant(1 : i64) : i64\n{indent}%planted = llvm.add {value}, %planted_one : i64\n"

@@ -51,7 +51,7 @@ WORDS = {
     "column": ("%c0]", "%c1]", "%c2]", "%c3]"),
 }
 COUNTERS = ("start", "traveller", "pool", "member")
-NUMBERS = (*COUNTERS, "offset", "bytes", "columns", "element_bytes", "scratch", "exponent", "workspace")
+NUMBERS = (*COUNTERS, "offset", "bytes", "columns", "element_bytes", "scratch", "exponent", "arena")
 
 
 class Mutator:
@@ -96,7 +96,7 @@ class Mutator:
     def chunk(self):
         """Rows of another length."""
         line = self.program[0]
-        sizes = r"(exec.program workspace \d+(?: scratch \d+)?)(?: chunk \d+)?"
+        sizes = r"(exec.program arena \d+(?: scratch \d+)?)(?: chunk \d+)?"
         self.lines[line] = re.sub(sizes, rf"\1 chunk {self.source.randint(1, 4000)}", self.lines[line])
         return "chunk"
 

@@ -45,11 +45,13 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
   optim.group @g rule @R parameters [@a, @b] strategy #optim.local hops []
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 262144 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %p = comm.shards parameter @g : !comm.shards<@g, f32>
     %g = comm.shards gradient @g : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, blocks>
     %x = comm.buffer offset 0 bytes 32768 (%n) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
-    comm.stage @s over shards ins(%g : !comm.shards<@g, f32>) outs(%x : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>) {
+    comm.stage @s over shards active %active ins(%g : !comm.shards<@g, f32>) outs(%x : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16
       comm.yield %t : bf16
@@ -85,10 +87,11 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
       %t = arith.subf %s, %o : f32
       comm.yield %t : f32
     }
-    comm.stage @s over shards ins(%y : memref<?xR0xC0xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
+    comm.stage @s over shards active %active ins(%y : memref<?xR0xC0xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%v: f32):
       comm.yield %v : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 })";

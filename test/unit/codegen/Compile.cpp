@@ -221,9 +221,9 @@ void Rank::allocate() {
     ASSERT_EQ(library->parameter_info(instance, p, &info), 0);
     if (!info.member)
       continue;
-    int64_t local = elements(info.local_shape, info.axes);
-    parameters[p].resize(local * byteSize(info.dtype));
-    gradients[p].resize(local * byteSize(info.gradient_dtype));
+    parameters[p].resize(elements(info.local_shape, info.axes) * byteSize(info.dtype));
+    gradients[p].resize(elements(info.gradient_local_shape, info.axes) *
+                        byteSize(info.gradient_dtype));
     auto data = [](std::vector<char> &bytes) { return bytes.empty() ? nullptr : bytes.data(); };
     ASSERT_EQ(library->bind_parameter(instance, p, data(parameters[p]), parameters[p].size()), 0)
         << library->last_error(instance);

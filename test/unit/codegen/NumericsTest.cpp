@@ -65,14 +65,17 @@ module @NAME attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.group @g rule @R parameters [@a, @b]
   comm.segment @s group @g all
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
+    %steps = comm.steps
+    %active = comm.active
     %p = comm.shards parameter @g : !comm.shards<@g, PARAMETER>
     %g = comm.shards gradient @g : !comm.shards<@g, GRADIENT>
-    comm.stage @s over shards ins(%p, %g : !comm.shards<@g, PARAMETER>, !comm.shards<@g, GRADIENT>)
+    comm.stage @s over shards active %active ins(%p, %g : !comm.shards<@g, PARAMETER>, !comm.shards<@g, GRADIENT>)
         writes(%p : !comm.shards<@g, PARAMETER>) {
     ^bb0(%x: PARAMETER, %y: GRADIENT):
       BODY
       comm.yield %r : PARAMETER
     }
+    comm.advance_steps %steps active %active
     return
   }
 })";

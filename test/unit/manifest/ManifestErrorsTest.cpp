@@ -166,19 +166,21 @@ TEST(ManifestErrors, Cluster) {
   EXPECT_EQ(errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh +
                      R"(], "cluster": {"gpus_per_node": 0, "intra_node_gb_per_s": 0,
                         "inter_node_gb_per_s": "x", "intra_node_latency_us": -1, "nodes": 2,
+                        "inter_node_latency_us": 1e308, "device_memory_gb_per_s": 1e308,
                         "device_tflop_per_s": 0},
                         "parameters": [{"name": "w", "shape": [], "dtype": "f32", "mesh": "m",
                                         "placements": ["R", "R"]}]})"),
             "/cluster/gpus_per_node: expected a count from 1 to 1048576, found 0\n"
-            "/cluster/intra_node_gb_per_s: expected a number above 0, found 0\n"
-            "/cluster/inter_node_gb_per_s: expected a number above 0, found \"x\"\n"
-            "/cluster/intra_node_latency_us: expected a number of at least 0, found "
-            "-1\n"
+            "/cluster/intra_node_gb_per_s: expected a number above 0, up to 1e12, found 0\n"
+            "/cluster/inter_node_gb_per_s: expected a number above 0, up to 1e12, found \"x\"\n"
+            "/cluster/intra_node_latency_us: expected a number from 0 to 1e12, found -1\n"
             "/cluster/nodes: expected a key of a cluster (gpus_per_node, "
             "intra_node_gb_per_s, "
             "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us, "
             "device_tflop_per_s, device_memory_gb_per_s), found 'nodes'\n"
-            "/cluster/device_tflop_per_s: expected a number above 0, found 0\n");
+            "/cluster/inter_node_latency_us: expected a number from 0 to 1e12, found 1e+308\n"
+            "/cluster/device_memory_gb_per_s: expected a number above 0, up to 1e12, found 1e+308\n"
+            "/cluster/device_tflop_per_s: expected a number above 0, up to 1e12, found 0\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {
@@ -263,10 +265,11 @@ TEST(ManifestErrors, Blocks) {
   EXPECT_EQ(one(R"({"axis": "row", "sizes": [6]})"),
             "/axis: expected rows or columns, found \"row\"");
   EXPECT_EQ(one(R"({"sizes": [6]})"), ": expected the key 'axis', found none");
-  for (const char *which :
-       {"", R"(, "sizes": [6], "runs": [[[0, 6]]])", R"(, "repeat": 2, "runs": [[[0, 6]]])"})
+  for (auto [which, found] : {std::pair("", "neither"),
+                              {R"(, "sizes": [6], "runs": [[[0, 6]]])", "runs and sizes"},
+                              {R"(, "repeat": 2, "runs": [[[0, 6]]])", "runs with repeat"}})
     EXPECT_EQ(one(std::string(R"({"axis": "rows")") + which + "}"),
-              ": expected runs, or sizes with or without repeat");
+              std::string(": expected runs, or sizes with or without repeat, found ") + found);
   EXPECT_EQ(one(R"({"axis": "rows", "sizes": []})"),
             "/sizes: expected at least one block, found none");
   EXPECT_EQ(one(R"({"axis": "rows", "sizes": 6})"), "/sizes: expected an array of blocks, found 6");

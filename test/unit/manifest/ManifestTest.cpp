@@ -121,9 +121,6 @@ TEST(Manifest, LooksUpNamesAndWorld) {
        "placements": ["R"]},
       {"name": "v", "shape": [4], "dtype": "f32", "mesh": "n", "placements": ["R"]}]})");
   EXPECT_EQ(m.worldRanks(), (std::vector<int64_t>{3, 5, 7}));
-  EXPECT_EQ(m.findParameter("w"), &m.parameters[0]);
-  EXPECT_EQ(m.findParameter("_orig_mod.head"), &m.parameters[0]);
-  EXPECT_EQ(m.findParameter("x"), nullptr);
   EXPECT_EQ(m.findMesh("n"), &m.meshes[1]);
   EXPECT_EQ(m.findMesh("x"), nullptr);
 }

@@ -58,6 +58,20 @@ TEST(Parcels, AGatherSendsOneCopyToAllAndHasNoGaps) {
   EXPECT_EQ(start.messages[1].receiveOffset, 12);
 }
 
+TEST(Parcels, WhatIsSharedBesideOtherValuesIsCopied) {
+  // Three elements go to each of three peers; two of these get the same of another value, too.
+  std::vector<Message> shared{{0, 0, 3, 0, 0}, {1, 0, 3, 0, 0}, {2, 0, 3, 0, 0}};
+  std::vector<Message> others{{1, 0, 2, 0, 0}, {2, 0, 2, 0, 0}};
+  std::vector<Traveller> values{{&shared, 4}, {&others, 2}};
+  RankStart start = layOut(CollectiveKind::Exchange, values, 4);
+  EXPECT_EQ(start.sent.values[0], (Parts{{0, 3, 0}}));
+  EXPECT_EQ(start.sent.values[1], (Parts{{0, 2, 76}}));
+  EXPECT_EQ(start.sent.copies, (std::vector<PartCopy>{{0, 64, 12}}));
+  EXPECT_EQ(start.messages[1].sendOffset, 64);
+  EXPECT_EQ(start.messages[2].sendOffset, 64);
+  EXPECT_EQ(start.sent.bytes, 80);
+}
+
 /// All ranks' starts of one command, carried out byte by byte.
 class Carrier {
 public:
@@ -72,8 +86,10 @@ public:
 
   /// What is wrong, or nothing.
   std::string run() {
-    for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
       fill(rank);
+      repeat(rank);
+    }
     for (size_t rank = 0; rank < ranks.size(); ++rank)
       for (const Message &message : ranks[rank].messages)
         carry(rank, message);
@@ -106,6 +122,16 @@ private:
           byte = {static_cast<int64_t>(value), static_cast<int64_t>(rank),
                   part.first + i / bytesOf(value), i % bytesOf(value)};
         }
+      }
+  }
+
+  void repeat(size_t rank) {
+    for (const PartCopy &copy : ranks[rank].sent.copies)
+      for (int64_t i = 0; i < copy.bytes; ++i) {
+        Byte &to = sent[rank].at(static_cast<size_t>(copy.to + i));
+        if (to.value >= 0)
+          error = "a copy overwrites what is packed";
+        to = sent[rank].at(static_cast<size_t>(copy.from + i));
       }
   }
 
@@ -165,7 +191,7 @@ private:
 
 TEST(Parcels, RandomValuesArriveTogether) {
   Histogram histogram;
-  int starts = 0, several = 0;
+  int starts = 0, several = 0, copied = 0;
   for (uint64_t seed = 20000; seed < 20060; ++seed) {
     Drawn drawn = drawPlan(seed, histogram);
     std::mt19937_64 random(seed);
@@ -182,8 +208,8 @@ TEST(Parcels, RandomValuesArriveTogether) {
           if (random() % 3) {
             Table other = drawn.plan.tables[static_cast<size_t>(table)];
             other.elementBytes = bytes;
-            if (!start.tables.empty() &&
-                !travelTogether(drawn.plan,
+            if (start.collective == CollectiveKind::AllGather && !start.tables.empty() &&
+                !gatherTogether(drawn.plan,
                                 drawn.plan.tables[static_cast<size_t>(start.tables[0])].from,
                                 other.from))
               continue;
@@ -192,11 +218,15 @@ TEST(Parcels, RandomValuesArriveTogether) {
           }
       }
       ++starts;
+      for (size_t rank = 0; rank < drawn.plan.world().size(); ++rank)
+        copied +=
+            !Expander(drawn.plan).start(start, static_cast<int64_t>(rank))->sent.copies.empty();
       several += start.tables.size() > 1;
       ASSERT_EQ(Carrier(drawn.plan, start).run(), "") << "seed " << seed;
     }
   }
-  printf("%d starts, %d of several values\n", starts, several);
+  printf("%d starts, %d of several values, %d with copies\n", starts, several, copied);
+  EXPECT_GT(copied, 10);
   EXPECT_GT(several, 40);
 }
 

@@ -36,8 +36,15 @@ TEST(Plan, AMasterCopyOfF32DoesNotExist) {
   State master{"w", DType::F32, ValueKind::Full, 0.0, true}, plain{"m"};
   EXPECT_FALSE(stateExists(group, master));
   EXPECT_TRUE(stateExists(group, plain));
+  // So hops start at the parameter, unless there is another state.
+  group.placements = {R};
+  group.statePlacements = {S0};
+  EXPECT_EQ(home(group, {"", {}, {master}}), Distribution(Distribution::Shards));
+  EXPECT_EQ(home(group, {"", {}, {master, plain}}), Distribution(Distribution::StateShards));
   group.parameterType = DType::BF16;
   EXPECT_TRUE(stateExists(group, master));
+  EXPECT_EQ(home(group, {"", {}, {master}}), Distribution(Distribution::StateShards));
+  EXPECT_EQ(home(group, {}), Distribution(Distribution::Shards));
 }
 
 TEST(Plan, TheWorldIsTheUnionOfUsedMeshes) {
@@ -68,6 +75,12 @@ TEST(Plan, MembersDifferAlongTheFactorsAlone) {
   EXPECT_EQ(members(plan, {0, {{0, 1, 2}, {1, 2, 2}}}, 5), (Ranks{0, 2, 5, 7}));
   EXPECT_EQ(members(plan, {1, {{0, 1, 2}}}, 4), (Ranks{4, 8}));
   EXPECT_EQ(members(plan, {1, {{0, 1, 2}}}, 3), Ranks()); // not of that mesh
+  EXPECT_FALSE(shareAPair(plan, {0, {{0, 1, 2}}}, {0, {{1, 1, 4}}}));
+  EXPECT_FALSE(shareAPair(plan, {0, {{1, 1, 2}}}, {0, {{1, 2, 2}}}));
+  EXPECT_TRUE(shareAPair(plan, {0, {{1, 1, 2}}}, {0, {{1, 1, 4}}}));
+  EXPECT_FALSE(shareAPair(plan, {0, {}}, {}));
+  EXPECT_FALSE(shareAPair(plan, {0, wholeAxes(plan.meshes[0])}, {1, {{0, 1, 2}}}));
+  EXPECT_TRUE(shareAPair(plan, {1, {{0, 1, 2}}}, {}));
 }
 
 TEST(Plan, BytesKeepEveryField) {

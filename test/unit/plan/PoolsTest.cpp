@@ -78,15 +78,15 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
     return wrong.empty() ? validateProgram(p) : wrong;
   };
   EXPECT_EQ(message([](Plan &p) { p.pools[0].members[0].segment = 3; }),
-            "pool 0: segment 3 does not exist");
+            "pool 0: expected a segment below 3, found 3");
   EXPECT_EQ(message([](Plan &p) { p.pools[1].members[0].blockBytes = -1; }),
             "pool 1: expected blocks of no more bytes than a workspace, found -1");
   EXPECT_EQ(message([](Plan &p) { p.pools[1].offset = 32; }),
             "pool 1: expected a pool at a multiple of 64 bytes, found 64 bytes from byte 32");
   EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].pool = 2; }),
-            "command 0 (reduce): pool 2 does not exist");
+            "command 0 (reduce): expected a pool below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].member = 2; }),
-            "command 0 (reduce): member 2 does not exist in pool 0");
+            "command 0 (reduce): expected a member of pool 0 below 2, found 2");
   const char *another =
       "command 0 (reduce): expected member 0 of pool 0 in that pool, found another";
   // A member of another segment, other places on one side alone, and other blocks.
@@ -103,7 +103,7 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
               p.commands[1].operands[0] = {
                   OperandKind::BlockRows, 0, 0, -1, 0, 0, 0, DType::F32, 0, 1};
             }),
-            "command 1 (chunks): expected no pool of what is no batch");
+            "command 1 (chunks): expected no pool of what is no batch, found pool 0");
 }
 
 TEST(Pools, ReachSeesTheNextMember) {

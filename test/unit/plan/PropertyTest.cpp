@@ -156,7 +156,7 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
       RankTables whole = expand(plan, static_cast<int64_t>(rank));
       for (size_t i = 0; i < plan.tables.size(); ++i) {
         EXPECT_TRUE(same(whole.tables[i], ranks[rank].tables[i]));
-        EXPECT_TRUE(same(expandTable(plan, plan.tables[i], static_cast<int64_t>(rank)),
+        EXPECT_TRUE(same(Expander(plan).table(plan.tables[i], static_cast<int64_t>(rank)),
                          ranks[rank].tables[i]));
       }
     }

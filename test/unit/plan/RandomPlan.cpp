@@ -242,6 +242,13 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
   return drawn;
 }
 
+void setShards(Plan &plan, Distribution::Kind kind) {
+  for (Table &table : plan.tables)
+    for (Place *place : {&table.from, &table.to})
+      for (Distribution *each : {&place->from, &place->to})
+        each->kind = each->isShards() ? kind : each->kind;
+}
+
 Plan richPlan() {
   constexpr Placement R{}, S0{PlacementKind::Shard, 0, 1};
   Plan plan =
@@ -269,6 +276,7 @@ Plan richPlan() {
                          {1, ValueKind::Rows, Blocks, Shards, End::Sent},
                          {0, ValueKind::Rows, Blocks, Shards, End::Received},
                          2});
+  setShards(plan, StateShards);
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
   plan.kernels = {"scalars", "double"};
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};

@@ -43,6 +43,8 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<plan::Placement> placem
 
 /// A plan in which every field differs from its default, so that a forgotten one shows.
 plan::Plan richPlan();
+/// Has all shards in its tables stand by one list.
+void setShards(plan::Plan &plan, plan::Distribution::Kind kind);
 
 } // namespace stepc::test
 

@@ -109,8 +109,8 @@ TEST(Tables, LocalBlocksNeedNoMessages) {
                 {0, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Sent},
                 {0, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Received},
                 4};
-  EXPECT_TRUE(expandTable(e.drawn.plan, message, 0).messages.empty());
-  EXPECT_EQ(elements(e.drawn.plan, message.from, 0), 0);
+  EXPECT_TRUE(Expander(e.drawn.plan).table(message, 0).messages.empty());
+  EXPECT_EQ(Expander(e.drawn.plan).elements(message.from, 0), 0);
 }
 
 TEST(Tables, PeersAreWorldRanksNotPositions) {
@@ -133,7 +133,7 @@ TEST(Tables, MessagesMayReceiveAnotherSegment) {
               {1, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Sent},
               {2, ValueKind::Full, Distribution::Shards, Distribution::Blocks, End::Received},
               4};
-  EXPECT_EQ(rows(expandTable(drawn.plan, table, 0).messages),
+  EXPECT_EQ(rows(Expander(drawn.plan).table(table, 0).messages),
             (Rows{{0, 0, 3, 0, 3}, {1, 0, 0, 3, 3}}));
 }
 
@@ -192,7 +192,8 @@ TEST(Tables, ARankOutsideTheWorldHasEmptyTables) {
   for (int64_t rank : {-1, 2}) {
     for (const RankTable &table : expand(plan, rank).tables)
       EXPECT_TRUE(table.chunks.empty() && table.copies.empty() && table.messages.empty());
-    EXPECT_EQ(elements(plan, Place::resting(0, ValueKind::Full, Distribution::Blocks), rank), 0);
+    EXPECT_EQ(
+        Expander(plan).elements(Place::resting(0, ValueKind::Full, Distribution::Blocks), rank), 0);
   }
 }
 

@@ -21,62 +21,90 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     change(plan);
     return validate(plan);
   };
-  EXPECT_EQ(message([](Plan &p) { p.chunkElements = 0; }), "rows of tables have up to 0 elements");
+  EXPECT_EQ(message([](Plan &p) { p.chunkElements = 0; }),
+            "expected 1 to 2147483648 elements in a row of a table, found 0");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
             "mesh 0: expected as many ranks as the axes span, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }), "mesh 0: expected distinct ranks");
+  EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }),
+            "mesh 0: expected distinct ranks, found rank 0 twice");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].sizes[0] = 0; }),
             "mesh 0: expected axes of size 1 or more, found 0");
   EXPECT_EQ(message([](Plan &p) { p.routes[0].defaults.clear(); }),
             "route 0: expected a default per hyperparameter, found 0");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }), "group 0: mesh 4 does not exist");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }),
+            "group group: expected a mesh below " + std::to_string(richPlan().meshes.size()) +
+                ", found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements.pop_back(); }),
-            "group 0: expected a placement per axis of mesh mesh, found 1");
+            "group group: expected a placement per axis of mesh mesh, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].dim = 2; }),
-            "group 0: placement _S(2, 3) shards an axis that does not exist");
+            "group group: expected placements of 2 axes, found _S(2, 3)");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].factor = 0; }),
-            "group 0: placement _S(0, 0) has a factor out of range");
+            "group group: expected placements with a factor of 1 to 1048576, found _S(0, 0)");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].gradientPlacements = {S0}; }),
-            "group 0: expected a placement per axis of mesh mesh, found 1");
+            "group group: expected a placement per axis of mesh mesh, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[0].dim = 2; }),
-            "group 0: placement S(2) shards an axis that does not exist");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].placements; }),
-            "group 0: expected no placements of the gradient or the states that are the "
-            "parameter's");
+            "group group: expected placements of 2 axes, found S(2)");
+  EXPECT_EQ(
+      message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].placements; }),
+      "group group: expected placements of the gradient and the states only where they differ from "
+      "the parameter's, found equal ones");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].shape[0] = int64_t(1) << 60; }),
-            "group 0: its parameters are too large");
+            "group group: expected parameters of at most 4398046511104 elements in 16777216 "
+            "blocks, found "
+            "more");
+  auto huge = [&](bool computes) {
+    return message([&](Plan &p) {
+      p.groups[0].shape = {int64_t(1) << 20, int64_t(1) << 20};
+      p.groups[0].division.parts.clear();
+      p.groups[0].part = -1;
+      p.groups[0].computes = computes;
+    });
+  };
+  EXPECT_EQ(huge(true), "group group: expected at most 68719476736 elements in a block, found "
+                        "1099511627776");
+  EXPECT_THAT(huge(false), HasSubstr("group group: expected at most 68719476736 elements of its "
+                                     "parameters on one rank, found "));
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base[1] = 4; }),
-            "group 0: position 4 is outside of mesh mesh");
+            "group group: expected a position in mesh mesh below 4, found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
-            "group 0: expected 3 positions for the blocks of a hop, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].hops.clear(); }),
-            "group 0: expected whole blocks on every rank after 0 hops");
+            "group group: expected 3 positions for the blocks of a hop, found 2");
+  EXPECT_EQ(
+      message([](Plan &p) { p.groups[0].hops.clear(); }),
+      "group group: expected whole blocks on every rank after its hops, found blocks cut along "
+      "a of mesh mesh");
   EXPECT_EQ(message([](Plan &p) {
               p.groups[0].shape = {2, 3, 4};
               p.groups[0].division.parts.clear();
               p.groups[0].part = -1;
             }),
-            "group 0: expected no matrix space for axes that are neither a matrix nor declared");
-  EXPECT_EQ(message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
-            "group 0: parameter p2 says that it stands elsewhere");
+            "group group: expected a matrix and 0 batch axes of what is computed in matrix space, "
+            "found 3 "
+            "axes");
+  EXPECT_EQ(
+      message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
+      "group group: expected parameter p2 at place 2 of this group, found that it says place 1 of "
+      "group 0");
   using Parts = std::vector<std::vector<Span>>;
   auto divided = [&](Parts parts) {
     return message([&](Plan &p) { p.groups[0].division.parts = parts; });
   };
-  EXPECT_EQ(divided({}), "group 0: expected no part of matrices that are not divided");
-  std::string part = "group 0: expected columns of part ";
+  EXPECT_EQ(divided({}),
+            "group group: expected no part of matrices that are not divided, found part 0");
+  std::string part = "group group: expected columns of part ";
   EXPECT_EQ(divided({{{0, 4}}, {}}), part + "1, found none");
   EXPECT_EQ(divided({{{1, 4}, {0, 1}}}), part + "0 in their order, found 0:1 behind 1:4");
   EXPECT_EQ(divided({{{0, 0}, {0, 4}}}), part + "0 in each run, found 0:0");
   EXPECT_EQ(divided({{{0, 5}}}), part + "0 between 0 and 4, found 0:5");
   EXPECT_EQ(divided({{{-1, 4}}}), part + "0 between 0 and 4, found -1:4");
-  std::string once = "group 0: expected each column in one part, found column ";
+  std::string once = "group group: expected each column in one part, found column ";
   EXPECT_EQ(divided({{{0, 3}}}), once + "3 in none");
   EXPECT_EQ(divided({{{0, 2}}, {{1, 4}}}), once + "1 in two");
-  EXPECT_EQ(divided({{{0, 1}}, {{1, 4}}}), "group 0: expected groups of all 2 parts, found 1");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].part = 1; }), "group 0: part 1 does not exist");
+  EXPECT_EQ(divided({{{0, 1}}, {{1, 4}}}), "group group: expected groups of all 2 parts, found 1");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].part = 1; }),
+            "group group: expected a part below 1, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {4}; }),
-            "group 0: expected a division of the rows or the columns of matrices");
+            "group group: expected a division of the rows or the columns of matrices, found one of "
+            "1 axes");
   auto second = [&](auto change) {
     return message([&](Plan &p) {
       p.groups[0].division.parts = {{{0, 1}}, {{1, 4}}};
@@ -86,21 +114,34 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     });
   };
   EXPECT_EQ(second([](Group &) {}), "");
-  EXPECT_EQ(second([](Group &g) { g.part = 0; }), "group 1: expected another part of p0 than 0");
-  EXPECT_EQ(second([](Group &g) { g.gradientType = DType::F32; }),
-            "group 1: parameter p0 says that it stands elsewhere");
+  EXPECT_EQ(second([](Group &g) { g.part = 0; }),
+            "group group: expected each part of p0 in one group, found part 0 again");
+  EXPECT_EQ(
+      second([](Group &g) { g.gradientType = DType::F32; }),
+      "group group: expected parameter p0 at place 0 of this group, found that it says place 0 of "
+      "group 0");
   EXPECT_EQ(second([](Group &g) {
               g.parameters.pop_back();
               g.hops[0].base.pop_back();
             }),
-            "group 1: expected the parameters of group group, which has another part of them");
+            "group group: expected the parameters of group group, which has another part of them, "
+            "found others");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
-            "segment 1: a block stands in it twice");
+            "segment 1: expected distinct blocks, found block 1 twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
-            "segment 1: expected blocks below 3");
-  EXPECT_THAT(message([](Plan &p) { p.tables[0].from.segment = 9; }), HasSubstr("does not exist"));
+            "segment 1: expected blocks below 3, found 3");
+  EXPECT_THAT(message([](Plan &p) { p.tables[0].from.segment = 9; }),
+              HasSubstr("expected a segment below 2, found 9"));
+  EXPECT_THAT(message([](Plan &p) { p.tables.back().from.to = Distribution::Shards; }),
+              HasSubstr("expected state_shards, where the hops of the group start, found shards"));
+  EXPECT_THAT(
+      message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].gradientPlacements; }),
+      HasSubstr("expected gradient_shards, where the shards of the state stand, found "
+                "state_shards"));
   EXPECT_EQ(message([](Plan &p) { p.tables[0].to = p.tables.back().from; }),
-            "table 0: its staged operands do not stand where this rank's shards lead");
+            "table 0: expected staged operands where a rank's shards lead, found full "
+            "(state_shards) and rows "
+            "(blocks to state_shards, sent)");
   EXPECT_THAT(message([](Plan &p) { p.tables.back().to.to = Distribution::Blocks; }),
               HasSubstr("expected two distributions of a move, and one of what is at rest"));
   EXPECT_THAT(message([](Plan &p) {
@@ -109,23 +150,24 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
               }),
               HasSubstr("expected a copy of shards, found one in blocks"));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().to.value = ValueKind::Cols; }),
-              HasSubstr("its places are not the ends of one move"));
+              HasSubstr("expected the two ends of one move, found "));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
-              HasSubstr("no value is copied between its places"));
+              HasSubstr("expected places between which one rank copies a value, found "));
   EXPECT_EQ(message([](Plan &p) { p.tables.back().elementBytes = 3; }),
-            "table " + std::to_string(richPlan().tables.size() - 1) + ": elements have 3 bytes");
+            "table " + std::to_string(richPlan().tables.size() - 1) +
+                ": expected 1, 2, 4 or 8 bytes per element, found 3");
   EXPECT_EQ(message([](Plan &p) { p.commands[1].tables[1] = 0; }),
-            "command 1: table 0 is not a message table");
+            "command 1: expected tables of messages, found table 0 of another kind");
   EXPECT_EQ(message([](Plan &p) {
-              p.groups[0].shape[0] = int64_t(1) << 36;
-              p.commands[1].tables.assign(1 << 20, p.commands[1].tables[0]);
+              p.groups[0].shape[0] = int64_t(1) << 32;
+              p.commands[1].tables.assign(1 << 24, p.commands[1].tables[0]);
             }),
             "command 1: expected at most 4611686018427387904 bytes for all ranks, found more");
   // Of gathered columns other ranks share a copy than of rows: they stand whole on more of them.
   EXPECT_EQ(message([](Plan &p) {
               p.groups[0].hops = {{{}, wholeAxes(p.meshes[0]), {}}};
               for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols}) {
-                Place sent{0, kind, Distribution(Distribution::Shards),
+                Place sent{0, kind, Distribution(Distribution::StateShards),
                            Distribution(Distribution::Blocks), End::Sent};
                 Place received = sent;
                 received.end = End::Received;
@@ -134,7 +176,9 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
               auto last = static_cast<int64_t>(p.tables.size()) - 1;
               p.commands[1].tables = {last - 1, last};
             }),
-            "command 1: expected values of which the same ranks share copies");
+            "command 1: expected an all-gather of values of which the same ranks share copies, "
+            "found others in table "
+            "42");
 }
 
 /// A program with every kind of command, on the tables of richPlan().
@@ -142,6 +186,7 @@ Plan program() {
   Plan plan = richPlan();
   plan.groups[0].gradientPlacements.clear();
   plan.groups[0].statePlacements.clear();
+  setShards(plan, Distribution::Shards);
   plan.rules[0].states.push_back({"v", DType::F32, ValueKind::Full, 0, false});
   using enum Distribution::Kind;
   plan.tables.push_back({TableKind::Copy,
@@ -171,25 +216,29 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   };
   enum { Copy, Chunks, Parameters, Start, Product, Await, Advance };
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].tables = {0}; }),
-            "command 0 (copy): table 0 is of another kind");
+            "command 0 (copy): expected a table of copies, found one of shard chunks");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
             "command 0 (copy): expected where it moves from and to, found 1 operands");
   EXPECT_EQ(message([](Plan &p) {
               std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]);
             }),
-            "command 0 (copy): expected shards where its table has shards");
+            "command 0 (copy): expected shards where its table has shards, found a part of the "
+            "workspace");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = {S0, R}; }),
             "command 0 (copy): expected shards that stand in shards, found those of the state");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
-            "command 0 (copy): state w has another type or shape than its table");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
+      "command 0 (copy): expected full elements of 4 bytes, as its table has, found the state's: "
+      "cols of f64");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
-            "command 1 (chunks): state 9 does not exist");
+            "command 1 (chunks): expected a state below 3, found 9");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
-            "command 1 (chunks): kernel 2 does not exist");
+            "command 1 (chunks): expected a kernel below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
-            "command 1 (chunks): expected as many operands for each of its tables");
+            "command 1 (chunks): expected as many operands for each of its tables, found 2 for 3");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
-            "command 1 (chunks): expected the same operands for each of its tables");
+            "command 1 (chunks): expected the same operands for each of its tables, found others "
+            "for table 0");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Chunks].operands[1].value = 4160; }),
       "command 1 (chunks): expected operands inside of the workspace of 4224 bytes, found 128 "
@@ -198,35 +247,41 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
-      "command 1 (chunks): its scalars do not fit in the workspace");
+      "command 1 (chunks): expected scalars that fit in the workspace of 4224 bytes, found 2048 "
+      "bytes for each of 3 parameters");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),
-            "command 2 (parameters): group 9 does not exist");
+            "command 2 (parameters): expected a group below 1, found 9");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].operands[0] = {OperandKind::Gradients}; }),
-            "command 2 (parameters): expected to write scalars");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
-            "command 2 (parameters): expected as many operands for each of its groups");
+            "command 2 (parameters): expected to write scalars, found gradients");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
+      "command 2 (parameters): expected as many operands for each of its groups, found 1 for 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].kind = OperandKind::Workspace; }),
-            "command 4 (product): expected batches of blocks");
+            "command 4 (product): expected batches of blocks, found a part of the workspace");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].rows = 5; }),
-            "command 4 (product): expected operands whose extents agree");
+            "command 4 (product): expected operands whose extents agree, found 5 x 4, 6 x 4, 4 x "
+            "4, 4 x 4");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[1].rows = 5; }),
-            "command 4 (product): expected operands whose extents agree");
+            "command 4 (product): expected operands whose extents agree, found 6 x 4, 5 x 4, 4 x "
+            "4, 4 x 4");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[3].cols = 5; }),
-            "command 4 (product): expected operands whose extents agree");
+            "command 4 (product): expected operands whose extents agree, found 6 x 4, 6 x 4, 4 x "
+            "4, 4 x 5");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Product].batch.scratchBytes = 129; }),
       "command 4 (product): expected scratch within the 128 bytes that the workspace has, found "
       "129 for each block");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
-            "command 4 (product): kernel 2 does not exist");
+            "command 4 (product): expected a kernel below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].kind = CommandKind::Reduce; }),
-            "command 4 (reduce): expected operands whose extents agree");
+            "command 4 (reduce): expected operands whose extents agree, found 6 x 4, 6 x 4, 4 x 4, "
+            "4 x 4");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Start].communicator.factors[0].size = 3; }),
       "command 3 (start): expected factors that divide axis 1 of mesh mesh, found 3 ranks that "
       "are 1 apart");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.mesh = -1; }),
-            "command 3 (start): expected no factors of the world");
+            "command 3 (start): expected no factors of the world, found 1");
   EXPECT_EQ(message([](Plan &p) {
               p.meshes.push_back({"other", {"e"}, {2}, {7, 8}});
               p.commands[Start].communicator = {int64_t(p.meshes.size()) - 1, {}};
@@ -234,37 +289,37 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 3 (start): expected a communicator of a mesh that some group uses, found mesh "
             "other");
   EXPECT_EQ(message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
-            "command 0 (copy): value 2 does not exist in start 0");
+            "command 0 (copy): expected a value of start 0 below 3, found 2");
   EXPECT_EQ(message([](Plan &p) {
               p.commands[Start].operands.pop_back();
               p.commands.erase(p.commands.begin());
             }),
             "command 2 (start): expected where it sends from and receives to, found 1 operands");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].start = -1; }),
-            "command 0 (copy): start -1 does not exist");
+            "command 0 (copy): expected a start below 1, found -1");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 3; }),
-            "command 0 (copy): value 3 does not exist in start 0");
+            "command 0 (copy): expected a value of start 0 below 3, found 3");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 1; }),
             "command 0 (copy): expected value 1 of start 0 in that start's buffer, found another");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].bytes = 64; }),
             "command 0 (copy): expected value 2 of start 0 in that start's buffer, found another");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].start = 0; }),
-            "command 1 (chunks): expected no start of what is not packed");
+            "command 1 (chunks): expected no start of what is not packed, found start 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
-            "command 4 (product): table 0 is of another kind");
+            "command 4 (product): expected a table of block chunks, found one of shard chunks");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].items = 0; }),
             "command 4 (product): expected 1 to 1466015503701 items per block, found 0");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Product].batch.kernels[0].items = int64_t(1) << 41; }),
       "command 4 (product): expected 1 to 1466015503701 items per block, found 2199023255552");
   EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Start], p.commands[Await]); }),
-            "command 3 (await): collective 0 is not under way");
+            "command 3 (await): expected a collective that is under way, found number 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product] = p.commands[Await]; }),
-            "command 5 (await): collective 0 is awaited twice");
+            "command 5 (await): expected each collective to be awaited once, found number 0 again");
   EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + Await); }),
-            "collective 0 is never awaited");
+            "expected each collective to be awaited, found that number 0 never is");
   EXPECT_EQ(message([](Plan &p) { p.commands.pop_back(); }),
-            "expected the last command, and no other, to advance the step counts");
+            "expected the last command, and no other, to advance the step counts, found command 5");
   EXPECT_EQ(message([](Plan &p) { p.commands.clear(); }), "expected commands, found none");
 }
 

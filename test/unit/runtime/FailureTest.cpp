@@ -4,6 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <thread>
@@ -193,6 +194,37 @@ TEST_P(Strays, AreRefused) {
     EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_OK);
     EXPECT_EQ(trainer.halfStepped(), std::vector<uint8_t>(kParameters, 0));
     EXPECT_EQ(trainer.step(), STEPC_ERROR_COUNTS);
+  });
+}
+
+// A transport that says to be done with what it lost: what it carried out, it counts where it does so.
+TEST(Failure, AnExchangeThatTheTransportLostIsFound) {
+  static stepc_transport original;
+  static std::atomic<bool> loses;
+  loses = false;
+  Options options;
+  options.connect = [](std::vector<stepc_transport> &transports) {
+    transports = transportsOf(load(2), 2);
+    original = transports[0];
+    for (stepc_transport &transport : transports) {
+      transport.start = [](void *context, const stepc_operations *group, void **handle, char *error,
+                           int64_t size) {
+        *handle = nullptr;
+        return loses ? int32_t(STEPC_OK) : original.start(context, group, handle, error, size);
+      };
+      transport.test = [](void *context, void *handle, char *error, int64_t size) {
+        return handle ? original.test(context, handle, error, size) : 1;
+      };
+    }
+  };
+  std::barrier stepped(2, [] noexcept { loses = true; });
+  runWorld(2, options, [&](Trainer &trainer, int) {
+    trainer.bindAll();
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    stepped.arrive_and_wait();
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_COUNTS);
+    EXPECT_THAT(trainer.error(), HasSubstr("the step made 0 sends, planned are "));
+    EXPECT_EQ(trainer.steps, std::vector<int64_t>(kParameters, 1));
   });
 }
 

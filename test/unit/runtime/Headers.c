@@ -8,7 +8,8 @@ _Static_assert(sizeof(stepc_parameter_record) == 8 * 8, "stepc_parameter_record"
 _Static_assert(offsetof(stepc_parameter_record, hyperparameters) == 32, "hyperparameters");
 _Static_assert(sizeof(stepc_operation) == 56, "stepc_operation");
 _Static_assert(sizeof(stepc_operations) == 32, "stepc_operations");
-_Static_assert(sizeof(stepc_transport) == 88, "stepc_transport");
+_Static_assert(sizeof(stepc_traffic) == 32, "stepc_traffic");
+_Static_assert(sizeof(stepc_transport) == 96, "stepc_transport");
 /* Where every version has its own. */
 _Static_assert(offsetof(stepc_transport, version) == 0, "version");
 _Static_assert(offsetof(stepc_options, abi_version) == 0, "version");

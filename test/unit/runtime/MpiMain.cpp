@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
   EXPECT_STREQ(error, "MPI is not initialized");
   transport.struct_size = 0;
   EXPECT_EQ(stepc_mpi_transport(MPI_COMM_WORLD, &transport, error, sizeof(error)), STEPC_ERROR_ABI);
-  EXPECT_STREQ(error, "expected a transport of 88 bytes, found struct_size 0");
+  EXPECT_STREQ(error, "expected a transport of 96 bytes, found struct_size 0");
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

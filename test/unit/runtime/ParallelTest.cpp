@@ -1,5 +1,5 @@
 //===- ParallelTest.cpp - The built-in pool, and the check of the chip -------===//
-#include "runtime/core/Parallel.h"
+#include "runtime/host/Parallel.h"
 #include "runtime/core/Chip.h"
 
 #include "gtest/gtest.h"

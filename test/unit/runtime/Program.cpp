@@ -50,7 +50,7 @@ int64_t arenaBytes = 0;
 int64_t largest(const Plan &plan, const Place &place) {
   int64_t most = 0;
   for (int64_t rank = 0; rank < worldSize; ++rank)
-    most = std::max(most, elements(plan, place, rank));
+    most = std::max(most, Expander(plan).elements(place, rank));
   return (most * 4 + 63) / 64 * 64;
 }
 
@@ -138,7 +138,7 @@ Plan makePlan() {
     Command start{CommandKind::Start, -1, 0, {first + table}, {}, {}};
     int64_t most = 0;
     for (int64_t rank = 0; rank < worldSize; ++rank)
-      most = std::max(most, (expandStart(plan, start, rank).*parcel).bytes);
+      most = std::max(most, (Expander(plan).start(start, rank).get()->*parcel).bytes);
     Operand operand = place(most);
     operand.start = number;
     return operand;
@@ -250,8 +250,8 @@ void decay(void *const *arguments, int64_t first, int64_t last) {
     const stepc_chunk &chunk = rows[i].chunk;
     const float *rates = at(arguments, rows[i].words[0]);
     float lr = rates[0], keep = rates[1], step = rates[2];
-    float *param = shard(arguments[2], chunk), *m = shard(arguments[4], chunk);
-    const float *grad = shard(arguments[3], chunk);
+    float *param = shard(arguments[3], chunk), *m = shard(arguments[5], chunk);
+    const float *grad = shard(arguments[4], chunk);
     forElements(chunk, [&](int64_t at, int64_t) {
       m[at] = keep * m[at] + grad[at];
       param[at] -= lr * m[at] / step;
@@ -265,7 +265,7 @@ void pack(void *const *arguments, int64_t first, int64_t last) {
     float *send = at(arguments, rows[i].words[0]);
     if (rows[i].chunk.staged >= 0)
       forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
-        send[staged] = shard(arguments[2], rows[i].chunk)[at];
+        send[staged] = shard(arguments[3], rows[i].chunk)[at];
       });
   }
 }
@@ -291,7 +291,7 @@ void unpack(void *const *arguments, int64_t first, int64_t last) {
     float scale = *at(arguments, rows[i].words[0]);
     const float *receive = at(arguments, rows[i].words[1]);
     forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
-      shard(arguments[2], rows[i].chunk)[at] -= scale * receive[staged];
+      shard(arguments[3], rows[i].chunk)[at] -= scale * receive[staged];
     });
   }
 }

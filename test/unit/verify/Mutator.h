@@ -101,7 +101,9 @@ private:
   std::string twice(Operation *op) {
     auto stage = dyn_cast<comm::StageOp>(op);
     auto copy = dyn_cast<comm::CopyOp>(op);
-    if (isEmpty(op) || !((stage && !stage.getWrites().empty()) || (copy && copy.getTarget())))
+    bool writes = (stage && !stage.getWrites().empty()) || (copy && copy.getTarget()) ||
+                  isa<comm::AdvanceStepsOp>(op);
+    if (isEmpty(op) || !writes)
       return {};
     OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
     builder.clone(*op);
@@ -120,9 +122,12 @@ private:
       if (isa<comm::StartOp>(op) && isa<comm::WaitOp>(next) &&
           next->getOperand(0) == op->getResult(0))
         return {};
-      bool conflict = llvm::any_of(accesses(next), [&](const Access &access) {
-        return llvm::any_of(mine, [&](const Access &own) { return own.conflicts(access); });
-      });
+      // A step counts once all of it is done.
+      bool conflict =
+          isa<comm::AdvanceStepsOp>(next) ||
+          llvm::any_of(accesses(next), [&](const Access &access) {
+            return llvm::any_of(mine, [&](const Access &own) { return own.conflicts(access); });
+          });
       if (!conflict)
         continue;
       op->moveAfter(next);

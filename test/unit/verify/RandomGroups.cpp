@@ -63,7 +63,7 @@ private:
     bool matrix = drawn.strategy != "elementwise";
     if (matrix) {
       group.batchAxes = chance(40) || drawn.strategy == "local" ? 1 : 0;
-      group.shape = {draw(random, chance(5) ? 0 : 1, 7), draw(random, 1, 7)};
+      group.shape = {draw(random, 1, 7), draw(random, 1, 7)};
       if (chance(8)) // rows of tables are cut at plan::kChunkElements
         group.shape[draw(random, 0, 1)] *= 4000, ++histogram["long"];
       if (group.batchAxes)

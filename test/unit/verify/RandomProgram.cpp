@@ -25,14 +25,16 @@ template <typename T> std::string join(const std::vector<T> &list) {
 
 class Generator {
 public:
-  explicit Generator(const test::DrawnGroups &drawn) : meshes(drawn.meshes), groups(drawn.groups) {}
+  Generator(const test::DrawnGroups &drawn, bool merges)
+      : meshes(drawn.meshes), groups(drawn.groups), merges(merges) {}
 
   std::string run() {
     writeSymbols();
     writeStep();
     return "module @random attributes {stepc.level = \"scheduled\"} {\n" + symbols.str() +
            "  func.func @step() attributes {comm.arena_bytes = " + std::to_string(arena) +
-           " : i64} {\n" + body.str() + "    return\n  }\n}\n";
+           " : i64} {\n" + body.str() +
+           "    comm.advance_steps %steps active %active\n    return\n  }\n}\n";
   }
 
 private:
@@ -159,8 +161,7 @@ private:
   /// A buffer with room for a whole group on one rank, in memory of its own.
   std::string buffer(size_t i, int64_t wave, const std::string &kind, const std::string &stands) {
     const plan::Group &group = groups[i].group;
-    int64_t elements = group.blockCount() * std::max<int64_t>(1, group.rows()) *
-                       std::max<int64_t>(1, group.cols());
+    int64_t elements = group.blockCount() * group.rows() * group.cols();
     // To the shards, an owner sends an element to every replica.
     int64_t bytes = elements * 4 * int64_t(meshes[groups[i].meshIndex].ranks.size());
     std::string extent = name("n"), value = name("b");
@@ -188,17 +189,14 @@ private:
     int64_t bytes = 0;
     for (const DrawnGroup &g : groups) {
       auto ranks = int64_t(meshes[g.meshIndex].ranks.size());
-      bytes += 2 * ranks *
-               (4 * g.group.blockCount() * std::max<int64_t>(1, g.group.rows()) *
-                    std::max<int64_t>(1, g.group.cols()) +
-                64);
+      bytes += 2 * ranks * (4 * g.group.blockCount() * g.group.rows() * g.group.cols() + 64);
     }
     return (bytes + 63) / 64 * 64;
   }
 
   /// The kind of a group's collectives and, where ranks share copies, which do.
   std::string collective(size_t i, const std::string &kind) {
-    if (groups[i].strategy != "gather")
+    if (groups[i].strategy != "gather" || merges)
       return "exchange";
     std::string key = "all_gather " + std::to_string(groups[i].meshIndex);
     for (bool axis : geometry::replicatedAxes(groups[i].group, plan::ValueKind(kindOf(kind))))
@@ -236,7 +234,7 @@ private:
   }
 
   void writeStep() {
-    body << "    %world = comm.world\n";
+    body << "    %steps = comm.steps\n    %active = comm.active\n    %world = comm.world\n";
     for (size_t i = 0; i < groups.size(); ++i) {
       std::string type = shards(i);
       body << "    %p" << i << " = comm.shards parameter @g" << i << " : " << type << "\n    %d"
@@ -290,8 +288,8 @@ private:
     std::string sent = buffer(i, wave, "full", "gradient_shards to shards, sent");
     std::string received = buffer(i, wave, "full", "gradient_shards to shards, received");
     std::string kept = buffer(i, wave, "full", "shards, kept");
-    body << "    comm.copy ins(" << shards << " : " << gradients(i) << ") outs(" << sent << " : "
-         << typeOf(sent) << ")\n";
+    body << "    comm.copy active %active ins(" << shards << " : " << gradients(i) << ") outs("
+         << sent << " : " << typeOf(sent) << ")\n";
     exchange({{"exchange", {{sent}, {received}}}});
     copy(received, kept);
     return {kept, typeOf(kept)};
@@ -303,8 +301,8 @@ private:
     std::string s = segment(i, wave), type = shards(i), id = std::to_string(i);
     if (g.strategy == "elementwise") {
       auto [value, where] = gradient(i, wave);
-      body << "    comm.stage " << s << " over shards ins(%p" << id << ", " << value << " : "
-           << type << ", " << where << ") writes(%p" << id << " : " << type
+      body << "    comm.stage " << s << " over shards active %active ins(%p" << id << ", " << value
+           << " : " << type << ", " << where << ") writes(%p" << id << " : " << type
            << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
            << "      comm.yield %c : f32\n    }\n";
       return;
@@ -319,16 +317,17 @@ private:
              arrived[kind] = buffer(i, wave, kind, "shards to blocks, received"));
     };
     std::string out = buffer(i, wave, "full", stands);
-    body << "    comm.stage " << s << " over shards ins(%d" << id << ", %m" << id << " : " << type
-         << ", " << type << ") writes(%m" << id << " : " << type << ") outs(" << out << " : "
-         << typeOf(out) << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
+    body << "    comm.stage " << s << " over shards active %active ins(%d" << id << ", %m" << id
+         << " : " << type << ", " << type << ") writes(%m" << id << " : " << type << ") outs("
+         << out << " : " << typeOf(out)
+         << ") {\n    ^bb0(%a: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
          << "      comm.yield %c, %c : f32, f32\n    }\n";
     send("full", out);
     if (g.stateKind.empty())
       return;
     std::string state = buffer(i, wave, g.stateKind, stands);
-    body << "    comm.copy ins(%v" << id << " : " << type << ") outs(" << state << " : "
-         << typeOf(state) << ")\n";
+    body << "    comm.copy active %active ins(%v" << id << " : " << type << ") outs(" << state
+         << " : " << typeOf(state) << ")\n";
     send(g.stateKind, state);
   }
 
@@ -363,12 +362,12 @@ private:
     for (auto &[kind, inBlocks] : batches) {
       std::string value = groups[i].strategy == "owner" ? arrived[kind] : inBlocks;
       if (kind != "full")
-        body << "    comm.copy ins(" << value << " : " << typeOf(value) << ") writes(%v" << id
-             << " : " << type << ")\n";
+        body << "    comm.copy active %active ins(" << value << " : " << typeOf(value)
+             << ") writes(%v" << id << " : " << type << ")\n";
       else
-        body << "    comm.stage " << segment(i, wave) << " over shards ins(%p" << id << ", %m" << id
-             << ", " << value << " : " << type << ", " << type << ", " << typeOf(value)
-             << ") writes(%p" << id << " : " << type
+        body << "    comm.stage " << segment(i, wave) << " over shards active %active ins(%p" << id
+             << ", %m" << id << ", " << value << " : " << type << ", " << type << ", "
+             << typeOf(value) << ") writes(%p" << id << " : " << type
              << ") {\n    ^bb0(%a: f32, %m: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
              << "      %d = arith.mulf %c, %m : f32\n      comm.yield %d : f32\n    }\n";
     }
@@ -378,6 +377,7 @@ private:
   std::map<std::string, int64_t> shared;    // where buffers of what travels together stand
   const std::vector<plan::Mesh> &meshes;
   const std::vector<DrawnGroup> &groups;
+  bool merges; // what is gathered is exchanged, together with all else
   std::ostringstream symbols, body;
   int64_t arena = 0, next = 0, order = 0;
 };
@@ -386,5 +386,7 @@ private:
 
 std::string test::randomProgram(Random &random, std::map<std::string, int> &histogram) {
   DrawnGroups drawn = drawGroups(random, histogram);
-  return Generator(drawn).run();
+  bool merges = draw(random, 0, 2) == 0;
+  histogram["gathers beside other values"] += merges;
+  return Generator(drawn, merges).run();
 }

@@ -57,7 +57,7 @@ protected:
     if (!starts.empty() && draw(random, 0, 2) == 0) {
       m.table = -1;
       m.start = draw(random, 0, int64_t(starts.size()) - 1);
-      m.moved = plan::expandStart(plan, *starts[m.start], m.rank);
+      m.moved = *plan::Expander(plan).start(*starts[m.start], m.rank);
       return mutate(m, plan, *starts[m.start]) ? std::optional(m) : std::nullopt;
     }
     m.table = draw(random, 0, int64_t(plan.tables.size()) - 1);
@@ -67,7 +67,7 @@ protected:
       m.rows = plan::Expander(plan).common(table, m.rank);
     if (common && m.rows.blocks && draw(random, 0, 1))
       return mutateCommon(m, plan, table) ? std::optional(m) : std::nullopt;
-    plan::RankTable rows = common ? *m.rows.rows : plan::expandTable(plan, table, m.rank);
+    plan::RankTable rows = common ? *m.rows.rows : plan::Expander(plan).table(table, m.rank);
     m.inCommon = common;
     bool changed = table.kind == plan::TableKind::Message ? mutate(m, rows.messages)
                    : table.kind == plan::TableKind::Copy  ? mutate(m, rows.copies)
@@ -119,7 +119,7 @@ protected:
     auto count = sent ? &plan::Message::sendCount : &plan::Message::receiveCount;
     auto &values = parcel.values;
     int64_t value = draw(random, 0, int64_t(values.size()) - 1);
-    switch (draw(random, 0, 5)) {
+    switch (draw(random, 0, 6)) {
     case 0: {
       // A message's parts change places with all that stands in them.
       int64_t other = draw(random, 0, int64_t(values.size()) - 1);
@@ -157,6 +157,13 @@ protected:
       auto &message = m.moved.messages[draw(random, 0, int64_t(m.moved.messages.size()) - 1)];
       return shift(m, {{"message's peer", &message.peer}, {"message's bytes", &(message.*count)}});
     }
+    case 5:
+      if (!sent) {
+        m.what = "a copy in what arrives";
+        parcel.copies.push_back({0, 0, parcel.bytes});
+        return true;
+      }
+      return mutate(m, parcel.copies);
     default:
       return mutate(m, values[value]);
     }
@@ -227,6 +234,9 @@ protected:
   bool shift(Mutation &m, plan::Part &c) {
     return shift(
         m, {{"part's first", &c.first}, {"part's count", &c.count}, {"part's byte", &c.byte}});
+  }
+  bool shift(Mutation &m, plan::PartCopy &c) {
+    return shift(m, {{"copy's from", &c.from}, {"copy's to", &c.to}, {"copy's bytes", &c.bytes}});
   }
   bool shift(Mutation &m, plan::Message &c) {
     std::vector<std::pair<const char *, int64_t *>> fields = {

@@ -33,11 +33,12 @@ class TorchTransport(Links):
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
         super().__init__(ranks, timeout, nonce)
-        self._handles: dict[int, Exchange] = {}
+        self._handles: dict[int, tuple[Exchange, list[tuple[bool, int]]]] = {}
         self._communicators: dict[int, tuple[int, ...]] = {}
         self._next = 1  # numbers both
         # The first exception inside a function of the table.
         self.raised: BaseException | None = None
+        self._traffic = _abi.Traffic()
         self.table = _abi.Transport(
             version=_abi.TRANSPORT_VERSION,
             struct_size=c.sizeof(_abi.Transport),
@@ -50,6 +51,7 @@ class TorchTransport(Links):
             destroy=_abi.DestroyFunction(self._destroy),
             open_communicator=_abi.OpenFunction(self._open),
             close_communicator=_abi.CloseFunction(self._close),
+            traffic=_abi.TrafficFunction(self._report),
         )
 
     # The functions of the table. An exception must not cross into the library: ctypes would
@@ -60,9 +62,10 @@ class TorchTransport(Links):
         try:
             if self.aborted is not None:
                 raise StepcError(f"the transport was aborted: {self.aborted}")
-            works = [self._begin(*message) for one in group[0] for message in self._messages(one)]
+            messages = [message for one in group[0] for message in self._messages(one)]
             handle[0] = self._number()
-            self._handles[handle[0]] = self.run(works)
+            exchange = self.run([self._begin(*message) for message in messages])
+            self._handles[handle[0]] = exchange, [(sends, moved) for sends, _, _, moved, _ in messages]
             return _abi.OK
         except BaseException as problem:  # noqa: BLE001
             return self._kept(problem, error, size)
@@ -96,7 +99,7 @@ class TorchTransport(Links):
     def _test(self, context: Any, handle: int, error: Any, size: int) -> int:
         del context
         try:
-            exchange = self._handles.get(handle)
+            exchange, messages = self._handles.get(handle, (None, []))
             if exchange is None:
                 if self.aborted is not None:
                     raise StepcError(f"the transport was aborted: {self.aborted}")
@@ -107,11 +110,26 @@ class TorchTransport(Links):
             self._handles.pop(handle, None)
             exchange.thread.join()
             if exchange.error is None:
+                self._count(messages)
                 return 1
             _abi.write_text(error, size, self.reason_of_peers() or exchange.error)
             return -_abi.ERROR_TRANSPORT
         except BaseException as problem:  # noqa: BLE001
             return -self._kept(problem, error, size)
+
+    def _count(self, messages: list[tuple[bool, int]]) -> None:
+        """What has come and gone: whether each was sent, and its bytes."""
+        for sends, size in messages:
+            if sends:
+                self._traffic.messages_sent += 1
+                self._traffic.bytes_sent += size
+            else:
+                self._traffic.messages_received += 1
+                self._traffic.bytes_received += size
+
+    def _report(self, context: Any, traffic: Any) -> None:
+        del context
+        traffic[0] = self._traffic
 
     def _kept(self, problem: BaseException, error: Any, size: int) -> int:
         """Keeps an exception for the library's caller; the library gets its text and a code."""

@@ -44,8 +44,11 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.group @g0 rule @AdamW parameters [@"a.bias", @"b.bias"]
   comm.segment @g0_all group @g0 all
   func.func @step() attributes {comm.arena_bytes = 64 : i64} {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
     %t = comm.buffer offset 0 bytes 56 : memref<2x7xf32, #comm.place<@g0, scalars>>
-    comm.scalars outs(%t : memref<2x7xf32, #comm.place<@g0, scalars>>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%t : memref<2x7xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %beta1: f64, %beta2: f64, %eps: f64, %wd: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       %one = arith.constant 1.0 : f64
       %c1 = arith.subf %one, %beta1 : f64
@@ -62,7 +65,7 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %g = comm.shards gradient @g0 : !comm.shards<@g0, f32>
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     %v = comm.shards state @g0 "v" : !comm.shards<@g0, f32>
-    comm.stage @g0_all over shards
+    comm.stage @g0_all over shards active %active
         ins(%p, %g, %m, %v : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%p, %m, %v : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         scalars(%t : memref<2x7xf32, #comm.place<@g0, scalars>>) {
@@ -84,6 +87,7 @@ module @adamw attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %p1 = arith.subf %ka, %lu : f32
       comm.yield %p1, %m1, %v1 : f32, f32, f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

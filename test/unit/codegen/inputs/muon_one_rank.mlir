@@ -27,8 +27,11 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy #optim.local hops [] waves [0, 0, 0] reason "each block is whole on its rank"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 130688 : i64} {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
     %0 = comm.buffer offset 130624 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
-    comm.scalars outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
       %cst = arith.constant 1.000000e+00 : f64
       %22 = arith.mulf %arg0, %arg2 : f64
@@ -39,7 +42,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
     %3 = comm.extent <@group.0.w0, full, blocks>
     %4 = comm.buffer offset 0 bytes 16800(%3) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    comm.stage @group.0.w0 over shards ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.stage @group.0.w0 over shards active %active ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %22 = arith.mulf %arg2, %arg0 : f32
       %23 = arith.addf %22, %arg1 : f32
@@ -76,7 +79,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     optim.product %13, %17 plus %13 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %21 = comm.shards parameter @group.0 : <@group.0, f32>
-    comm.stage @group.0.w0 over shards ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.stage @group.0.w0 over shards active %active ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
       %22 = arith.mulf %arg3, %arg0 : f32
       %23 = arith.extf %arg1 : bf16 to f32
@@ -84,6 +87,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %25 = arith.subf %22, %24 : f32
       comm.yield %25 : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

@@ -27,8 +27,11 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0]>] waves [0, 0, 0] reason "blocks span ranks: exact routes to a balanced owner"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 87104 : i64} {
+    %hyperparameters = comm.hyperparameters
+    %steps = comm.steps
+    %active = comm.active
     %0 = comm.buffer offset 87040 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
-    comm.scalars outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.scalars of %hyperparameters, %steps active %active outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
       %cst = arith.constant 1.000000e+00 : f64
       %33 = arith.mulf %arg0, %arg2 : f64
@@ -39,7 +42,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
     %3 = comm.extent <@group.0.w0, full, shards to blocks, sent>
     %4 = comm.buffer offset 11264 bytes 8432(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
-    comm.stage @group.0.w0 over shards ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.stage @group.0.w0 over shards active %active ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg2, %arg0 : f32
       %34 = arith.addf %33, %arg1 : f32
@@ -91,7 +94,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %31 = comm.start exchange %5 order 1 sends(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>) receives(%30 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>)
     comm.wait %31
     %32 = comm.shards parameter @group.0 : <@group.0, f32>
-    comm.stage @group.0.w0 over shards ins(%32, %30 : !comm.shards<@group.0, f32>, memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>) writes(%32 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
+    comm.stage @group.0.w0 over shards active %active ins(%32, %30 : !comm.shards<@group.0, f32>, memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>) writes(%32 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg3, %arg0 : f32
       %34 = arith.extf %arg1 : bf16 to f32
@@ -99,6 +102,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %36 = arith.subf %33, %35 : f32
       comm.yield %36 : f32
     }
+    comm.advance_steps %steps active %active
     return
   }
 }

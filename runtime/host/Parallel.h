@@ -6,8 +6,8 @@
 // left open: kernels write disjoint results and never depend on it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STEPC_RUNTIME_CORE_PARALLEL_H
-#define STEPC_RUNTIME_CORE_PARALLEL_H
+#ifndef STEPC_RUNTIME_HOST_PARALLEL_H
+#define STEPC_RUNTIME_HOST_PARALLEL_H
 
 #include "stepc/stepc.h"
 

@@ -1,6 +1,6 @@
 //===- Memory.h - Memory that an instance holds from create to destroy -*- C++ -*-===//
-#ifndef STEPC_RUNTIME_CORE_MEMORY_H
-#define STEPC_RUNTIME_CORE_MEMORY_H
+#ifndef STEPC_RUNTIME_HOST_MEMORY_H
+#define STEPC_RUNTIME_HOST_MEMORY_H
 
 #include "stepc/stepc.h"
 

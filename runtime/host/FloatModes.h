@@ -5,8 +5,8 @@
 // threads and on those it lends; so every entry sets ours and gives its own back.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STEPC_RUNTIME_CORE_FLOATMODES_H
-#define STEPC_RUNTIME_CORE_FLOATMODES_H
+#ifndef STEPC_RUNTIME_HOST_FLOATMODES_H
+#define STEPC_RUNTIME_HOST_FLOATMODES_H
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -1,4 +1,5 @@
-#include "runtime/core/Memory.h"
+#include "runtime/host/Memory.h"
+#include "runtime/plan/Plan.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -27,16 +28,15 @@ Memory::~Memory() {
 
 // The heap and not mmap: AddressSanitizer then guards both ends.
 bool Memory::allocate(int64_t bytes, const stepc_options &options) {
-  constexpr int64_t kAlignment = 64;
   size = std::max<int64_t>(bytes, 1);
   if (options.allocate) {
     deallocate = options.deallocate;
     context = options.allocator_context;
-    base = options.allocate(context, size, kAlignment);
-    if (!base || reinterpret_cast<uintptr_t>(base) % kAlignment)
+    base = options.allocate(context, size, plan::kAlignment);
+    if (!base || reinterpret_cast<uintptr_t>(base) % plan::kAlignment)
       return false;
   } else {
-    if (posix_memalign(&base, kAlignment, size) != 0) {
+    if (posix_memalign(&base, plan::kAlignment, size) != 0) {
       base = nullptr;
       return false;
     }

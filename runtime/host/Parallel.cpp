@@ -1,5 +1,5 @@
-#include "runtime/core/Parallel.h"
-#include "runtime/core/FloatModes.h"
+#include "runtime/host/Parallel.h"
+#include "runtime/host/FloatModes.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,0 +1,282 @@
+//===- ChunkKernel.cpp - What a kernel reads and writes of a chunk ---------===//
+
+#include "passes/kernels/ChunkKernel.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <cstddef>
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+using Place = ChunkOperand::Place;
+
+static InFlightDiagnostic refuse(Operation *op, const Twine &expected) {
+  return op->emitOpError("expected in a kernel over chunks ") << expected;
+}
+
+Type storageOf(Type element) {
+  return element.isF32() ? element
+                         : IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
+}
+
+static Type widen(Type type, int64_t width) { return width ? VectorType::get(width, type) : type; }
+
+Value loadElements(KernelBuilder &b, Type element, Value from, int64_t width, unsigned alignment) {
+  Value value = b.load(widen(storageOf(element), width), from,
+                       alignment ? alignment : element.getIntOrFloatBitWidth() / 8);
+  if (storageOf(element) != element)
+    value = arith::BitcastOp::create(b, b.loc, widen(element, width), value);
+  return value;
+}
+
+void storeElements(KernelBuilder &b, Type element, Value value, Value to, int64_t width,
+                   unsigned alignment) {
+  if (storageOf(element) != element)
+    value = arith::BitcastOp::create(b, b.loc, widen(storageOf(element), width), value);
+  b.store(value, to, alignment ? alignment : element.getIntOrFloatBitWidth() / 8);
+}
+
+LogicalResult ChunkKernel::readOperand(OpOperand &operand, AffineMap map,
+                                       SmallVector<ChunkOperand> &list) {
+  Operation *op = operand.getOwner();
+  auto argument = dyn_cast<BlockArgument>(operand.get());
+  auto type = argument ? dyn_cast<MemRefType>(argument.getType()) : MemRefType();
+  if (!type)
+    return refuse(op, "views of a chunk, which are arguments, and behind them scalars");
+  Attribute given = this->operand(argument.getArgNumber());
+  auto dim = [&](unsigned axis) { return getAffineDimExpr(axis, op->getContext()); };
+  std::optional<Place> place;
+  if (map.isIdentity()) {
+    if (isa<exec::ShardsAttr>(given) && overShards)
+      place = Place::Shards;
+    else if (isa<exec::WorkspaceAttr>(given))
+      place = Place::Staged;
+  } else if (isa<exec::WorkspaceAttr>(given) && !overShards) {
+    if (map.getNumResults() == 0)
+      place = Place::Slot;
+    else if (map.getResults() == ArrayRef(dim(0)))
+      place = Place::Row;
+    else if (map.getResults() == ArrayRef(dim(1)))
+      place = Place::Column;
+  }
+  if (!place)
+    return refuse(op, "views that its dispatch has, found ")
+           << AffineMapAttr::get(map) << " of " << given;
+  list.push_back({*place, type.getElementType(), argument.getArgNumber()});
+  return success();
+}
+
+ChunkKernel::ChunkKernel(func::FuncOp kernel, exec::DispatchChunksOp dispatch)
+    : kernel(kernel), each(dispatch.getArgs().size() / dispatch.getTables().size()),
+      overShards(cast<exec::TableAttr>(dispatch.getTables()[0]).getKind() ==
+                 exec::TableKind::ShardChunks),
+      dispatch(dispatch) {}
+
+FailureOr<ChunkKernel> ChunkKernel::read(func::FuncOp function,
+                                         ArrayRef<exec::DispatchChunksOp> dispatches) {
+  ChunkKernel kernel(function, dispatches.front());
+  if (failed(kernel.read()))
+    return failure();
+  for (exec::DispatchChunksOp dispatch : dispatches) {
+    // The loops are made for operands of these kinds; which shards it are, arguments say.
+    auto kindOf = [](exec::DispatchChunksOp op) {
+      return cast<exec::TableAttr>(op.getTables()[0]).getKind();
+    };
+    ArrayAttr args = dispatch.getArgs();
+    if (kindOf(dispatch) != kindOf(kernel.dispatch) ||
+        args.size() != kernel.each * dispatch.getTables().size() ||
+        !llvm::all_of(llvm::seq(kernel.each), [&](size_t i) {
+          return args[i].getTypeID() == kernel.operand(i).getTypeID();
+        })) {
+      auto diag = dispatch.emitOpError("expected operands like those of another dispatch of ")
+                  << dispatch.getKernelAttr();
+      diag.attachNote(kernel.dispatch.getLoc()) << "the other dispatch is here";
+      return diag;
+    }
+  }
+  return kernel;
+}
+
+void ChunkKernel::addBlockRows(ArrayRef<exec::DispatchChunksOp> dispatches) const {
+  if (!needsBlockRows())
+    return;
+  for (exec::DispatchChunksOp dispatch : dispatches) {
+    SmallVector<Attribute> args;
+    for (auto [index, operand] : llvm::enumerate(dispatch.getArgs())) {
+      args.push_back(operand);
+      if ((index + 1) % each == 0)
+        args.push_back(exec::BlockRowsAttr::get(dispatch.getContext()));
+    }
+    dispatch.setArgsAttr(ArrayAttr::get(dispatch.getContext(), args));
+  }
+}
+
+LogicalResult ChunkKernel::read() {
+  if (kernel.getNumArguments() != each)
+    return dispatch.emitOpError("expected as many operands per table as the kernel has arguments, ")
+           << kernel.getNumArguments() << ", found " << each;
+  linalg::GenericOp generic;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (isa<arith::ConstantOp, memref::LoadOp>(op))
+      continue;
+    if (generic || !isa<linalg::GenericOp>(op))
+      return refuse(&op, "one linalg.generic, and loads of scalars before it");
+    generic = cast<linalg::GenericOp>(op);
+  }
+  if (!generic || generic.getNumLoops() != 2 || generic.getNumParallelLoops() != 2)
+    return refuse(kernel, "one linalg.generic over the rows and columns of a chunk");
+  body = generic.getBody();
+  if (Operation *illegal = findNotElementwise(*body))
+    return refuse(illegal, "elementwise operations only");
+  for (OpOperand *in : generic.getDpsInputOperands()) {
+    if (isa<MemRefType>(in->get().getType()) && columns.empty()) {
+      if (failed(readOperand(*in, generic.getMatchingIndexingMap(in), reads)))
+        return failure();
+      continue;
+    }
+    auto load = in->get().getDefiningOp<memref::LoadOp>();
+    auto row = load ? dyn_cast<BlockArgument>(load.getMemRef()) : BlockArgument();
+    std::optional<int64_t> column = row && load.getIndices().size() == 1
+                                        ? getConstantIntValue(load.getIndices()[0])
+                                        : std::nullopt;
+    auto scalars =
+        row ? dyn_cast<exec::ScalarsAttr>(operand(row.getArgNumber())) : exec::ScalarsAttr();
+    if (!scalars || row.getArgNumber() != 0 || !column || *column < 0 ||
+        *column >= scalars.getColumns() || !load.getType().isF32())
+      return refuse(generic, "scalars from columns of the first operand of its dispatch");
+    columns.push_back(*column);
+  }
+  for (OpOperand &out : generic.getDpsInitsMutable()) {
+    if (!generic.getMatchingBlockArgument(&out).use_empty())
+      return refuse(generic, "a region that reads inputs alone");
+    if (failed(readOperand(out, generic.getMatchingIndexingMap(&out), writes)))
+      return failure();
+    if (writes.back().place != Place::Shards && writes.back().place != Place::Staged)
+      return refuse(generic, "outs that have every element of a chunk");
+  }
+  // Chunks of blocks hold whole rows, so they are one run where nothing depends on the row or
+  // column.
+  flat = !overShards && llvm::all_of(reads, [](const ChunkOperand &o) {
+    return o.place == Place::Staged || o.place == Place::Slot;
+  });
+  return success();
+}
+
+void ChunkEmitter::bind(Value chunkRows, Value memory, function_ref<Value()> shards) {
+  chunks = chunkRows;
+  workspace = memory;
+  for (auto [index, source] : llvm::enumerate(sources)) {
+    if (isa<exec::ShardsAttr>(kernel.operand(index)))
+      source.table = shards();
+    else
+      source.word = words++;
+  }
+  if (kernel.needsBlockRows())
+    blockRows = words++;
+}
+
+void ChunkEmitter::emitItem() {
+  Value parameter = field(offsetof(stepc_chunk, parameter));
+  Value slot = field(offsetof(stepc_chunk, slot));
+  Value firstRow = field(offsetof(stepc_chunk, row));
+  Value rows = field(offsetof(stepc_chunk, rows));
+  Value cols = field(offsetof(stepc_chunk, cols));
+  Value local = field(offsetof(stepc_chunk, local));
+  Value localStride = field(offsetof(stepc_chunk, local_stride));
+  Value staged = field(offsetof(stepc_chunk, staged));
+  Value stagedStride = field(offsetof(stepc_chunk, staged_stride));
+  if (kernel.flat) {
+    cols = b.mul(rows, cols);
+    rows = b.constant(1);
+  }
+  SmallVector<const ChunkOperand *> placed(sources.size());
+  for (auto *list : {&kernel.reads, &kernel.writes})
+    for (ChunkOperand &operand : *list) {
+      if (const ChunkOperand *same = placed[operand.slot]; same && same->place == operand.place) {
+        operand = *same;
+        continue;
+      }
+      placed[operand.slot] = &operand;
+      const Source &source = sources[operand.slot];
+      Value base = source.table ? source.table : place(source.word), offset;
+      switch (operand.place) {
+      case Place::Shards:
+        base = b.load(b.pointer, b.address(base, b.pointer, parameter));
+        offset = local;
+        operand.stride = localStride;
+        break;
+      case Place::Staged:
+        offset = staged;
+        operand.stride = stagedStride;
+        break;
+      case Place::Slot:
+        offset = slot;
+        break;
+      case Place::Row:
+        offset = b.add(b.mul(slot, word(blockRows)), firstRow);
+        operand.stride = b.constant(1);
+        break;
+      case Place::Column:
+        offset = b.mul(slot, stagedStride);
+        break;
+      }
+      operand.base = b.address(base, storageOf(operand.element), offset);
+      if (operand.place == Place::Slot)
+        operand.single = loadElements(b, operand.element, operand.base, 0);
+    }
+
+  SmallVector<Value> scalars;
+  if (!kernel.columns.empty()) {
+    Value row = place(sources[0].word);
+    for (int64_t column : kernel.columns)
+      scalars.push_back(b.load(b.getF32Type(), b.address(row, b.getF32Type(), column)));
+  }
+  body.emitUniform(b, scalars);
+
+  if (llvm::none_of(kernel.writes, [&](const ChunkOperand &o) { return kernel.mayBeAbsent(o); }))
+    return emitRows(rows, cols, true);
+  // A replica that does not send updates its shards alike.
+  Value absent = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, staged, b.constant(0));
+  auto choice = scf::IfOp::create(b, b.loc, absent, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  if (!llvm::all_of(kernel.writes, [&](const ChunkOperand &o) { return kernel.mayBeAbsent(o); }))
+    emitRows(rows, cols, false);
+  b.setInsertionPointToStart(choice.elseBlock());
+  emitRows(rows, cols, true);
+}
+
+Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
+  Value offset = column;
+  if (operand.stride) {
+    Value rowOffset = b.mul(row, operand.stride);
+    offset = column ? b.add(rowOffset, column) : rowOffset;
+  }
+  return b.address(operand.base, storageOf(operand.element), offset);
+}
+
+void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
+                                unsigned alignment) {
+  // All loads come before the first store: an input may be written.
+  SmallVector<Value> values;
+  for (const ChunkOperand &operand : kernel.reads) {
+    if (operand.alongColumns())
+      values.push_back(loadElements(b, operand.element, at(operand, row, column), width,
+                                    operand.alongColumns() ? alignment : 0));
+    else if (width)
+      values.push_back(
+          vector::BroadcastOp::create(b, b.loc, widen(operand.element, width), operand.single));
+    else
+      values.push_back(operand.single);
+  }
+  SmallVector<Value> results = body.emit(b, values, width);
+  for (auto [operand, result] : llvm::zip_equal(kernel.writes, results))
+    if (storeStaged || !kernel.mayBeAbsent(operand))
+      storeElements(b, operand.element, result, at(operand, row, column), width,
+                    operand.alongColumns() ? alignment : 0);
+}
+
+} // namespace stepc::kernels

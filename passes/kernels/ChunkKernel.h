@@ -1,0 +1,132 @@
+//===- ChunkKernel.h - What a kernel reads and writes of a chunk -*- C++ -*-===//
+//
+// What all targets share of kernels over chunks: reading the function of level 5, and finding where the
+// operands of a chunk stand. Loops over the elements, and their width, are a target's.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_CHUNKKERNEL_H
+#define STEPC_PASSES_KERNELS_CHUNKKERNEL_H
+
+#include "dialects/exec/Exec.h"
+#include "passes/kernels/ElementwiseBody.h"
+#include "passes/kernels/StageKernel.h"
+#include "stepc/kernel_abi.h"
+
+namespace stepc::kernels {
+
+/// An operand of a chunk: a base, a stride between rows, and either one element per column or one
+/// value for the row.
+struct ChunkOperand {
+  /// Where element (r, c) of a chunk stands.
+  enum class Place {
+    Shards, ///< local + r · localStride + c in the shard of the parameter
+    Staged, ///< staged + r · stagedStride + c
+    Slot,   ///< one value per block: [slot]
+    Row,    ///< one value per row: [slot, row + r]
+    Column, ///< one value per column: [slot, c]
+  };
+  Place place;
+  mlir::Type element;
+  size_t slot;             ///< the argument of the kernel
+  mlir::Value base = {};   ///< of the chunk
+  mlir::Value stride = {}; ///< between rows; null: all rows are the same
+  mlir::Value single = {}; ///< what is the same along a row
+  bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
+};
+
+/// What a kernel computes of a chunk, as its function says.
+class ChunkKernel {
+public:
+  /// Of a kernel and all dispatches that run it, one at least; an error where one does not fit it.
+  static mlir::FailureOr<ChunkKernel> read(mlir::func::FuncOp kernel,
+                                           llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
+
+  mlir::Attribute operand(size_t index) { return dispatch.getArgs()[index]; }
+  /// Where a row's value stands follows from R, which comes behind the other words of a chunk.
+  bool needsBlockRows() const {
+    return llvm::any_of(reads,
+                        [](const ChunkOperand &o) { return o.place == ChunkOperand::Place::Row; });
+  }
+  /// Gives the dispatches R of each table, where it is needed.
+  void addBlockRows(llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const;
+  /// What is staged for matrix space: a replica that does not send has no place for it.
+  bool mayBeAbsent(const ChunkOperand &write) const {
+    return overShards && write.place == ChunkOperand::Place::Staged;
+  }
+
+  mlir::func::FuncOp kernel;
+  size_t each; // operands per table
+  bool overShards;
+  llvm::SmallVector<ChunkOperand> reads, writes;
+  llvm::SmallVector<int64_t> columns; // of the row of scalars, per uniform argument of the body
+  mlir::Block *body = nullptr;
+  bool flat = false; // a block's chunk is one run of elements
+
+private:
+  ChunkKernel(mlir::func::FuncOp kernel, exec::DispatchChunksOp dispatch);
+  mlir::LogicalResult read();
+  mlir::LogicalResult readOperand(mlir::OpOperand &operand, mlir::AffineMap map,
+                                  llvm::SmallVector<ChunkOperand> &list);
+
+  exec::DispatchChunksOp dispatch;
+};
+
+/// Loads or stores one element (`width` 0) or a vector. 16-bit floats travel as integers: a chip's own
+/// conversions may flush denormals. Without `alignment` (bytes) pointers are aligned to their
+/// element only: a shard may begin anywhere.
+mlir::Value loadElements(KernelBuilder &b, mlir::Type element, mlir::Value from, int64_t width,
+                         unsigned alignment = 0);
+void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir::Value to,
+                   int64_t width, unsigned alignment = 0);
+
+/// Emits what a kernel does with one chunk, but for the loops over its elements.
+class ChunkEmitter {
+public:
+  ChunkEmitter(ChunkKernel &kernel, KernelBuilder &b)
+      : kernel(kernel), b(b), body(*kernel.body, kernel.reads.size()), sources(kernel.each) {}
+  virtual ~ChunkEmitter() = default;
+
+protected:
+  /// What the kernel is given: rows of chunks, the workspace, and for each operand that is shards
+  /// the list of them (`shards` gives the next one).
+  void bind(mlir::Value chunks, mlir::Value workspace, llvm::function_ref<mlir::Value()> shards);
+  /// Says which chunk is meant from here on.
+  void chunkAt(mlir::Value item) {
+    chunk = b.address(chunks, b.getI64Type(), b.mul(item, b.constant(words)));
+  }
+  /// Everything of the chunk.
+  void emitItem();
+  virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
+  /// The address of an element of a chunk; without a column, of its row.
+  mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
+  /// `width` elements of a row, or one where it is 0.
+  void emitElements(mlir::Value row, mlir::Value column, int64_t width, bool storeStaged,
+                    unsigned alignment = 0);
+  /// A number of the chunk's row.
+  mlir::Value word(int64_t index) {
+    return b.load(b.getI64Type(), b.address(chunk, b.getI64Type(), index));
+  }
+  mlir::Value field(size_t offset) { return word(int64_t(offset / sizeof(int64_t))); }
+
+  ChunkKernel &kernel;
+  KernelBuilder &b;
+  ElementwiseBody body;
+
+private:
+  /// The address in the workspace that a word behind the chunk says.
+  mlir::Value place(int64_t index) { return b.address(workspace, b.getI8Type(), word(index)); }
+
+  /// Where an operand comes from: a list of pointers to shards, or a word behind the chunk.
+  struct Source {
+    mlir::Value table;
+    int64_t word = -1;
+  };
+  llvm::SmallVector<Source> sources; // by argument of the kernel
+  mlir::Value chunks, workspace, chunk;
+  int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // of a row
+  int64_t blockRows = -1;                                // word
+};
+
+} // namespace stepc::kernels
+
+#endif

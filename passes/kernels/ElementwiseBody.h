@@ -1,0 +1,33 @@
+//===- ElementwiseBody.h - A scalar region on scalars and vectors -*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_ELEMENTWISEBODY_H
+#define STEPC_PASSES_KERNELS_ELEMENTWISEBODY_H
+
+#include "passes/kernels/KernelBuilder.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace stepc::kernels {
+
+/// Clones an elementwise region in two parts: what depends on the element, and what is the same for
+/// all elements of a chunk.
+class ElementwiseBody {
+public:
+  /// `firstUniform`: from this argument on, arguments are the same for all elements.
+  ElementwiseBody(mlir::Block &body, unsigned firstUniform)
+      : body(body), firstUniform(firstUniform) {}
+
+  /// Emits the uniform part once, where the builder stands.
+  void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
+  /// Emits the rest on vectors of `width` elements (0: on scalars); returns what is yielded.
+  llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments,
+                                      int64_t width);
+
+private:
+  mlir::Block &body;
+  unsigned firstUniform;
+  mlir::IRMapping uniform;
+};
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,78 @@
+//===- EmulatedTarget.cpp - A GPU's kernels on this machine ----------------===//
+//
+// Kernels over chunks and parameters are those that exec-kernels-to-gpu makes, run by this machine
+// thread after thread. Products and reductions are the processor's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/Target.h"
+#include "passes/kernels/gpu/GpuKernels.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+class EmulatedTarget : public Target {
+public:
+  EmulatedTarget(std::string chip, std::unique_ptr<Target> host)
+      : Target(std::move(chip)), host(std::move(host)) {}
+
+  FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
+                                     ArrayRef<exec::DispatchChunksOp> dispatches) const override {
+    return emulate(
+        kernel, [&](gpu::GPUModuleOp code) { return addGpuChunkKernel(code, kernel, dispatches); });
+  }
+  FailureOr<LLVM::LLVMFuncOp>
+  kernel(func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) const override {
+    return emulate(kernel, [&](gpu::GPUModuleOp code) {
+      return addGpuParameterKernel(code, kernel, dispatches);
+    });
+  }
+
+  int64_t chunkElements() const override { return host->chunkElements(); }
+  exec::Accumulation accumulation() const override { return host->accumulation(); }
+  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
+    return host->scratchBytesPerBlock(op);
+  }
+  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
+    return host->scratchBytesPerBlock(op);
+  }
+  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
+    return host->kernels(symbols, op);
+  }
+  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
+    return host->kernels(symbols, op);
+  }
+  void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
+  bool fuses() const override { return host->fuses(); }
+  bool convertsHalf() const override { return host->convertsHalf(); }
+
+private:
+  /// The kernel that `add` makes, in a GPU's module that goes again.
+  static FailureOr<LLVM::LLVMFuncOp>
+  emulate(func::FuncOp kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
+    auto module = kernel->getParentOfType<ModuleOp>();
+    OpBuilder builder(module.getBodyRegion());
+    OwningOpRef<gpu::GPUModuleOp> code =
+        gpu::GPUModuleOp::create(builder, kernel.getLoc(), "emulated");
+    FailureOr<gpu::GPUFuncOp> made = add(*code);
+    if (failed(made))
+      return failure();
+    return threadsOnHost(*made, module);
+  }
+
+  std::unique_ptr<Target> host;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
+  auto [cpu, features] = splitChip(chip);
+  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
+  if (!host)
+    return host.takeError();
+  return std::make_unique<EmulatedTarget>(chip.str(), std::move(*host));
+}
+
+} // namespace stepc::kernels

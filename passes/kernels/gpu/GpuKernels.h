@@ -1,0 +1,44 @@
+//===- GpuKernels.h - Kernels that a GPU's blocks run -----------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_GPU_GPUKERNELS_H
+#define STEPC_PASSES_KERNELS_GPU_GPUKERNELS_H
+
+#include "passes/kernels/KernelBuilder.h"
+#include "stepc/kernel_abi.h"
+
+#include "dialects/exec/Exec.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
+namespace stepc::kernels {
+
+/// Threads of a block, in all kernels.
+inline constexpr int32_t kThreads = 256;
+/// The address space of a GPU's global memory.
+inline constexpr unsigned kGlobal = 1;
+
+/// What a kernel of level 5 says of every chunk, or parameter, as a function at the end of `code`.
+/// `dispatches` are all that run it, one at least. Emits an error where one does not fit.
+mlir::FailureOr<mlir::gpu::GPUFuncOp>
+addGpuChunkKernel(mlir::gpu::GPUModuleOp code, mlir::func::FuncOp kernel,
+                  llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
+mlir::FailureOr<mlir::gpu::GPUFuncOp>
+addGpuParameterKernel(mlir::gpu::GPUModuleOp code, mlir::func::FuncOp kernel,
+                      llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
+
+/// A kernel of these as a function of the kernel ABI that runs one thread after another, at the end
+/// of `module`. Its threads do not wait for each other.
+mlir::LLVM::LLVMFuncOp threadsOnHost(mlir::gpu::GPUFuncOp kernel, mlir::ModuleOp module);
+
+/// Begins a kernel at the module's end, with its return; the builder stands before that.
+mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef name,
+                                    llvm::ArrayRef<mlir::Type> arguments, KernelBuilder &b);
+/// The block's or the thread's number, as i64.
+mlir::Value blockIndex(KernelBuilder &b);
+mlir::Value threadIndex(KernelBuilder &b);
+/// Runs `body` where this step does not skip the parameter.
+void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
+              llvm::function_ref<void()> body);
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,90 @@
+//===- KernelsToGpu.cpp - Kernels of level 5 in a gpu.module ---------------===//
+
+#include "passes/kernels/Expansions.h"
+#include "passes/kernels/ForEachKernel.h"
+#include "passes/kernels/Passes.h"
+#include "passes/kernels/gpu/GpuKernels.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_KERNELSTOGPU
+#include "passes/kernels/Passes.h.inc"
+
+static constexpr StringLiteral kModule = "kernels";
+
+gpu::GPUFuncOp beginGpuKernel(gpu::GPUModuleOp code, StringRef name, ArrayRef<Type> arguments,
+                              KernelBuilder &b) {
+  b.setInsertionPointToEnd(code.getBody());
+  auto function =
+      gpu::GPUFuncOp::create(b, b.loc, name, FunctionType::get(b.getContext(), arguments, {}));
+  function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  function.setKnownBlockSize(ArrayRef<int32_t>{kThreads, 1, 1});
+  // Without it ptxas keeps to fewer registers than a block may have, and spills.
+  function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+  b.setInsertionPointToEnd(&function.getBody().front());
+  b.setInsertionPoint(gpu::ReturnOp::create(b, b.loc));
+  return function;
+}
+
+static Value wide(KernelBuilder &b, Value index) {
+  return arith::IndexCastOp::create(b, b.loc, b.getI64Type(), index);
+}
+
+Value blockIndex(KernelBuilder &b) {
+  return wide(b, gpu::BlockIdOp::create(b, b.loc, gpu::Dimension::x));
+}
+
+Value threadIndex(KernelBuilder &b) {
+  return wide(b, gpu::ThreadIdOp::create(b, b.loc, gpu::Dimension::x));
+}
+
+void ifActive(KernelBuilder &b, Value records, Value parameter, function_ref<void()> body) {
+  Value record = b.address(records, b.getI8Type(),
+                           b.mul(parameter, b.constant(sizeof(stepc_parameter_record))));
+  Value flag = b.load(b.getI64Type(), b.address(record, b.getI8Type(),
+                                                int64_t(offsetof(stepc_parameter_record, active))));
+  Value isActive = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, flag, b.constant(0));
+  auto guard = scf::IfOp::create(b, b.loc, isActive, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard keep(b);
+  b.setInsertionPointToStart(guard.thenBlock());
+  body();
+}
+
+namespace {
+
+struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
+  using KernelsToGpuBase::KernelsToGpuBase;
+
+  LogicalResult run(ModuleOp module) {
+    SymbolTable symbols(module);
+    if (Operation *other = symbols.lookup(kModule))
+      return other->emitOpError("expected no symbol of the name that the GPU's code gets, found @")
+             << kModule;
+    OpBuilder b(module.getBodyRegion());
+    auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda",
+                                            chip, features);
+    auto code = gpu::GPUModuleOp::create(b, module.getLoc(), kModule, b.getArrayAttr(target));
+    auto addChunks = [&](func::FuncOp kernel, ArrayRef<exec::DispatchChunksOp> dispatches) {
+      return LogicalResult(addGpuChunkKernel(code, kernel, dispatches));
+    };
+    auto addParameters = [&](func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) {
+      return LogicalResult(addGpuParameterKernel(code, kernel, dispatches));
+    };
+    if (failed(forEachKernel<exec::DispatchParametersOp>(module, symbols, addParameters)) ||
+        failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
+      return failure();
+    SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
+    return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
+  }
+
+  void runOnOperation() override {
+    if (failed(run(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+} // namespace stepc::kernels

@@ -1,0 +1,16 @@
+//===- ValidatePlan.h - An inconsistent plan as an error of the IR -*- C++ -*-===//
+#ifndef STEPC_PASSES_PLAN_VALIDATEPLAN_H
+#define STEPC_PASSES_PLAN_VALIDATEPLAN_H
+
+#include "passes/plan/PlanFromIR.h"
+
+namespace stepc {
+
+/// Checks the plan of a module. An error begins with `expected`; it is the error of the group that is
+/// wrong, or of the module.
+mlir::LogicalResult validatePlan(mlir::ModuleOp module, const ProgramPlan &program,
+                                 llvm::StringRef expected);
+
+} // namespace stepc
+
+#endif

@@ -1,0 +1,72 @@
+//===- ValidateGroup.cpp - Whether a group's blocks come together ----------===//
+
+#include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Checks.h"
+
+#include <algorithm>
+
+namespace stepc::plan {
+
+// Far above any device's memory: 256 GiB of f32.
+static constexpr int64_t kMaxHeld = int64_t(1) << 36;
+
+Check checkHeld(const Plan &plan, const Group &group) {
+  const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
+  std::string expected = "expected at most " + std::to_string(kMaxHeld) + " elements ";
+  if (group.computes && group.rows() * group.cols() > kMaxHeld)
+    return expected + "in a block, found " + std::to_string(group.rows() * group.cols());
+  for (ShardsKind kind : {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State}) {
+    // The first rank along all axes has the most.
+    auto count = static_cast<int64_t>(group.parameters.size());
+    for (int64_t size : geometry::localShape(group.shape, group.placementsOf(kind), mesh,
+                                             geometry::coordinates(mesh, 0)))
+      count *= size;
+    if (count > kMaxHeld)
+      return expected + "of its parameters on one rank, found " + std::to_string(count);
+  }
+  return {};
+}
+
+Check checkHops(const Plan &plan, const Group &group) {
+  const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
+  if (!group.computes)
+    return group.hops.empty() ? Check()
+                              : "expected no hops where nothing is computed, found " +
+                                    std::to_string(group.hops.size());
+  if (static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
+    return "expected a matrix and " + std::to_string(group.batchAxes) +
+           " batch axes of what is computed in matrix space, found " +
+           std::to_string(group.shape.size()) + " axes";
+  std::vector<Factor> resolved;
+  for (const Hop &hop : group.hops) {
+    resolved.insert(resolved.end(), hop.owned.begin(), hop.owned.end());
+    resolved.insert(resolved.end(), hop.replicated.begin(), hop.replicated.end());
+    int64_t count = hop.owned.empty() ? 0 : group.blockCount();
+    if (static_cast<int64_t>(hop.base.size()) != count)
+      return "expected " + std::to_string(count) + " positions for the blocks of a hop, found " +
+             std::to_string(hop.base.size());
+    for (int64_t base : hop.base)
+      if (!inside(base, mesh.ranks))
+        return outside("position in mesh " + mesh.name, base, mesh.ranks);
+  }
+  if (Check wrong = checkFactors(mesh, resolved); !wrong.empty())
+    return wrong;
+  if (geometry::blocksAreWhole(group, mesh, resolved))
+    return {};
+  std::string left;
+  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+    // Whole along all other axes.
+    std::vector<Factor> along = resolved;
+    for (const Factor &other : wholeAxes(mesh))
+      if (other.axis != static_cast<int64_t>(axis)) {
+        std::erase_if(along, [&](const Factor &factor) { return factor.axis == other.axis; });
+        along.push_back(other);
+      }
+    if (!geometry::blocksAreWhole(group, mesh, along))
+      left += (left.empty() ? "" : " and ") + mesh.axes[axis];
+  }
+  return "expected whole blocks on every rank after its hops, found blocks cut along " + left +
+         " of mesh " + mesh.name;
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,254 @@
+//===- ValidateModel.cpp - What makes a plan's model safe to expand ------===//
+
+#include "runtime/plan/Checks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace stepc::plan {
+
+namespace {
+
+constexpr int64_t kMaxFactor = int64_t(1) << 20; // of a strided placement
+
+class ModelValidator {
+public:
+  ModelValidator(const Plan &plan, int64_t &wrongGroup) : plan(plan), wrongGroup(wrongGroup) {}
+
+  Check run() {
+    Check error;
+    each(error, *this, "mesh", plan.meshes, &ModelValidator::mesh);
+    each(error, *this, "rule", plan.rules, &ModelValidator::rule);
+    each(error, *this, "route", plan.routes, &ModelValidator::route);
+    for (auto check : {&ModelValidator::group, &ModelValidator::parts})
+      if (int64_t wrong = each(error, *this, "group", plan.groups, check); wrong >= 0)
+        wrongGroup = wrong;
+    each(error, *this, "parameter", plan.parameters, &ModelValidator::parameter);
+    return error;
+  }
+
+private:
+  Check mesh(const Mesh &mesh, int64_t) {
+    if (mesh.axes.size() != mesh.sizes.size())
+      return "expected a name per axis, found " + std::to_string(mesh.axes.size()) + " names of " +
+             std::to_string(mesh.sizes.size()) + " axes";
+    int64_t count = 1;
+    for (int64_t size : mesh.sizes) {
+      if (size < 1)
+        return "expected axes of size 1 or more, found " + std::to_string(size);
+      count = product(count, size, kMaxRectangles);
+    }
+    if (count != static_cast<int64_t>(mesh.ranks.size()))
+      return "expected as many ranks as the axes span, found " + std::to_string(mesh.ranks.size());
+    std::vector<int64_t> sorted = mesh.ranks;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.front() < 0)
+      return "expected ranks of 0 or more, found " + std::to_string(sorted.front());
+    auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    return twice == sorted.end()
+               ? Check()
+               : "expected distinct ranks, found rank " + std::to_string(*twice) + " twice";
+  }
+
+  Check rule(const Rule &rule, int64_t) {
+    for (const State &state : rule.states) {
+      if (!known(state.dtype, DType::F64))
+        return unknown("a type of state " + state.name, state.dtype, DType::F64);
+      if (!known(state.kind, ValueKind::One))
+        return unknown("a kind of state " + state.name, state.kind, ValueKind::One);
+    }
+    return {};
+  }
+
+  Check route(const Route &route, int64_t) {
+    if (!inside(route.rule, plan.rules))
+      return outside("rule", route.rule, plan.rules);
+    if (route.defaults.size() != at(plan.rules, route.rule).hyperparameters.size())
+      return "expected a default per hyperparameter, found " +
+             std::to_string(route.defaults.size());
+    if (!known(route.missingGrad, MissingGrad::Zero))
+      return unknown("a treatment of missing gradients", route.missingGrad, MissingGrad::Zero);
+    return {};
+  }
+
+  Check group(const Group &group, int64_t index) {
+    if (!inside(group.rule, plan.rules))
+      return outside("rule", group.rule, plan.rules);
+    if (!inside(group.mesh, plan.meshes))
+      return outside("mesh", group.mesh, plan.meshes);
+    for (DType type : {group.parameterType, group.gradientType})
+      if (!known(type, DType::F64))
+        return unknown("a type", type, DType::F64);
+    if (Check message = shape(group); !message.empty())
+      return message;
+    // Shards by one list are cut where those by another end: their pieces count together.
+    std::vector<int64_t> runs(group.shape.size(), 1);
+    if (Check message = division(group, runs); !message.empty())
+      return message;
+    if (Check message = placements(group, group.placements, runs); !message.empty())
+      return message;
+    for (const auto *list : {&group.gradientPlacements, &group.statePlacements}) {
+      if (list->empty())
+        continue;
+      if (Check message = placements(group, *list, runs); !message.empty())
+        return message;
+      if (*list == group.placements)
+        return "expected placements of the gradient and the states only where they differ from the "
+               "parameter's, found equal ones";
+    }
+    if (Check message = checkHeld(plan, group); !message.empty())
+      return message;
+    for (size_t i = 0; i < group.parameters.size(); ++i) {
+      if (!inside(group.parameters[i], plan.parameters))
+        return outside("parameter", group.parameters[i], plan.parameters);
+      const Parameter &parameter = at(plan.parameters, group.parameters[i]);
+      if (!inside(parameter.group, plan.groups) ||
+          parameter.indexInGroup != static_cast<int64_t>(i))
+        return elsewhere(parameter, i);
+      if (i == 0 && !partsOf[parameter.group].insert(group.part).second)
+        return "expected each part of " + parameter.name + " in one group, found part " +
+               std::to_string(group.part) + " again";
+      const Group &first = at(plan.groups, parameter.group);
+      if (parameter.group == index)
+        continue;
+      if (parameter.group != at(plan.parameters, group.parameters[0]).group ||
+          !areOfEqualShards(group, first))
+        return elsewhere(parameter, i);
+      if (i == 0 && group.parameters != first.parameters)
+        return "expected the parameters of group " + first.name +
+               ", which has another part of them, found others";
+    }
+    return checkHops(plan, group);
+  }
+
+  /// What is said of a parameter that a group lists, and that is not of that group.
+  Check elsewhere(const Parameter &parameter, size_t place) const {
+    return "expected parameter " + parameter.name + " at place " + std::to_string(place) +
+           " of this group, found that it says place " + std::to_string(parameter.indexInGroup) +
+           " of " + (inside(parameter.group, plan.groups) ? "" : "unknown ") + "group " +
+           std::to_string(parameter.group);
+  }
+
+  static bool areOfEqualShards(const Group &a, const Group &b) {
+    auto fields = [](const Group &g) {
+      return std::tie(g.rule, g.mesh, g.shape, g.batchAxes, g.parameterType, g.gradientType,
+                      g.placements, g.gradientPlacements, g.statePlacements, g.division);
+    };
+    return a.part >= 0 && b.part >= 0 && fields(a) == fields(b);
+  }
+
+  /// Every row or column stands in one part. `runs`: the pieces of each axis.
+  Check division(const Group &group, std::vector<int64_t> &runs) {
+    const auto &parts = group.division.parts;
+    if (parts.empty())
+      return group.part == -1 ? Check()
+                              : "expected no part of matrices that are not divided, found part " +
+                                    std::to_string(group.part);
+    if (!known(group.division.axis, Division::Columns) ||
+        static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2)
+      return "expected a division of the rows or the columns of matrices, found one of " +
+             std::to_string(group.shape.size() - static_cast<size_t>(group.batchAxes)) + " axes";
+    if (group.part != -1 && !inside(group.part, parts))
+      return outside("part", group.part, parts);
+    size_t axis = group.shape.size() - (group.division.axis == Division::Rows ? 2 : 1);
+    if (Check message = checkDivision(group.division, group.shape[axis]); !message.empty())
+      return message;
+    for (const std::vector<Span> &part : parts)
+      runs[axis] = std::max(runs[axis], static_cast<int64_t>(part.size()));
+    return {};
+  }
+
+  /// All parts of a parameter stand in some group.
+  Check parts(const Group &group, int64_t index) {
+    auto found = partsOf.find(index);
+    size_t expected = group.part < 0 ? 1 : group.division.parts.size();
+    if (found == partsOf.end() || found->second.size() == expected)
+      return {};
+    return "expected groups of all " + std::to_string(expected) + " parts, found " +
+           std::to_string(found->second.size());
+  }
+
+  Check shape(const Group &group) {
+    auto axes = static_cast<int64_t>(group.shape.size());
+    if (group.batchAxes < 0 || group.batchAxes > axes)
+      return "expected at most " + std::to_string(axes) + " batch axes, found " +
+             std::to_string(group.batchAxes);
+    // Zeros are left out, so that a block of an empty tensor is bounded, too.
+    int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
+    int64_t blocks = total;
+    int64_t blockAxes = axes - std::min<int64_t>(2, axes - group.batchAxes);
+    for (int64_t axis = 0; axis < axes; ++axis) {
+      int64_t size = at(group.shape, axis);
+      if (size < 0)
+        return "expected sizes of 0 or more, found " + std::to_string(size);
+      total = product(total, std::max<int64_t>(1, size), kMaxElements);
+      if (axis < blockAxes)
+        blocks = product(blocks, std::max<int64_t>(1, size), kMaxRectangles);
+    }
+    if (total > kMaxElements || blocks > kMaxRectangles)
+      return "expected parameters of at most " + std::to_string(kMaxElements) + " elements in " +
+             std::to_string(kMaxRectangles) + " blocks, found more";
+    return {};
+  }
+
+  Check placements(const Group &group, const std::vector<Placement> &list,
+                   std::vector<int64_t> &runs) {
+    const Mesh &mesh = at(plan.meshes, group.mesh);
+    if (list.size() != mesh.sizes.size())
+      return "expected a placement per axis of mesh " + mesh.name + ", found " +
+             std::to_string(list.size());
+    for (const Placement &placement : list) {
+      if (!known(placement.kind, PlacementKind::StridedShard))
+        return unknown("a kind of placement", placement.kind, PlacementKind::StridedShard);
+      if (placement.kind == PlacementKind::Replicate)
+        continue;
+      if (!inside(placement.dim, group.shape))
+        return "expected placements of " + std::to_string(group.shape.size()) + " axes, found " +
+               toString(placement);
+      if (placement.factor < 1 || placement.factor > kMaxFactor)
+        return "expected placements with a factor of 1 to " + std::to_string(kMaxFactor) +
+               ", found " + toString(placement);
+      int64_t &count = runs[static_cast<size_t>(placement.dim)];
+      if (placement.kind == PlacementKind::StridedShard)
+        count = std::min(product(count, placement.factor, kMaxElements),
+                         std::max<int64_t>(1, at(group.shape, placement.dim)));
+    }
+    int64_t rectangles = group.blocksPerParameter();
+    for (size_t axis = group.shape.size() - std::min<size_t>(2, group.shape.size());
+         axis < group.shape.size(); ++axis)
+      rectangles = product(rectangles, runs[axis], kMaxRectangles);
+    if (rectangles > kMaxRectangles)
+      return "expected shards of at most " + std::to_string(kMaxRectangles) + " pieces, found more";
+    return {};
+  }
+
+  Check parameter(const Parameter &parameter, int64_t index) {
+    if (!inside(parameter.route, plan.routes))
+      return outside("route", parameter.route, plan.routes);
+    if (!inside(parameter.group, plan.groups))
+      return outside("group", parameter.group, plan.groups);
+    const Group &group = at(plan.groups, parameter.group);
+    if (!inside(parameter.indexInGroup, group.parameters) ||
+        at(group.parameters, parameter.indexInGroup) != index)
+      return "expected group " + group.name + " to list " + parameter.name + " at place " +
+             std::to_string(parameter.indexInGroup) + ", found another or none";
+    if (int64_t rule = at(plan.routes, parameter.route).rule; rule != group.rule)
+      return "expected a route of rule " + std::to_string(group.rule) + " for " + parameter.name +
+             ", as its group has, found one of rule " + std::to_string(rule);
+    return {};
+  }
+
+  const Plan &plan;
+  int64_t &wrongGroup;
+  std::map<int64_t, std::set<int64_t>> partsOf; // per first group of its parameters
+};
+
+} // namespace
+
+Check validateModel(const Plan &plan, int64_t &wrongGroup) {
+  return ModelValidator(plan, wrongGroup).run();
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,47 @@
+// Kernels of level 5 as functions that the blocks of a GPU run. The kernels themselves stay, and so do the commands.
+// RUN: stepc-opt %S/../Inputs/exec.mlir --exec-kernels-to-gpu | FileCheck %s
+// CHECK: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_80", features = "+ptx80">]
+
+// A parameter per thread: of those that exist and that the step does not skip.
+// CHECK-LABEL: gpu.func @scalars(
+// CHECK-SAME: %[[ROWS:.*]]: !llvm.ptr<1>, %[[WORKSPACE:.*]]: !llvm.ptr<1>, %[[RECORDS:.*]]: !llvm.ptr<1>, %[[COUNT:.*]]: i64) kernel
+// CHECK-SAME: known_block_size = array<i32: 256, 1, 1>
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %[[COUNT]] : i64
+// CHECK-NEXT: scf.if %[[EXISTS]]
+// CHECK: llvm.getelementptr %[[RECORDS]][
+// CHECK: %[[FLAG:.*]] = llvm.getelementptr %{{.*}}[40]
+// CHECK: llvm.load %[[FLAG]]
+// CHECK: scf.if
+// CHECK: llvm.load %{{.*}} -> f64
+// CHECK: llvm.store %{{.*}} : f32
+// CHECK: gpu.return
+
+// A chunk per block. Where bases, and of several rows the strides, are multiples of 16 bytes, a thread takes eight columns at
+// once; the end of a row one by one, by the same operations.
+// CHECK-LABEL: gpu.func @in(
+// CHECK: %[[BLOCK:.*]] = gpu.block_id
+// CHECK: llvm.ptrtoint
+// CHECK: %[[ONE:.*]] = arith.cmpi eq, %[[HEIGHT:.*]], %{{.*}} : i64
+// CHECK: arith.select %[[ONE]]
+// CHECK: %[[WHOLE:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : i64
+// CHECK: math.ctlz
+// CHECK: gpu.thread_id
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[HEIGHT]] step
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]] step
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xf32>
+// CHECK: arith.mulf %{{.*}} : vector<8xf32>
+// CHECK: scf.for
+// CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+// CHECK: arith.mulf %{{.*}} : f32
+
+// Blocks are computed whatever the step skips: no flag is read.
+// CHECK-LABEL: gpu.func @blocks(
+// CHECK-NOT: [40]
+// CHECK: gpu.func @out(
+// CHECK: exec.program
+// CHECK: exec.dispatch_parameters @scalars
+// CHECK: func.func private @scalars
+
+// The GPU's code has a name of its own.
+// RUN: sed 's/@sa\b/@kernels/g' %S/../Inputs/exec.mlir | not stepc-opt --exec-kernels-to-gpu 2>&1 | FileCheck %s --check-prefix NAME
+// NAME: error: 'comm.segment' op expected no symbol of the name that the GPU's code gets, found @kernels

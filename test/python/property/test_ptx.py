@@ -1,0 +1,84 @@
+"""The GPU's kernels of the examples as PTX and as machine code, without a GPU.
+
+PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes. Where ptxas is there
+(scripts/setup.sh installs it by pip) every kernel is assembled for chips from sm_80 to sm_120: without spills and stack, and
+with as many products and sums in the machine code as in the PTX.
+"""
+
+import os
+import re
+import subprocess
+import sysconfig
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from compiler import ROOT, STEPC, stepc
+
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+
+TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
+CHIPS = ("sm_80", "sm_90", "sm_100", "sm_120")
+EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_trainer_manifest"}
+
+
+@pytest.fixture(scope="module", params=EXAMPLES)
+def ptx(request, tmp_path_factory):
+    """The file with all of an example's kernels."""
+    folder = tmp_path_factory.mktemp("ptx")
+    name, examples = request.param, ROOT / "examples"
+    stepc("compile", examples / f"{name}.optim", "-m", examples / f"{EXAMPLES[name]}.json", "--emit", "exec", "-o", folder)
+    command = [STEPC.parent / "stepc-opt", folder / f"{name}.mlir", "--exec-kernels-to-gpu", "--stepc-ptx"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (assembly,) = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', text)
+    file = folder / f"{name}.ptx"
+    file.write_text(re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), assembly).rstrip("\0"))
+    return file
+
+
+def kernels(text, begin):
+    """Name → text of each kernel, whose heads `begin` matches."""
+    parts = re.split(begin, text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def entries(ptx):
+    return kernels(ptx.read_text(), r"^\.visible \.entry (\w+)\(")
+
+
+def test_text(ptx):
+    found = entries(ptx)
+    assert len(found) >= 4 and any("scalars" in name for name in found), list(found)
+    for name, text in found.items():
+        assert not re.search(r"\bcall\b|\.ftz|\.approx|f32x2", text), name
+        assert "fma.rn.f32" not in text, f"{name} has no function of f32 that fuses by intention"
+        if "scalars" not in name:
+            assert "ld.global.v4" in text and "st.global.v4" in text, name
+            assert not re.search(r"(ld|st)\.global\.(v2\.)?b64\b.*\[%rd\d+\+(4|12)\]", text), name
+
+
+def tool(name):
+    if not (TOOLS / name).is_file():
+        pytest.skip(f"{name} is not installed: pip install --no-deps -r frontends/python/requirements-gpu.txt")
+    return TOOLS / name
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_machine_code(ptx, chip):
+    cubin = ptx.with_suffix(f".{chip}.cubin")
+    done = subprocess.run([tool("ptxas"), "-v", f"-arch={chip}", ptx, "-o", cubin], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    usage = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    assert len(usage) >= len(entries(ptx)) and set(usage) == {("0", "0", "0")}, done.stderr
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", done.stderr)]
+    assert max(registers) <= 128, "two blocks of 256 threads fit on a multiprocessor"
+    code = subprocess.run([tool("nvdisasm"), "-c", cubin], capture_output=True, text=True, check=True).stdout
+    made = kernels(code, r"^\s*\.section\s+\.text\.(\w+),")
+    for name, text in entries(ptx).items():
+        if re.search(r"\b(div|sqrt)\.rn", text):
+            continue  # sequences of their own, with fused operations inside
+        said = Counter(re.findall(r"\b(mul|add|sub)\.rn\.f32", text))
+        machine = Counter(re.findall(r"\b(FMUL2?|FADD2?|FFMA2?)\b", made[name]))
+        products, sums = (machine[op] + 2 * machine[f"{op}2"] for op in ("FMUL", "FADD"))
+        assert machine["FFMA"] == machine["FFMA2"] == 0, (name, machine)
+        assert (products, sums) == (said["mul"], said["add"] + said["sub"]), (name, said, machine)
