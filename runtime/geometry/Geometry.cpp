@@ -7,42 +7,15 @@
 namespace stepc::geometry {
 
 using plan::Group;
+using plan::KeptAxes;
+using plan::keptAxes;
+using plan::matrixAxes;
 using plan::Mesh;
 using plan::Placement;
 using plan::PlacementKind;
 using plan::ValueKind;
 
 namespace {
-
-/// The number of trailing axes that form a matrix block: 2, 1 (a vector) or 0
-/// (a scalar).
-size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes) {
-  return std::min<size_t>(2, shape.size() - static_cast<size_t>(batchAxes));
-}
-
-/// The tensor axes that a value of a kind keeps, split by their role in the
-/// view.
-struct KeptAxes {
-  std::vector<size_t> leading; // block axes, in order
-  int64_t row = -1,
-          col = -1; // -1: dropped or absent, so that the block's extent is 1
-};
-
-KeptAxes keptAxes(const Group &group, ValueKind kind) {
-  KeptAxes kept;
-  size_t axes = group.shape.size();
-  size_t matrix = matrixAxes(group.shape, group.batchAxes);
-  // A kind of one value per declared block knows nothing of collapsed axes:
-  // without a declared batch the tensor is one logical parameter.
-  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes) : axes - matrix;
-  for (size_t axis = 0; axis < leading; ++axis)
-    kept.leading.push_back(axis);
-  if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
-    kept.row = static_cast<int64_t>(axes) - 2;
-  if (matrix >= 1 && (kind == ValueKind::Full || kind == ValueKind::Cols))
-    kept.col = static_cast<int64_t>(axes) - 1;
-  return kept;
-}
 
 bool keeps(const KeptAxes &kept, int64_t dim) {
   return dim == kept.row || dim == kept.col ||
@@ -135,42 +108,6 @@ std::vector<Run> wholeAxis(int64_t size) {
 }
 
 } // namespace
-
-View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
-  size_t matrix = matrixAxes(shape, batchAxes);
-  View result{1, 1, 1};
-  for (size_t axis = 0; axis + matrix < shape.size(); ++axis)
-    result.blocks *= shape[axis];
-  if (matrix == 2)
-    result.rows = shape[shape.size() - 2];
-  if (matrix >= 1)
-    result.cols = shape.back();
-  return result;
-}
-
-View view(const Group &group, ValueKind kind) {
-  KeptAxes kept = keptAxes(group, kind);
-  View result{1, 1, 1};
-  for (size_t axis : kept.leading)
-    result.blocks *= group.shape[axis];
-  if (kept.row >= 0)
-    result.rows = group.shape[static_cast<size_t>(kept.row)];
-  if (kept.col >= 0)
-    result.cols = group.shape[static_cast<size_t>(kept.col)];
-  if (group.division.parts.empty())
-    return result;
-  bool columns = group.division.axis == plan::Division::Columns;
-  int64_t &extent = columns ? result.cols : result.rows;
-  bool drops = (columns ? kept.col : kept.row) < 0;
-  if (group.part < 0) {
-    extent = drops ? static_cast<int64_t>(group.division.parts.size()) : extent;
-  } else if (!drops) {
-    extent = 0;
-    for (const plan::Span &span : group.division.parts[static_cast<size_t>(group.part)])
-      extent += span.end - span.begin;
-  }
-  return result;
-}
 
 Group whole(const Group &group) {
   Group result;

@@ -16,7 +16,7 @@
 #ifndef STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
 #define STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
 
-#include "runtime/plan/Plan.h"
+#include "runtime/model/Model.h"
 
 namespace stepc::geometry {
 
@@ -35,15 +35,8 @@ struct Rect {
   bool operator==(const Rect &) const = default;
 };
 
-/// A parameter's view: [blocks, R, C] from a shape (see plan::Group).
-struct View {
-  int64_t blocks, rows, cols;
-};
-View view(const std::vector<int64_t> &shape, int64_t batchAxes);
-/// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
-/// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
-/// matrices it is that of the group's part.
-View view(const plan::Group &group, plan::ValueKind kind);
+using plan::View;
+using plan::view;
 
 /// The product of the sizes; 1 for a scalar.
 int64_t elements(const std::vector<int64_t> &shape);

@@ -1,6 +1,6 @@
 //===- Moves.cpp - Who sends which rectangle to whom, and where it is packed -===//
 
-#include "runtime/plan/Routes.h"
+#include "runtime/plan/BlockMap.h"
 
 #include <utility>
 
@@ -8,7 +8,7 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
-const Move &Routes::moveOf(const Place &place) {
+const Move &BlockMap::moveOf(const Place &place) {
   const Group &group = groupOf(place.segment);
   KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
   int64_t from = place.from.level(group), to = place.to.level(group);
@@ -39,7 +39,7 @@ const Move &Routes::moveOf(const Place &place) {
 // Packed places
 //===----------------------------------------------------------------------===//
 
-LowerParts Routes::lower(const Place &place, int64_t position) {
+LowerParts BlockMap::lower(const Place &place, int64_t position) {
   LowerParts result;
   if (!travels(place))
     return result;
@@ -82,7 +82,7 @@ LowerParts Routes::lower(const Place &place, int64_t position) {
   return result;
 }
 
-LowerParts Routes::lowerOffsets(const Place &place, int64_t position) {
+LowerParts BlockMap::lowerOffsets(const Place &place, int64_t position) {
   LowerParts result = lower(place, position);
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
   const Move &move = moveOf(place);
@@ -104,8 +104,8 @@ LowerParts Routes::lowerOffsets(const Place &place, int64_t position) {
   return result;
 }
 
-std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position,
-                                         const std::map<int64_t, int64_t> &counts) {
+std::vector<PeerPart> BlockMap::upperPeers(const Place &place, int64_t position,
+                                           const std::map<int64_t, int64_t> &counts) {
   std::vector<PeerPart> peers;
   int64_t group = at(thePlan.segments, place.segment).group, offset = 0;
   const Move &move = moveOf(place);
@@ -122,7 +122,7 @@ std::vector<PeerPart> Routes::upperPeers(const Place &place, int64_t position,
   return peers;
 }
 
-std::shared_ptr<const std::vector<PeerPart>> Routes::peers(const Place &place, int64_t position) {
+std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place, int64_t position) {
   auto rows = [](const std::vector<PeerPart> &peers) { return peers.size(); };
   auto known = [&](std::optional<std::vector<int64_t>> key, auto make) {
     return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
@@ -155,7 +155,7 @@ std::shared_ptr<const std::vector<PeerPart>> Routes::peers(const Place &place, i
 // What positions have in common
 //===----------------------------------------------------------------------===//
 
-const std::vector<int64_t> &Routes::alikeBlocks(const Place &place, int64_t position) {
+const std::vector<int64_t> &BlockMap::alikeBlocks(const Place &place, int64_t position) {
   int64_t group = at(thePlan.segments, place.segment).group;
   const Move &move = moveOf(place);
   int64_t which = at(move.peers->of, position);
@@ -179,7 +179,7 @@ const std::vector<int64_t> &Routes::alikeBlocks(const Place &place, int64_t posi
   return alike;
 }
 
-std::optional<std::vector<int64_t>> Routes::lowerKey(const Place &place, int64_t position) {
+std::optional<std::vector<int64_t>> BlockMap::lowerKey(const Place &place, int64_t position) {
   const Move &move = moveOf(place);
   if (move.lower > 0)
     return std::nullopt;
@@ -188,7 +188,7 @@ std::optional<std::vector<int64_t>> Routes::lowerKey(const Place &place, int64_t
   return std::vector{shard.like, at(move.kept->of, position), move.serving->part(position)};
 }
 
-std::optional<std::vector<int64_t>> Routes::walkKey(const Place &place, int64_t position) {
+std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return std::nullopt;
   if (isLower(place) || !travels(place))
@@ -210,12 +210,12 @@ std::optional<std::vector<int64_t>> Routes::walkKey(const Place &place, int64_t 
 // Shards by different placements
 //===----------------------------------------------------------------------===//
 
-const Classes &Routes::holders(int64_t group, Form form) {
+const Classes &BlockMap::holders(int64_t group, Form form) {
   const Group &g = at(thePlan.groups, group);
   return classes(g.mesh, along(kind(group, form), wholeAxes(at(thePlan.meshes, g.mesh)), true));
 }
 
-const SharedRects &Routes::shared(int64_t group, Form form, ShardsKind other, int64_t position) {
+const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, int64_t position) {
   SharedRects &result = kind(group, form).shared[{other, position}];
   if (result.filled)
     return result;
@@ -250,7 +250,7 @@ const SharedRects &Routes::shared(int64_t group, Form form, ShardsKind other, in
   return result;
 }
 
-Routes::Meeting Routes::meet(const Place &place, int64_t position) {
+BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
   int64_t group = at(thePlan.segments, place.segment).group, total = 0;
   const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
   const SharedRects &shared = sharedOf(place, position);
@@ -283,7 +283,7 @@ Routes::Meeting Routes::meet(const Place &place, int64_t position) {
   return result;
 }
 
-std::vector<int64_t> Routes::shifts(const Place &place, int64_t position, int64_t *total) {
+std::vector<int64_t> BlockMap::shifts(const Place &place, int64_t position, int64_t *total) {
   int64_t group = at(thePlan.segments, place.segment).group, next = 0;
   const ShardRects &shard = this->shard(group, {place.value, place.from.whose()}, position);
   std::vector<int64_t> result;

@@ -13,7 +13,7 @@
 #ifndef STEPC_RUNTIME_PLAN_PLAN_H
 #define STEPC_RUNTIME_PLAN_PLAN_H
 
-#include "runtime/plan/Model.h"
+#include "runtime/model/Model.h"
 
 #include <compare>
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace stepc::plan {
 
 /// rows × cols elements in one or two memories.
-struct Piece {
+struct RowPiece {
   int64_t parameter, block, row, col, rows, cols;
   int64_t first, firstStride;   // in the one memory
   int64_t second, secondStride; // in the other, where there is one
@@ -28,7 +28,7 @@ template <typename Emit> class RowMerger {
 public:
   RowMerger(int64_t longest, Emit emit) : longest(longest), emit(std::move(emit)) {}
 
-  void add(const Piece &piece) {
+  void add(const RowPiece &piece) {
     if (piece.rows <= 0 || piece.cols <= 0)
       return;
     bool contiguous = piece.rows == 1 || (piece.firstStride == piece.cols &&
@@ -54,8 +54,8 @@ public:
 
 private:
   /// `count` rows of a piece from row `row` on.
-  static Piece below(const Piece &piece, int64_t row, int64_t count) {
-    Piece part = piece;
+  static RowPiece below(const RowPiece &piece, int64_t row, int64_t count) {
+    RowPiece part = piece;
     part.row += row;
     part.rows = count;
     part.first += row * piece.firstStride;
@@ -64,7 +64,7 @@ private:
   }
 
   /// `length` contiguous elements, rows of piece.cols.
-  void addRun(const Piece &piece, int64_t length) {
+  void addRun(const RowPiece &piece, int64_t length) {
     int64_t done = 0;
     if (follows(piece)) {
       done = std::min(length, longest - open.cols);
@@ -83,7 +83,7 @@ private:
     }
   }
 
-  bool follows(const Piece &piece) const {
+  bool follows(const RowPiece &piece) const {
     return open.cols > 0 && open.parameter == piece.parameter &&
            open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
            (!piece.hasSecond || open.second + open.cols == piece.second);
@@ -91,7 +91,7 @@ private:
 
   int64_t longest; // elements of a row
   Emit emit;
-  Piece open{};
+  RowPiece open{};
 };
 
 } // namespace stepc::plan

@@ -16,10 +16,10 @@ namespace {
 class Borders {
 public:
   /// None where a place is at rest.
-  Borders(Routes &routes, const Place &place, int64_t position) {
+  Borders(BlockMap &map, const Place &place, int64_t position) {
     if (!place.isMoving())
       return;
-    for (const PeerPart &part : *routes.peers(place, position))
+    for (const PeerPart &part : *map.peers(place, position))
       starts.push_back(part.offset);
     // Several peers may share a part; mostly peers are in the order of their parts.
     if (!std::is_sorted(starts.begin(), starts.end()))
@@ -33,10 +33,10 @@ private:
 
 } // namespace
 
-TableBuilder::TableBuilder(Routes &routes, const Table &table, int64_t position)
-    : routes(routes), table(table), position(position),
-      groupIndex(routes.plan().segments[static_cast<size_t>(table.from.segment)].group),
-      group(routes.groupOf(table.from.segment)), view(routes.kind(groupIndex, table.from.value)),
+TableBuilder::TableBuilder(BlockMap &map, const Table &table, int64_t position)
+    : map(map), table(table), position(position),
+      groupIndex(map.plan().segments[static_cast<size_t>(table.from.segment)].group),
+      group(map.groupOf(table.from.segment)), view(map.kind(groupIndex, table.from.value)),
       own(table.from.isOfShards() ? table.from : table.to),
       packed(table.to.isMoving() ? table.to : table.from),
       other(table.to.isMoving() ? table.from : table.to), perParameter(group.blocksPerParameter()) {
@@ -48,17 +48,17 @@ TableBuilder::TableBuilder(Routes &routes, const Table &table, int64_t position)
 
 std::optional<std::vector<int64_t>> TableBuilder::key() {
   if (table.kind == TableKind::BlockChunks)
-    return std::vector{routes.computedCount(table.from.segment, position)};
+    return std::vector{map.computedCount(table.from.segment, position)};
   bool blocks = other.isResting(Distribution::Blocks);
   if (!packed.isMoving())
     return table.kind == TableKind::ShardChunks && !blocks
                ? std::optional(std::vector{shardOf(table.from).like, shardOf(table.to).like})
                : std::nullopt;
   bool sameShards =
-      packed.value == own.value && whose(routes.plan(), packed) == whose(routes.plan(), own);
+      packed.value == own.value && whose(map.plan(), packed) == whose(map.plan(), own);
   if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards))
     return std::nullopt;
-  std::optional<std::vector<int64_t>> key = routes.walkKey(packed, position);
+  std::optional<std::vector<int64_t>> key = map.walkKey(packed, position);
   if (key && !blocks)
     key->insert(key->end(), {shardOf(packed).like, shardOf(other).like});
   return key;
@@ -75,13 +75,13 @@ std::vector<int64_t> TableBuilder::blocks() {
   int64_t segment = table.from.segment;
   std::vector<int64_t> result;
   if (table.kind == TableKind::BlockChunks)
-    result = routes.computed(segment, position);
+    result = map.computed(segment, position);
   else if (packed.isMoving())
-    result = routes.standing(packed, position);
+    result = map.standing(packed, position);
   else
-    result = routes.held(segment, shardOf(own));
+    result = map.held(segment, shardOf(own));
   for (int64_t &index : result)
-    index = routes.block(segment, index);
+    index = map.block(segment, index);
   return result;
 }
 
@@ -99,14 +99,14 @@ RankTable TableBuilder::rows() {
 void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
   // Without staged operands `staged` is not read, 0. Else -1: this replica does not send.
   int64_t absent = table.to == table.from ? 0 : -1;
-  RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
+  RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
     chunks.push_back({0, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
                       rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                       p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
   });
-  Borders borders(routes, table.to, position);
+  Borders borders(map, table.to, position);
   auto add = [&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
-    Piece piece = pieceOf(number, block, rect, rect.offset, rect.stride);
+    RowPiece piece = pieceOf(number, block, rect, rect.offset, rect.stride);
     if (staged >= 0) {
       setSecond(piece, staged, stride);
       if (borders.at(staged))
@@ -115,10 +115,10 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
     rows.add(piece);
   };
   if (table.to.isMoving()) {
-    routes.walk(table.to, position,
-                [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
-                  add(number, block, rect, offset, rect.cols);
-                });
+    map.walk(table.to, position,
+             [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+               add(number, block, rect, offset, rect.cols);
+             });
   } else if (table.to.isResting(Distribution::Blocks)) {
     std::vector<int64_t> slots = computedSlots();
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
@@ -126,7 +126,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
       add(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
     });
   } else { // a copy of the shards, or nothing
-    std::vector<int64_t> shifts = routes.shifts(table.to, position);
+    std::vector<int64_t> shifts = map.shifts(table.to, position);
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       int64_t shift = shifts[static_cast<size_t>(k)];
       add(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
@@ -136,10 +136,10 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
 }
 
 void TableBuilder::blockChunks(RankTable &out) {
-  out.blocks = routes.computedCount(table.from.segment, position);
+  out.blocks = map.computedCount(table.from.segment, position);
   if (view.rows == 0 || view.cols == 0)
     return;
-  int64_t step = std::max<int64_t>(1, routes.plan().chunkElements / view.cols);
+  int64_t step = std::max<int64_t>(1, map.plan().chunkElements / view.cols);
   out.chunks.reserve(static_cast<size_t>(out.blocks * ((view.rows + step - 1) / step)));
   for (int64_t slot = 0; slot < out.blocks; ++slot)
     for (int64_t first = 0; first < view.rows; first += step)
@@ -149,7 +149,7 @@ void TableBuilder::blockChunks(RankTable &out) {
 
 void TableBuilder::copies(std::vector<CopyRow> &out) {
   bool fromFirst = true; // whether the first memory of a piece is the source
-  RowMerger rows(routes.plan().chunkElements, [&](const Piece &p) {
+  RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
     CopyRow row{p.block,
                 p.rows,
                 p.cols,
@@ -163,37 +163,36 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     }
     out.push_back(row);
   });
-  Borders borders(routes, packed, position), otherBorders(routes, other, position);
-  auto add = [&](Piece piece, int64_t offset, int64_t stride) {
+  Borders borders(map, packed, position), otherBorders(map, other, position);
+  auto add = [&](RowPiece piece, int64_t offset, int64_t stride) {
     setSecond(piece, offset, stride);
     rows.add(piece);
   };
   fromFirst = !table.to.isMoving();
   if (other.isMoving()) { // what a hop received is sent on
     std::map<std::array<int64_t, 3>, int64_t> places;
-    routes.walk(other, position, [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
+    map.walk(other, position, [&](int64_t, int64_t block, const Rect &rect, int64_t offset) {
       places[{block, rect.row, rect.col}] = offset;
     });
-    routes.walk(packed, position,
-                [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
-                  if (offset < 0)
-                    return;
-                  int64_t from = places.at({block, rect.row, rect.col});
-                  if (borders.at(offset) || otherBorders.at(from))
-                    rows.flush();
-                  add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
-                });
+    map.walk(packed, position,
+             [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+               if (offset < 0)
+                 return;
+               int64_t from = places.at({block, rect.row, rect.col});
+               if (borders.at(offset) || otherBorders.at(from))
+                 rows.flush();
+               add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
+             });
   } else if (packed.isMoving() && other.isResting(Distribution::Blocks)) {
-    routes.walk(
-        packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
-          if (borders.at(offset))
-            rows.flush();
-          add(pieceOf(slot, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
-        });
+    map.walk(packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+      if (borders.at(offset))
+        rows.flush();
+      add(pieceOf(slot, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
+    });
   } else if (packed.isMoving()) {
     fromFirst = table.to.isMoving();
-    std::vector<int64_t> shifts = routes.shifts(other, position);
-    routes.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
+    std::vector<int64_t> shifts = map.shifts(other, position);
+    map.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
       if (offset < 0)
         return;
       if (borders.at(offset))
@@ -203,7 +202,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     });
   } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
     fromFirst = table.from.isOfShards();
-    std::vector<int64_t> slots = computedSlots(), shifts = routes.shifts(own, position);
+    std::vector<int64_t> slots = computedSlots(), shifts = map.shifts(own, position);
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       auto held = static_cast<size_t>(k);
       if (slots[held] >= 0)
@@ -213,17 +212,17 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
   } else {
     fromFirst = true;
     const Form target{table.to.value, table.to.from.whose()};
-    const ShardRects &targets = routes.shard(groupIndex, target, position);
-    const SharedRects &shared = routes.shared(
-        groupIndex, {table.from.value, table.from.from.whose()}, target.whose, position);
-    int64_t here = routes.holders(groupIndex, target).of[static_cast<size_t>(position)];
-    std::vector<int64_t> shifts = routes.shifts(table.from, position),
-                         targetShifts = routes.shifts(table.to, position),
-                         held = routes.held(table.to.segment, targets);
+    const ShardRects &targets = map.shard(groupIndex, target, position);
+    const SharedRects &shared =
+        map.shared(groupIndex, {table.from.value, table.from.from.whose()}, target.whose, position);
+    int64_t here = map.holders(groupIndex, target).of[static_cast<size_t>(position)];
+    std::vector<int64_t> shifts = map.shifts(table.from, position),
+                         targetShifts = map.shifts(table.to, position),
+                         held = map.held(table.to.segment, targets);
     size_t t = 0;
     int64_t number = -1;
-    for (int64_t index : routes.held(table.from.segment, shared)) {
-      int64_t block = routes.block(table.from.segment, index);
+    for (int64_t index : map.held(table.from.segment, shared)) {
+      int64_t block = map.block(table.from.segment, index);
       int64_t shift = shifts[static_cast<size_t>(++number)];
       while (t < held.size() && held[t] < index)
         ++t;
@@ -245,14 +244,14 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
 }
 
 const ShardRects &TableBuilder::shardOf(const Place &place) {
-  return routes.shard(groupIndex, {place.value, whose(routes.plan(), place)}, position);
+  return map.shard(groupIndex, {place.value, whose(map.plan(), place)}, position);
 }
 
 std::vector<int64_t> TableBuilder::computedSlots() {
   std::vector<int64_t> slots;
-  std::vector<int64_t> computed = routes.computed(table.from.segment, position);
+  std::vector<int64_t> computed = map.computed(table.from.segment, position);
   size_t slot = 0;
-  for (int64_t index : routes.held(table.from.segment, shardOf(own))) {
+  for (int64_t index : map.held(table.from.segment, shardOf(own))) {
     while (slot < computed.size() && computed[slot] < index)
       ++slot;
     bool found = slot < computed.size() && computed[slot] == index;

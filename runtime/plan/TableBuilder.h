@@ -6,7 +6,7 @@
 #ifndef STEPC_RUNTIME_PLAN_TABLEBUILDER_H
 #define STEPC_RUNTIME_PLAN_TABLEBUILDER_H
 
-#include "runtime/plan/Routes.h"
+#include "runtime/plan/BlockMap.h"
 #include "runtime/plan/Rows.h"
 
 namespace stepc::plan {
@@ -14,7 +14,7 @@ namespace stepc::plan {
 /// Expands a table that has no messages, as it is common to ranks (CommonTable).
 class TableBuilder {
 public:
-  TableBuilder(Routes &routes, const Table &table, int64_t position);
+  TableBuilder(BlockMap &map, const Table &table, int64_t position);
 
   /// What tells apart positions that have other rows; nothing: each has rows of its own.
   std::optional<std::vector<int64_t>> key();
@@ -32,17 +32,17 @@ private:
   void copies(std::vector<CopyRow> &out);
 
   /// A single row's stride is its length: its neighbour does not exist.
-  static int64_t rowStride(const Piece &piece, int64_t stride) {
+  static int64_t rowStride(const RowPiece &piece, int64_t stride) {
     return piece.rows == 1 ? piece.cols : stride;
   }
-  static void setSecond(Piece &piece, int64_t offset, int64_t stride) {
+  static void setSecond(RowPiece &piece, int64_t offset, int64_t stride) {
     piece.second = offset;
     piece.secondStride = stride;
     piece.hasSecond = true;
   }
   /// A rectangle as it stands in one memory. `number` of a block: among those that rows have numbers of.
-  Piece pieceOf(int64_t number, int64_t block, const geometry::Rect &rect, int64_t first,
-                int64_t stride) const {
+  RowPiece pieceOf(int64_t number, int64_t block, const geometry::Rect &rect, int64_t first,
+                   int64_t stride) const {
     return {block / perParameter,
             number,
             rect.row - row,
@@ -66,15 +66,15 @@ private:
   template <typename Visit> void forOwnRects(Visit visit) {
     const ShardRects &shard = shardOf(own);
     int64_t k = 0;
-    for (int64_t index : routes.held(table.from.segment, shard)) {
-      int64_t block = routes.block(table.from.segment, index);
+    for (int64_t index : map.held(table.from.segment, shard)) {
+      int64_t block = map.block(table.from.segment, index);
       for (const geometry::Rect &rect : shard.of(block % perParameter))
         visit(k, block, rect);
       ++k;
     }
   }
 
-  Routes &routes;
+  BlockMap &map;
   const Table &table;
   int64_t position;
   int64_t groupIndex;

@@ -61,9 +61,9 @@ size_t countRows(const RankTable &table) {
 
 /// Keys hold what they name, so that no other list gets its address.
 struct Expander::Known {
-  explicit Known(const Plan &plan) : routes(plan) {}
+  explicit Known(const Plan &plan) : map(plan) {}
 
-  Routes routes;
+  BlockMap map;
   Memo<std::pair<Table, std::vector<int64_t>>, RankTable> rows;
   Memo<std::pair<Place, int64_t>, std::vector<int64_t>> blocks; // by position that has a like shard
   Memo<std::pair<Peers, Peers>, RankTable> messages;
@@ -78,8 +78,8 @@ Expander::Expander(Expander &&) noexcept = default;
 
 Messages Expander::messages(const Table &table, int64_t rank) {
   auto side = [&](const Place &place) {
-    int64_t position = known->routes.position(place.segment, rank);
-    return position < 0 ? known->noPeers : known->routes.peers(place, position);
+    int64_t position = known->map.position(place.segment, rank);
+    return position < 0 ? known->noPeers : known->map.peers(place, position);
   };
   std::pair<Peers, Peers> sides{side(table.from), side(table.to)};
   return known->messages.of(sides, [&] { return merge(*sides.first, *sides.second); }, countRows);
@@ -88,12 +88,12 @@ Messages Expander::messages(const Table &table, int64_t rank) {
 CommonTable Expander::common(const Table &table, int64_t rank) {
   CommonTable result;
   result.rows = known->noRows;
-  int64_t position = known->routes.position(table.from.segment, rank);
+  int64_t position = known->map.position(table.from.segment, rank);
   if (table.kind == TableKind::Message)
     result.rows = messages(table, rank);
   if (table.kind == TableKind::Message || position < 0)
     return result;
-  TableBuilder builder(known->routes, table, position);
+  TableBuilder builder(known->map, table, position);
   result.row = builder.row;
   result.col = builder.col;
   auto key = builder.key();
@@ -108,12 +108,12 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
 }
 
 RankTable Expander::table(const Table &table, int64_t rank) {
-  return common(table, rank).resolve(known->routes.groupOf(table.from.segment));
+  return common(table, rank).resolve(known->map.groupOf(table.from.segment));
 }
 
 RankTables Expander::tables(int64_t rank) {
   RankTables result;
-  const Plan &plan = known->routes.plan();
+  const Plan &plan = known->map.plan();
   result.tables.reserve(plan.tables.size());
   for (const Table &each : plan.tables)
     result.tables.push_back(table(each, rank));
@@ -128,39 +128,39 @@ std::shared_ptr<const RankStart> Expander::start(const Command &start, int64_t r
   std::pair<const Command *, std::vector<Messages>> key{&start, {}};
   std::vector<Traveller> values;
   for (int64_t index : start.tables) {
-    const Table &table = known->routes.plan().tables[static_cast<size_t>(index)];
+    const Table &table = known->map.plan().tables[static_cast<size_t>(index)];
     key.second.push_back(messages(table, rank));
     values.push_back({&key.second.back()->messages, table.elementBytes});
   }
   return known->starts.of(
-      key, [&] { return layOut(start.collective, values, known->routes.worldSize()); },
+      key, [&] { return layOut(start.collective, values, known->map.worldSize()); },
       [](const RankStart &made) { return made.messages.size(); });
 }
 
 int64_t Expander::elements(const Place &place, int64_t rank) {
-  Routes &routes = known->routes;
-  int64_t position = routes.position(place.segment, rank);
+  BlockMap &map = known->map;
+  int64_t position = map.position(place.segment, rank);
   if (position < 0)
     return 0;
   if (place.isMoving()) {
     int64_t end = 0;
-    for (const PeerPart &part : *routes.peers(place, position))
+    for (const PeerPart &part : *map.peers(place, position))
       end = std::max(end, part.offset + part.count);
     return end;
   }
   if (int64_t total = 0; place.from.isShards()) {
-    routes.shifts(place, position, &total);
+    map.shifts(place, position, &total);
     return total;
   }
-  int64_t group = routes.plan().segments[static_cast<size_t>(place.segment)].group;
-  const KindView &view = routes.kind(group, place.value);
-  return routes.computedCount(place.segment, position) * view.rows * view.cols;
+  int64_t group = map.plan().segments[static_cast<size_t>(place.segment)].group;
+  const KindView &view = map.kind(group, place.value);
+  return map.computedCount(place.segment, position) * view.rows * view.cols;
 }
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
-  Routes &routes = known->routes;
-  int64_t position = routes.position(segment, rank);
-  return position < 0 ? 0 : routes.computedCount(segment, position);
+  BlockMap &map = known->map;
+  int64_t position = map.position(segment, rank);
+  return position < 0 ? 0 : map.computedCount(segment, position);
 }
 
 RankTables expand(const Plan &plan, int64_t rank) { return Expander(plan).tables(rank); }

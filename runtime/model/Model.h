@@ -4,8 +4,8 @@
 // their groups with placements and hops. Sizes are in elements.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STEPC_RUNTIME_PLAN_MODEL_H
-#define STEPC_RUNTIME_PLAN_MODEL_H
+#ifndef STEPC_RUNTIME_MODEL_MODEL_H
+#define STEPC_RUNTIME_MODEL_MODEL_H
 
 #include <cstdint>
 #include <string>
@@ -151,6 +151,29 @@ struct Group {
   int64_t rows() const;
   int64_t cols() const;
 };
+
+/// A parameter's view: [blocks, R, C] from a shape (see Group).
+struct View {
+  int64_t blocks, rows, cols;
+};
+View view(const std::vector<int64_t> &shape, int64_t batchAxes);
+/// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
+/// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
+/// matrices it is that of the group's part.
+View view(const Group &group, ValueKind kind);
+
+/// The number of trailing axes that form a matrix block: 2, 1 (a vector) or 0
+/// (a scalar).
+size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes);
+
+/// The tensor axes that a value of a kind keeps, split by their role in the
+/// view.
+struct KeptAxes {
+  std::vector<size_t> leading; // block axes, in order
+  int64_t row = -1,
+          col = -1; // -1: dropped or absent, so that the block's extent is 1
+};
+KeptAxes keptAxes(const Group &group, ValueKind kind);
 
 /// "rows 0:4, 8:12 of ", of the group's part; nothing where it has whole matrices.
 std::string describePart(const Group &group);

@@ -1,6 +1,6 @@
-//===- Routes.cpp - Who holds and computes which blocks after each hop ----===//
+//===- BlockMap.cpp - Who holds and computes which blocks after each hop ----===//
 
-#include "runtime/plan/Routes.h"
+#include "runtime/plan/BlockMap.h"
 
 #include <numeric>
 
@@ -8,7 +8,7 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
-Routes::Routes(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
+BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   for (const Mesh &mesh : plan.meshes) {
     MeshView view;
     view.positionOf.assign(ranks.size(), -1);
@@ -32,13 +32,13 @@ Routes::Routes(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   segments.resize(plan.segments.size());
 }
 
-int64_t Routes::position(int64_t segment, int64_t rank) const {
+int64_t BlockMap::position(int64_t segment, int64_t rank) const {
   if (rank < 0 || rank >= worldSize())
     return -1;
   return at(at(meshes, groupOf(segment).mesh).positionOf, rank);
 }
 
-KindView &Routes::kind(int64_t group, Form form) {
+KindView &BlockMap::kind(int64_t group, Form form) {
   auto &view = kinds[static_cast<size_t>((group * 3 + static_cast<int64_t>(form.whose)) * 4 +
                                          static_cast<int64_t>(form.value))];
   if (!view) {
@@ -92,7 +92,7 @@ static bool areAlike(const ShardRects &a, const ShardRects &b) {
                     });
 }
 
-const ShardRects &Routes::shard(int64_t group, Form form, int64_t position) {
+const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
   const Group &g = at(thePlan.groups, group);
   std::vector<ShardRects> &shards = kind(group, form).shards;
   shards.resize(at(thePlan.meshes, g.mesh).ranks.size()); // once: references to them stay
@@ -121,8 +121,8 @@ const ShardRects &Routes::shard(int64_t group, Form form, int64_t position) {
 // Hops
 //===----------------------------------------------------------------------===//
 
-std::vector<Factor> Routes::factors(const Group &group, int64_t lower, int64_t upper, bool owned,
-                                    bool replicated) {
+std::vector<Factor> BlockMap::factors(const Group &group, int64_t lower, int64_t upper, bool owned,
+                                      bool replicated) {
   std::vector<Factor> result;
   for (int64_t level = lower; level < upper; ++level) {
     const Hop &hop = at(group.hops, level);
@@ -134,8 +134,8 @@ std::vector<Factor> Routes::factors(const Group &group, int64_t lower, int64_t u
   return result;
 }
 
-std::vector<Factor> Routes::along(const KindView &view, std::vector<Factor> factors,
-                                  bool replicated) {
+std::vector<Factor> BlockMap::along(const KindView &view, std::vector<Factor> factors,
+                                    bool replicated) {
   std::erase_if(factors, [&](const Factor &factor) {
     return view.replicated[static_cast<size_t>(factor.axis)] != replicated;
   });
@@ -154,7 +154,7 @@ Lists::Lists(const std::vector<int64_t> &keys, int64_t lists, const std::vector<
   }
 }
 
-const Classes &Routes::classes(int64_t mesh, const std::vector<Factor> &factors) {
+const Classes &BlockMap::classes(int64_t mesh, const std::vector<Factor> &factors) {
   const std::vector<int64_t> &sizes = at(thePlan.meshes, mesh).sizes;
   std::vector<std::pair<int64_t, int64_t>> digits;
   for (const Factor &factor : factors) {
@@ -181,7 +181,7 @@ const Classes &Routes::classes(int64_t mesh, const std::vector<Factor> &factors)
   return result;
 }
 
-const ShardRects &Routes::pieces(int64_t group, Form form, int64_t level, int64_t position) {
+const ShardRects &BlockMap::pieces(int64_t group, Form form, int64_t level, int64_t position) {
   if (level == 0)
     return shard(group, form, position);
   KindView &view = kind(group, form);
@@ -204,7 +204,7 @@ const ShardRects &Routes::pieces(int64_t group, Form form, int64_t level, int64_
 // Blocks of segments
 //===----------------------------------------------------------------------===//
 
-int64_t Routes::blockCount(int64_t segment) const {
+int64_t BlockMap::blockCount(int64_t segment) const {
   const Segment &s = at(thePlan.segments, segment);
   if (!s.all)
     return static_cast<int64_t>(s.blocks.size());
@@ -212,7 +212,7 @@ int64_t Routes::blockCount(int64_t segment) const {
          static_cast<int64_t>(at(thePlan.groups, s.group).parameters.size());
 }
 
-SegmentBlocks &Routes::blocksOf(int64_t segment) {
+SegmentBlocks &BlockMap::blocksOf(int64_t segment) {
   std::unique_ptr<SegmentBlocks> &blocks = segments[static_cast<size_t>(segment)];
   if (blocks)
     return *blocks;
@@ -224,7 +224,7 @@ SegmentBlocks &Routes::blocksOf(int64_t segment) {
   return *blocks;
 }
 
-const Bases &Routes::bases(int64_t segment, int64_t lower, int64_t upper) {
+const Bases &BlockMap::bases(int64_t segment, int64_t lower, int64_t upper) {
   SegmentBlocks &blocks = blocksOf(segment);
   auto [found, isNew] = blocks.bases.try_emplace({lower, upper});
   Bases &result = found->second;
@@ -259,8 +259,8 @@ const Bases &Routes::bases(int64_t segment, int64_t lower, int64_t upper) {
   return result;
 }
 
-void Routes::collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
-                     int64_t count, std::vector<int64_t> &out) {
+void BlockMap::collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
+                       int64_t count, std::vector<int64_t> &out) {
   bool all = shard.held.size() == within.size();
   out.clear();
   if (all) {
@@ -274,21 +274,22 @@ void Routes::collect(const ShardRects &shard, const std::vector<std::vector<int6
     std::sort(out.begin(), out.end());
 }
 
-std::vector<int64_t> Routes::held(int64_t segment, const ShardRects &shard) {
+std::vector<int64_t> BlockMap::held(int64_t segment, const ShardRects &shard) {
   std::vector<int64_t> result;
   collect(shard, blocksOf(segment).within, blockCount(segment), result);
   return result;
 }
 
-std::optional<std::span<const int64_t>> Routes::based(int64_t segment, int64_t level,
-                                                      int64_t position) {
+std::optional<std::span<const int64_t>> BlockMap::based(int64_t segment, int64_t level,
+                                                        int64_t position) {
   const Bases *bases = level > 0 ? &this->bases(segment, 0, level) : nullptr;
   if (!bases || !bases->owned)
     return std::nullopt;
   return bases->at.of(bases->owned->part(position));
 }
 
-std::vector<int64_t> Routes::standing(int64_t segment, Form form, int64_t level, int64_t position) {
+std::vector<int64_t> BlockMap::standing(int64_t segment, Form form, int64_t level,
+                                        int64_t position) {
   int64_t group = at(thePlan.segments, segment).group;
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);
   std::vector<int64_t> result;
@@ -308,7 +309,7 @@ std::vector<int64_t> Routes::standing(int64_t segment, Form form, int64_t level,
   return result;
 }
 
-std::vector<int64_t> Routes::standing(const Place &place, int64_t position) {
+std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return held(place.segment, sharedOf(place, position));
   // Blocks have slots, which are the same for values of all kinds.
@@ -323,12 +324,12 @@ static Place computedIn(int64_t segment) {
   return Place::resting(segment, ValueKind::One, Distribution::Blocks);
 }
 
-std::vector<int64_t> Routes::computed(int64_t segment, int64_t position) {
+std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
   return groupOf(segment).computes ? standing(computedIn(segment), position)
                                    : std::vector<int64_t>();
 }
 
-int64_t Routes::computedCount(int64_t segment, int64_t position) {
+int64_t BlockMap::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());
   Form form = formOf(computedIn(segment));

@@ -1,4 +1,4 @@
-//===- Routes.h - Who sends which rectangle to whom -------------*- C++ -*-===//
+//===- BlockMap.h - Who sends which rectangle to whom -------------*- C++ -*-===//
 //
 // Internal to the plan: the routing rule and the layouts of Tables.h, computed
 // once per group and value kind (geometry is the same for all parameters of a
@@ -139,9 +139,9 @@ struct LowerParts {
   std::vector<int64_t> offsets; // per block that stands there; -1: it is not packed
 };
 
-class Routes {
+class BlockMap {
 public:
-  explicit Routes(const Plan &plan);
+  explicit BlockMap(const Plan &plan);
 
   const Plan &plan() const { return thePlan; }
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
@@ -263,7 +263,7 @@ private:
 };
 
 template <typename Visit>
-void Routes::walkUpper(const Place &place, int64_t position, Visit visit) {
+void BlockMap::walkUpper(const Place &place, int64_t position, Visit visit) {
   if (!travels(place))
     return;
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
@@ -292,7 +292,7 @@ void Routes::walkUpper(const Place &place, int64_t position, Visit visit) {
   }
 }
 
-template <typename Visit> void Routes::walk(const Place &place, int64_t position, Visit visit) {
+template <typename Visit> void BlockMap::walk(const Place &place, int64_t position, Visit visit) {
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group, number = 0;
   int64_t perParameter = at(blocksPerParameter, group);
   if (isBetweenShards(place)) {

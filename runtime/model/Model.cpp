@@ -1,0 +1,242 @@
+//===- Model.cpp - Names, views and checks of a model ----------------------===//
+
+#include "runtime/model/Model.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace stepc::plan {
+
+int64_t byteSize(DType type) {
+  switch (type) {
+  case DType::F32:
+    return 4;
+  case DType::BF16:
+    return 2;
+  case DType::F16:
+    return 2;
+  case DType::F64:
+    return 8;
+  }
+  return 0;
+}
+
+std::string_view name(DType type) {
+  switch (type) {
+  case DType::F32:
+    return "f32";
+  case DType::BF16:
+    return "bf16";
+  case DType::F16:
+    return "f16";
+  case DType::F64:
+    return "f64";
+  }
+  return "?";
+}
+
+std::string_view name(ValueKind kind) {
+  switch (kind) {
+  case ValueKind::Full:
+    return "full";
+  case ValueKind::Rows:
+    return "rows";
+  case ValueKind::Cols:
+    return "cols";
+  case ValueKind::One:
+    return "one";
+  }
+  return "?";
+}
+
+std::string_view name(ShardsKind kind) {
+  switch (kind) {
+  case ShardsKind::Parameter:
+    return "parameter";
+  case ShardsKind::Gradient:
+    return "gradient";
+  case ShardsKind::State:
+    return "state";
+  }
+  return "?";
+}
+
+std::string toString(const Placement &placement) {
+  switch (placement.kind) {
+  case PlacementKind::Replicate:
+    return "R";
+  case PlacementKind::Shard:
+    return "S(" + std::to_string(placement.dim) + ")";
+  case PlacementKind::StridedShard:
+    return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
+  }
+  return "?";
+}
+
+std::vector<Factor> wholeAxes(const Mesh &mesh) {
+  std::vector<Factor> factors;
+  for (int64_t size : mesh.sizes)
+    factors.push_back({static_cast<int64_t>(factors.size()), 1, size});
+  return factors;
+}
+
+int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t position) {
+  int64_t result = 0;
+  for (const Factor &factor : factors) {
+    int64_t apart = factor.stride;
+    for (size_t axis = static_cast<size_t>(factor.axis) + 1; axis < mesh.sizes.size(); ++axis)
+      apart *= mesh.sizes[axis];
+    result += position / apart % factor.size * apart;
+  }
+  return result;
+}
+
+std::string checkDivision(const Division &division, int64_t size) {
+  const char *what = division.axis == Division::Rows ? "row" : "column";
+  std::vector<Span> spans;
+  for (size_t number = 0; number < division.parts.size(); ++number) {
+    const std::vector<Span> &part = division.parts[number];
+    std::string expected = std::string("expected ") + what + "s of part " + std::to_string(number);
+    if (part.empty())
+      return expected + ", found none";
+    for (size_t i = 0; i < part.size(); ++i) {
+      std::string found =
+          ", found " + std::to_string(part[i].begin) + ":" + std::to_string(part[i].end);
+      if (part[i].end <= part[i].begin)
+        return expected + " in each run" + found;
+      if (part[i].begin < 0 || part[i].end > size)
+        return expected + " between 0 and " + std::to_string(size) + found;
+      if (i > 0 && part[i].begin < part[i - 1].end)
+        return expected + " in their order" + found + " behind " +
+               std::to_string(part[i - 1].begin) + ":" + std::to_string(part[i - 1].end);
+      spans.push_back(part[i]);
+    }
+  }
+  std::sort(spans.begin(), spans.end(),
+            [](const Span &a, const Span &b) { return a.begin < b.begin; });
+  spans.push_back({size, size});
+  int64_t end = 0;
+  for (const Span &span : spans) {
+    if (span.begin != end)
+      return std::string("expected each ") + what + " in one part, found " + what + " " +
+             std::to_string(std::min(span.begin, end)) +
+             (span.begin < end ? " in two" : " in none");
+    end = span.end;
+  }
+  return {};
+}
+
+std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
+  std::sort(factors.begin(), factors.end(), [](const Factor &a, const Factor &b) {
+    return std::tie(a.axis, a.stride, a.size) < std::tie(b.axis, b.stride, b.size);
+  });
+  auto describe = [](const Factor &factor, const char *ranks) {
+    return std::to_string(factor.size) + ranks + std::to_string(factor.stride) + " apart";
+  };
+  const Factor *last = nullptr; // of more than one rank
+  for (const Factor &factor : factors) {
+    if (factor.axis < 0 || factor.axis >= static_cast<int64_t>(mesh.sizes.size()))
+      return "expected factors of the " + std::to_string(mesh.sizes.size()) + " axes of mesh " +
+             mesh.name + ", found one of axis " + std::to_string(factor.axis);
+    int64_t size = mesh.sizes[static_cast<size_t>(factor.axis)];
+    if (factor.stride < 1 || factor.size < 1 || factor.stride > size || factor.size > size ||
+        size % (factor.stride * factor.size) != 0)
+      return "expected factors that divide axis " + std::to_string(factor.axis) + " of mesh " +
+             mesh.name + ", found " + describe(factor, " ranks that are ");
+    if (factor.size == 1)
+      continue;
+    if (last && last->axis == factor.axis && factor.stride % (last->stride * last->size) != 0)
+      return "expected factors of axis " + std::to_string(factor.axis) + " of mesh " + mesh.name +
+             " that do not overlap, found " + describe(factor, " ranks that are ") + " beside " +
+             describe(*last, " that are ");
+    last = &factor;
+  }
+  return {};
+}
+
+size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes) {
+  return std::min<size_t>(2, shape.size() - static_cast<size_t>(batchAxes));
+}
+
+KeptAxes keptAxes(const Group &group, ValueKind kind) {
+  KeptAxes kept;
+  size_t axes = group.shape.size();
+  size_t matrix = matrixAxes(group.shape, group.batchAxes);
+  // A kind of one value per declared block knows nothing of collapsed axes:
+  // without a declared batch the tensor is one logical parameter.
+  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes) : axes - matrix;
+  for (size_t axis = 0; axis < leading; ++axis)
+    kept.leading.push_back(axis);
+  if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
+    kept.row = static_cast<int64_t>(axes) - 2;
+  if (matrix >= 1 && (kind == ValueKind::Full || kind == ValueKind::Cols))
+    kept.col = static_cast<int64_t>(axes) - 1;
+  return kept;
+}
+
+View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
+  size_t matrix = matrixAxes(shape, batchAxes);
+  View result{1, 1, 1};
+  for (size_t axis = 0; axis + matrix < shape.size(); ++axis)
+    result.blocks *= shape[axis];
+  if (matrix == 2)
+    result.rows = shape[shape.size() - 2];
+  if (matrix >= 1)
+    result.cols = shape.back();
+  return result;
+}
+
+View view(const Group &group, ValueKind kind) {
+  KeptAxes kept = keptAxes(group, kind);
+  View result{1, 1, 1};
+  for (size_t axis : kept.leading)
+    result.blocks *= group.shape[axis];
+  if (kept.row >= 0)
+    result.rows = group.shape[static_cast<size_t>(kept.row)];
+  if (kept.col >= 0)
+    result.cols = group.shape[static_cast<size_t>(kept.col)];
+  if (group.division.parts.empty())
+    return result;
+  bool columns = group.division.axis == plan::Division::Columns;
+  int64_t &extent = columns ? result.cols : result.rows;
+  bool drops = (columns ? kept.col : kept.row) < 0;
+  if (group.part < 0) {
+    extent = drops ? static_cast<int64_t>(group.division.parts.size()) : extent;
+  } else if (!drops) {
+    extent = 0;
+    for (const plan::Span &span : group.division.parts[static_cast<size_t>(group.part)])
+      extent += span.end - span.begin;
+  }
+  return result;
+}
+
+const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {
+  const auto &own = kind == ShardsKind::Gradient ? gradientPlacements : statePlacements;
+  return kind == ShardsKind::Parameter || own.empty() ? placements : own;
+}
+
+int64_t Group::blocksPerParameter() const { return view(shape, batchAxes).blocks; }
+int64_t Group::blockCount() const {
+  return blocksPerParameter() * static_cast<int64_t>(parameters.size());
+}
+int64_t Group::rows() const { return view(*this, ValueKind::Full).rows; }
+int64_t Group::cols() const { return view(*this, ValueKind::Full).cols; }
+
+std::string describePart(const Group &group) {
+  constexpr size_t kMost = 3;
+  if (group.part < 0)
+    return {};
+  const std::vector<Span> &spans = group.division.parts[static_cast<size_t>(group.part)];
+  std::string text = group.division.axis == Division::Rows ? "rows" : "columns";
+  for (size_t i = 0; i < spans.size() && i < kMost; ++i)
+    text += (i ? ", " : " ") + std::to_string(spans[i].begin) + ":" + std::to_string(spans[i].end);
+  if (spans.size() > kMost)
+    text += " and " + std::to_string(spans.size() - kMost) + " more";
+  return text + " of ";
+}
+
+bool stateExists(const Group &group, const State &state) {
+  return !(state.master && group.parameterType == DType::F32);
+}
+
+} // namespace stepc::plan
