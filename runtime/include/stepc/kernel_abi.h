@@ -8,12 +8,14 @@
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
  *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, of each
- *    operand that is shards, a pointer per parameter of the plan. A word is where the operand stands for this row, in bytes from the workspace's begin;
- *    of scalars, where the row of the chunk's parameter does; or the number of rows of a block. So
- *    one launch serves all groups. Chunks of parameters that the step skips (missing_grad = skip)
- *    are left out;
+ *    operand that is shards, a list of pointers, one per parameter of the plan. A word is where the
+ *    operand stands for this row, in bytes from the workspace's begin; of scalars, where the row of
+ *    the chunk's parameter does; or the number of rows of a block. So one launch serves all groups.
+ *    Chunks of parameters that the step skips (missing_grad = skip) are left out, by the device or
+ *    by the kernel itself, which finds the flag in the record;
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
- *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step skips are left out;
+ *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step
+ *    skips are left out likewise;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace.
  *===----------------------------------------------------------------------===*/
