@@ -4,6 +4,7 @@ Random programs and the examples are stepped twice, compiled for the CPU and for
 eight where addresses allow, against loops with vectors of sixteen. STEPC_SEED repeats a run, STEPC_EMULATED_BATCHES makes it longer.
 """
 
+import json
 import os
 from collections import Counter
 
@@ -62,15 +63,16 @@ def test_kernels_skip_what_has_no_gradient(tmp_path):
         text = text.replace(rule, rule + ", missing_grad = skip")
     (tmp_path / "spec.optim").write_text(text)
     shapes = {f"w{i}": [8 + 4 * (i % 2), 8] if i < 6 else [40] for i in range(9)}
-    parameters = ", ".join(f'{{"name": "{name}", "shape": {shape}, "dtype": "f32"}}' for name, shape in shapes.items())
-    (tmp_path / "one.json").write_text('{"version": 1, "parameters": [%s]}' % parameters)
+    mesh = {"name": "dp", "axes": [{"name": "dp", "size": 2}]}
+    parameters = [{"name": name, "shape": shape, "dtype": "f32", "mesh": "dp", "placements": ["S(0)"]} for name, shape in shapes.items()]
+    (tmp_path / "two.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
     tensors = {f"param:{name}": tensor(generator.normal(size=shape), "f32") for name, shape in shapes.items()}
     for step in (1, 2, 3):
         for i, (name, shape) in enumerate(shapes.items()):
             if (i + step) % 3:
                 tensors[f"grad:{name}@{step}"] = tensor(generator.normal(size=shape), "f32")
     save(tmp_path / "in.safetensors", tensors)
-    files = [tmp_path / "spec.optim", tmp_path / "one.json", tmp_path / "in.safetensors"]
+    files = [tmp_path / "spec.optim", tmp_path / "two.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", steps=3)
     stepc("compile", files[0], "-m", files[1], "--target", "emulated", "-o", tmp_path / "gpu", STEPC_RUNTIME_DIR=RANDOM)
     found = run(*files, tmp_path / "gpu.safetensors", "--library", tmp_path / "gpu" / "libspec.so", steps=3,
