@@ -203,8 +203,9 @@ SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {
   for (const StrategyListInterface &dialect :
        DialectInterfaceCollection<StrategyListInterface>(context))
     llvm::append_range(all, dialect.strategies());
-  llvm::stable_sort(all, [](Attribute a, Attribute b) {
-    return a.getDialect().getNamespace() < b.getDialect().getNamespace();
-  });
-  return all;
+  SmallVector<std::pair<StringRef, size_t>> order; // a dialect's own stay in its order
+  for (auto [index, strategy] : llvm::enumerate(all))
+    order.push_back({strategy.getDialect().getNamespace(), index});
+  llvm::sort(order);
+  return llvm::map_to_vector(order, [&](const auto &key) { return all[key.second]; });
 }

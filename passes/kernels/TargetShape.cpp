@@ -53,13 +53,10 @@ std::vector<std::string> knownFeatures() {
 
 } // namespace
 
-/// "sm_80", "sm_90a" and the like.
-static bool isGpu(StringRef name) {
-  bool is = name.consume_front("sm_");
-  if (name.ends_with("a") || name.ends_with("f"))
-    name = name.drop_back();
-  return is && !name.empty() && llvm::all_of(name, llvm::isDigit);
-}
+/// The GPUs that kernels are made for. Older ones lack bf16 and what the kernels' barriers ask for.
+constexpr StringLiteral kGpus[] = {"sm_80",  "sm_86",   "sm_87",  "sm_89",   "sm_90",  "sm_90a",
+                                   "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110", "sm_110a",
+                                   "sm_120", "sm_120a", "sm_121", "sm_121a"};
 
 constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
 
@@ -69,9 +66,9 @@ Expected<std::string> chipOfTarget(StringRef target) {
   if (StringRef gpu = target; gpu.consume_front(kEmulated)) {
     if (gpu.empty())
       gpu = ":sm_80";
-    if (!gpu.consume_front(":") || !isGpu(gpu))
-      return failure("expected target 'emulated' or 'emulated:sm_<number>', found '" + target +
-                     "'");
+    if (!gpu.consume_front(":") || !is_contained(kGpus, gpu))
+      return failure("expected target 'emulated' or 'emulated:<gpu>', where <gpu> is one of " +
+                     join(ArrayRef(kGpus), ", ") + ", found '" + target + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;
@@ -79,8 +76,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
   }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return failure("expected target 'cpu' (this machine), 'cpu:<llvm cpu>' or "
-                   "'emulated:sm_<number>', found '" +
+    return failure("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' or "
+                   "'emulated:<gpu>', found '" +
                    target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");

@@ -196,8 +196,9 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(kLimitAttr);
     if (limit && workspace > limit.getInt())
       return blameInput(step.emitError("expected a workspace within the limit of ")
-                        << limit.getInt() << " bytes per rank, found that this schedule needs "
-                        << arena << ", and up to " << scratch << " of scratch");
+                        << limit.getInt() << " bytes per rank, found that this schedule, in "
+                        << countWaves() << ", needs " << workspace << ": " << arena
+                        << ", and a bound of " << scratch << " on scratch");
     if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));
@@ -217,6 +218,13 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
         << remark::metric("scratch-bytes-at-most", scratch)
         << remark::metric("buffer-bytes", together);
     return success();
+  }
+
+  std::string countWaves() {
+    int64_t waves = 1;
+    for (auto segment : getOperation().getOps<SegmentOp>())
+      waves = std::max(waves, int64_t(segment.getWave().value_or(0)) + 1);
+    return waves == 1 ? "1 wave" : std::to_string(waves) + " waves";
   }
 
   /// Lets a buffer live from a value's first to its last use; what is in flight is used until the

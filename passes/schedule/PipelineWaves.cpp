@@ -219,7 +219,7 @@ private:
       int64_t chain, phase = 0, step = 0; // products are odd phases
     };
     llvm::MapVector<Attribute, Progress> chains;
-    using Key = std::array<int64_t, 3>;
+    using Key = std::array<int64_t, 4>; // the last one is the place in `ops`
     SmallVector<std::pair<Key, Operation *>> order;
     for (Operation *op : ops) {
       auto [known, isNew] = chains.insert({segmentOf(op), Progress{int64_t(chains.size())}});
@@ -229,11 +229,13 @@ private:
         ++at.phase;
         at.step = 0;
       }
-      order.push_back(
-          {multiplies ? Key{at.phase, at.chain, at.step} : Key{at.phase, at.step, at.chain}, op});
+      auto index = int64_t(order.size());
+      order.push_back({multiplies ? Key{at.phase, at.chain, at.step, index}
+                                  : Key{at.phase, at.step, at.chain, index},
+                       op});
       ++at.step;
     }
-    llvm::stable_sort(order, llvm::less_first());
+    llvm::sort(order, llvm::less_first());
     for (auto [key, op] : order)
       place(op);
   }

@@ -20,10 +20,11 @@ static LogicalResult checkLimits(const ProgramPlan &program, ModuleOp module, fu
   if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr)) {
     int64_t scratch = scratchBound(
         program, step, [&](int64_t segment) { return proof.mostComputed(segment).most; });
-    if (llvm::SaturatingAdd<uint64_t>(arena, scratch) > uint64_t(limit.getInt())) {
+    uint64_t workspace = llvm::SaturatingAdd<uint64_t>(arena, scratch);
+    if (workspace > uint64_t(limit.getInt())) {
       auto diag = step.emitOpError("expected a workspace within the limit of ")
-                  << limit.getInt() << " bytes per rank, found " << arena << " bytes, and up to "
-                  << scratch << " of scratch";
+                  << limit.getInt() << " bytes per rank, found " << workspace << ": " << arena
+                  << ", and a bound of " << scratch << " on scratch";
       diag.attachNote(module.getLoc()) << "the limit is set here";
       return diag;
     }

@@ -24,9 +24,9 @@ ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
 std::string ShardVersions::describeTarget(int64_t group, size_t target) {
   const plan::Rule &rule = plan.rules[plan.groups[group].rule];
   if (target == 0)
-    return "the parameter";
-  return target > rule.states.size() ? "the gradient"
-                                     : "state \"" + rule.states[target - 1].name + "\"";
+    return "";
+  return target > rule.states.size() ? "the gradient of "
+                                     : "state \"" + rule.states[target - 1].name + "\" of ";
 }
 
 SmallVector<Term> ShardVersions::evaluate(Block &body, ArrayRef<Term> arguments) {
@@ -109,9 +109,8 @@ bool ShardVersions::refuse(const plan::Segment &segment, size_t target, const Ve
   auto [inRule, inStep] = terms.findDifference(wanted, version.term);
   auto diag = (version.writer ? version.writer : yield)->emitOpError("expected what rule @")
               << rule.getSymName() << " makes of " << describeTarget(segment.group, target)
-              << " of parameter '" << plan.parameters[group.parameters[parameter]].name
-              << "', with " << terms.describe(inRule) << ", found " << terms.describe(inStep)
-              << " in its place";
+              << "parameter '" << plan.parameters[group.parameters[parameter]].name << "', with "
+              << terms.describe(inRule) << ", found " << terms.describe(inStep) << " in its place";
   diag.attachNote(yield->getLoc()) << "the rule yields it here";
   return false;
 }

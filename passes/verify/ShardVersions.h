@@ -38,6 +38,7 @@ public:
 private:
   bool checkSegment(size_t index);
   bool refuse(const plan::Segment &segment, size_t target, const Version &version, Term wanted);
+  /// What stands before "parameter 'w'" in an error.
   std::string describeTarget(int64_t group, size_t target);
 
   const plan::Plan &plan;

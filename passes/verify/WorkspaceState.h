@@ -24,7 +24,7 @@ struct Site {
   plan::Place place = {};
   Extents block = {0, 0};
   int64_t group = -1, columns = 1;
-  mlir::Type element;
+  mlir::Type element = {};
   int64_t start = -1, traveller = 0; ///< of what moves
   int64_t pool = -1, member = 0;     ///< of batches that share these bytes
 

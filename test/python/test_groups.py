@@ -36,6 +36,10 @@ def test_a_hyperparameter_for_all_routes(fake):
                         "of lr, momentum with a number, or of Momentum, Plain with a dict"),
         ({"momentun": 0.5}, "\nhint: 'momentun' may stand for 'momentum'"),
         ({"Plane": 0.5}, "\nhint: 'Plane' may stand for 'Plain'"),
+        ({"Plane": {"lr": 0.5}}, "'Plane' is no rule or route of this definition: expected Momentum, "
+                                 "Plain\nhint: 'Plane' may stand for 'Plain'"),
+        ({"learning_rate": 0.5}, "\nhint: 'learning_rate' may stand for 'lr'"),
+        ({"Plain": {"learning_rate": 0.5}}, "\nhint: 'learning_rate' may stand for 'lr'"),
         ({"Plain": {"momentum": 0.5}}, "Plain=: 'momentum' is no hyperparameter of Plain: expected lr"),
     ],
 )  # fmt: skip

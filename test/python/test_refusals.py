@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.placement_types import Shard
 
 import stepc
-from stepc.torch import Optimizer
+from stepc.torch import Blocks, Optimizer
 from stepc.torch.groups import Routing
 from stepc.torch.options import RouteInfo
 
@@ -123,3 +123,36 @@ def _other_pieces(rank):
 def test_states_in_other_pieces(fake):
     text = "parameter 'w': state 'm': expected a shard of shape [4, 3], found [3, 3]"
     assert run_ranks(_other_pieces, 1) == [(text, [False, False])]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"blocks": {"w": [4, 4]}}, r"blocks=\{'w': …\}: expected a stepc.torch.Blocks, as in Blocks\(\[512, "
+                                    r"128, 128\]\), found \[4, 4\]"),
+        ({"placements": {"*": "S(0)"}}, r"placements=\{'\*': …\}: expected a stepc.torch.Placed, as in "
+                                        r"Placed\(mesh, \[Shard\(0\)\]\), found 'S\(0\)'"),
+    ],
+)  # fmt: skip
+def test_declarations_of_other_types_are_refused(fake, declared, message):
+    with pytest.raises(TypeError, match=message):
+        Optimizer(Model().named_parameters(), SPEC, **declared)
+
+
+def test_blocks_are_lists_of_numbers():
+    for sizes in ("24", 24, [24, "24"], [24.0]):
+        with pytest.raises(TypeError, match="Blocks: expected a list of whole numbers for sizes, found"):
+            Blocks(sizes)
+    for runs in ("24", [[(0, 4, 8)]], [(0, 4)], [["04"]]):
+        with pytest.raises(TypeError, match=r"Blocks: expected a list of runs \(begin, end\) for each matrix"):
+            Blocks(runs=runs)
+    assert Blocks([24, 24]).manifest()["runs"] == [[[0, 24]], [[24, 48]]]
+
+
+def test_arguments_are_a_list_of_options_for_a_library(fake):
+    for arguments in ("--waves 2", tuple("--waves 2"), ["2", "--waves"]):
+        with pytest.raises(TypeError, match="arguments: expected a list of options, as in"):
+            stepc.compile(SPEC, {}, arguments=arguments)
+    for arguments in (["--emit", "comm"], ["--emit=comm"], ["--waves", "2", "-o", "x"]):
+        with pytest.raises(ValueError, match="arguments: expected options that shape the library, found '-"):
+            stepc.compile(SPEC, {}, arguments=arguments)

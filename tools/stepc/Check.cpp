@@ -90,6 +90,8 @@ int driver::runCheck(const CheckCommand &command) {
                        (command.json ? "--json" : "--if-present") + ", found none");
     return kUsageError;
   }
+  if (refuseModule(input.report, command.spec))
+    return kUsageError;
   bool hasManifest = !command.manifest.empty();
   bool good = input.loadSpecification(command.spec, /*requireRoute=*/hasManifest);
   if (hasManifest)

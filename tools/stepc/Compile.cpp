@@ -23,8 +23,7 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
   if (command.output == "-")
     return writeFile(report, "-", text) ? kSuccess : kInternalError;
   OutputFiles files(report, command.output);
-  return files.addText((module.getSymName().value_or("module") + ".mlir").str(), text) &&
-                 files.commit()
+  return files.addText((*module.getSymName() + ".mlir").str(), text) && files.commit()
              ? kSuccess
              : kInternalError;
 }
@@ -80,6 +79,12 @@ int driver::runCompile(const CompileCommand &command) {
   mlir::OwningOpRef<mlir::ModuleOp> module = input.load(command, exitCode);
   if (!module)
     return exitCode;
+  std::string name = module->getSymName()->str();
+  std::vector<std::string> written = {name + ".mlir"};
+  if (command.emit.empty())
+    written = {"lib" + name + ".so", name + ".h", name + ".json"};
+  if (command.output != "-" && !canWrite(input.report, command.output, written))
+    return kInputError;
   Level target = command.emit.empty() ? Level::Llvm : *parseLevel(command.emit);
   if (int code = lowerTo(*module, target, command, input.report))
     return code;

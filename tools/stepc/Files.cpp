@@ -88,13 +88,19 @@ bool OutputFiles::addText(StringRef name, StringRef text) {
   return true;
 }
 
-bool OutputFiles::commit() {
-  // A target that cannot be replaced is found before the first is.
+bool OutputFiles::checkTargets() {
   for (const Pending &file : pending)
     if (fs::is_directory(file.target)) {
       report.error(file.target, "expected a place for a file, found a directory");
       return false;
     }
+  return true;
+}
+
+bool OutputFiles::commit() {
+  // A target that cannot be replaced is found before the first is.
+  if (!checkTargets())
+    return false;
   for (const Pending &file : pending)
     if (std::error_code code = fs::rename(file.temporary, file.target)) {
       report.error(file.target, "cannot write the file: " + code.message());
@@ -105,6 +111,16 @@ bool OutputFiles::commit() {
   pending.clear();
   folders.clear();
   return true;
+}
+
+bool stepc::driver::canWrite(Report &report, StringRef folder, llvm::ArrayRef<std::string> names) {
+  OutputFiles files(report, folder);
+  for (const std::string &name : names)
+    if (files.add(name).empty()) {
+      report.hint("-o names another place");
+      return false;
+    }
+  return files.checkTargets();
 }
 
 bool stepc::driver::writeFile(Report &report, StringRef file, StringRef text) {

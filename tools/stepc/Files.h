@@ -21,6 +21,8 @@ public:
   std::string add(llvm::StringRef name);
   /// Adds a file with that text; false after an error.
   bool addText(llvm::StringRef name, llvm::StringRef text);
+  /// False after an error, if a file cannot take its name.
+  bool checkTargets();
   /// False after an error, and then no file has changed its name.
   bool commit();
 
@@ -34,6 +36,10 @@ private:
   llvm::SmallString<128> hidden;
   std::vector<std::string> folders; // that this object made
 };
+
+/// False, after an error, where files of these names cannot be written. Leaves nothing behind, so
+/// that it can be asked before slow work.
+bool canWrite(Report &report, llvm::StringRef folder, llvm::ArrayRef<std::string> names);
 
 /// One file, atomically; "-" is standard output.
 bool writeFile(Report &report, llvm::StringRef path, llvm::StringRef text);

@@ -2,7 +2,7 @@
 
 #include "frontends/language/Language.h"
 #include "tools/stepc/Files.h"
-#include "tools/stepc/Options.h"
+#include "tools/stepc/Input.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -44,6 +44,10 @@ static bool formatFile(Report &report, const std::string &path, bool check, bool
 int driver::runFormat(const FormatCommand &command) {
   Report report;
   bool good = true, anyChanged = false;
+  // Before any file is changed.
+  for (const std::string &path : command.files)
+    if (refuseModule(report, path))
+      return kUsageError;
   for (const std::string &path : command.files) {
     bool changed = false;
     good &= formatFile(report, path, command.check, changed);

@@ -22,6 +22,14 @@ bool driver::isModulePath(StringRef path) {
   return path.ends_with(".mlir") || path.ends_with(".mlirbc");
 }
 
+bool driver::refuseModule(Report &report, StringRef path) {
+  if (!isModulePath(path))
+    return false;
+  report.error("expected a specification (.optim), found '" + path + "', the IR of a level");
+  report.hint("`stepc compile " + path + "` checks it, and goes on from it");
+  return true;
+}
+
 Input::Input() {
   mlir::DialectRegistry registry;
   registerDialects(registry);

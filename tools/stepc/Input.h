@@ -54,6 +54,8 @@ private:
 
 /// True for a file that holds IR, by its name's end.
 bool isModulePath(llvm::StringRef path);
+/// True, after an error, for such a file where a specification must stand.
+bool refuseModule(Report &report, llvm::StringRef path);
 
 } // namespace stepc::driver
 

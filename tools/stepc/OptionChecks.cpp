@@ -7,7 +7,6 @@
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include <cmath>
 
 using namespace stepc;
 
@@ -28,7 +27,7 @@ int64_t driver::parseBytes(const std::string &text) {
   for (auto [name, factor] : units)
     if (unit == name) {
       double bytes = number * factor;
-      return bytes == std::floor(bytes) && bytes < 9e18 ? int64_t(bytes) : -1;
+      return bytes < 9e18 ? int64_t(bytes) : -1; // a limit in part of a byte allows the whole ones
     }
   return -1;
 }
@@ -38,7 +37,8 @@ std::string driver::checkTarget(const std::string &text) {
   if ((rest.consume_front("cpu") || rest.consume_front("emulated")) &&
       (rest.empty() || (rest.starts_with(":") && rest.size() > 1)))
     return "";
-  std::string expected = "expected cpu, cpu:<llvm cpu> or emulated:<gpu>, found '" + text + "'";
+  std::string expected =
+      "expected cpu, cpu:<llvm cpu>, emulated or emulated:<gpu>, found '" + text + "'";
   return text.rfind("cuda", 0) == 0 ? expected + ", which is not supported yet" : expected;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/stepc/OptionChecks.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <CLI/CLI.hpp>
@@ -39,11 +40,13 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("M");
   app.add_option("--target", options.target,
                  "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
-                 "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine")
+                 "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
+                 "emulated: those of sm_80")
       ->check(checkTarget)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,
-                 "Force local, owner or gather for the parameters that match; the last match holds")
+                 "Force " + strategyNames() +
+                     " for the parameters that match; the last match holds")
       ->check(checkStrategy)
       ->expected(1)
       ->take_all()
@@ -56,8 +59,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "Bytes of workspace per rank, with KiB, MiB or GiB; the number of waves is chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
-  app.add_option("--waves", options.waves,
-                 "Force this number of waves, whatever the model says of time and workspace")
+  app.add_option(
+         "--waves", options.waves,
+         "Force this number of waves, whatever the model says of time and workspace; at most "
+         "as many as there are blocks for")
       ->check(checkPositive)
       ->type_name("N");
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
@@ -76,7 +81,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
 
 constexpr const char *kExitCodes = "Exit status:\n"
                                    "  0  success\n"
-                                   "  1  an input file is wrong; the messages say where\n"
+                                   "  1  an input file is wrong, or an output's place; the "
+                                   "messages say where\n"
                                    "  2  the command line is wrong\n"
                                    "  3  stepc or a tool that it calls failed: a fault of stepc "
                                    "where the message says so\n";
@@ -84,7 +90,10 @@ constexpr const char *kExitCodes = "Exit status:\n"
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
   addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from");
-  app->add_option("--emit", command.emit, "Stop at a level and write DIR/<name>.mlir")
+  app->add_option(
+         "--emit", command.emit,
+         "Stop at a level and write DIR/<name>.mlir: optim, decided, comm, scheduled, exec "
+         "or llvm")
       ->check([](const std::string &text) {
         return checkOneOf(text, {"optim", "decided", "comm", "scheduled", "exec", "llvm"});
       })
@@ -281,13 +290,16 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     app.exit(request, std::cout, std::cerr);
     return false;
   } catch (const CLI::ParseError &error) {
-    std::string suggestion;
+    std::string suggestion, message = tidy(error.what());
     for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
       suggestion = suggestOption(*sub, argc, argv);
+      // CLI11 lists them from the last to the first.
+      if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) && sub->remaining_size() > 1)
+        message = "the following arguments were not expected: " + llvm::join(sub->remaining(), " ");
     }
-    std::cerr << name << ": error: " << tidy(error.what()) << "\nhint: " << suggestion << "`"
-              << name << " --help` shows how it is used\n";
+    std::cerr << name << ": error: " << message << "\nhint: " << suggestion << "`" << name
+              << " --help` shows how it is used\n";
     exitCode = kUsageError;
     return false;
   }

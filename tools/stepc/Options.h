@@ -93,7 +93,10 @@ struct CommandLine {
 /// printed and `exitCode` is set.
 bool parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode);
 
-/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes; -1 if it is none.
+/// "local, owner or gather": all that the dialects list.
+std::string strategyNames();
+
+/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes, rounded down; -1 if it is none.
 int64_t parseBytes(const std::string &text);
 
 int runCompile(const CompileCommand &command);

@@ -48,6 +48,20 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
   schedule::registerBufferizationModels(registry);
 }
 
+std::string driver::strategyNames() {
+  mlir::DialectRegistry registry;
+  registerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  llvm::SmallVector<optim::StrategyAttrInterface> all = optim::strategies(&context);
+  std::string names;
+  for (auto [index, strategy] : llvm::enumerate(all)) {
+    names += index == 0 ? "" : index + 1 < all.size() ? ", " : " or ";
+    names += strategy.name();
+  }
+  return names;
+}
+
 std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
   mlir::StringAttr attribute = comm::levelOf(module);
   if (!attribute) {
@@ -128,7 +142,7 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return true;
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(options.target);
   if (!target)
-    report.error("--target", llvm::toString(target.takeError()));
+    report.error("--target: " + llvm::toString(target.takeError()));
   return bool(target);
 }
 

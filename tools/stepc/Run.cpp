@@ -7,10 +7,12 @@
 #include "passes/decide/Passes.h"
 #include "passes/plan/PlanFromIR.h"
 #include "tools/stepc/Compile.h"
+#include "tools/stepc/OptionChecks.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/APFloat.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
 #include <cstring>
@@ -172,13 +174,42 @@ bool driver::checkGradients(const RunInput &input, size_t parameter, StringRef r
   return false;
 }
 
-bool driver::checkHyperparameter(StringRef name, llvm::ArrayRef<std::string> known,
-                                 Report &report) {
-  if (llvm::is_contained(known, name))
+/// Before anything is compiled or stepped.
+static bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report) {
+  std::vector<std::string> known;
+  for (auto route : module.getOps<optim::RouteOp>()) {
+    auto rule =
+        mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
+    for (StringRef name : rule.getHyperparameters().getAsValueRange<mlir::StringAttr>())
+      known.push_back((route.getSymName() + "." + name).str());
+  }
+  for (const auto &[name, value] : command.hyperparameters) {
+    if (llvm::is_contained(known, name))
+      continue;
+    report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
+                 "), found '" + name + "'");
+    if (std::string meant = suggest(name, known); !meant.empty())
+      report.hint(StringRef(meant).rtrim());
+    return false;
+  }
+  return true;
+}
+
+/// The same for where the tensors go.
+static bool checkOutput(const std::string &output, Report &report) {
+  bool isFile = llvm::sys::fs::is_regular_file(output) || llvm::sys::fs::is_directory(output);
+  if (output == "-" || (llvm::sys::fs::exists(output) && !isFile)) // a pipe or a device
     return true;
-  report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
-               "), found '" + name + "'");
-  return false;
+  StringRef folder = llvm::sys::path::parent_path(output);
+  if (folder.empty())
+    folder = ".";
+  if (!llvm::sys::fs::is_directory(folder)) {
+    report.error(output,
+                 "expected a file in a folder that exists, found no folder '" + folder + "'");
+    report.hint("make the folder, or name another file after -o");
+    return false;
+  }
+  return canWrite(report, folder, {llvm::sys::path::filename(output).str()});
 }
 
 static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file,
@@ -230,6 +261,8 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return kInputError;
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
+  if (!checkHyperparameters(*module, command, input.report))
+    return kUsageError;
   if (!command.library.empty())
     return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {
@@ -277,6 +310,8 @@ int driver::runRun(const RunCommand &command) {
         return usage("expected no " + Twine(option) +
                      " beside --library, which was compiled already");
 
+  if (!checkOutput(command.output, input.report))
+    return kInputError;
   bool good = input.loadSpecification(command.input, /*requireRoute=*/true);
   good &= input.loadManifest(command.manifest);
   if (!good)

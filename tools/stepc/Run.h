@@ -59,9 +59,6 @@ int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,
 int runLibrary(const std::string &library, const RunInput &run, const RunCommand &command,
                std::vector<RunOutput> &outputs, Report &report);
 
-/// An error that names what there is: "expected a route …, found …".
-bool checkHyperparameter(llvm::StringRef name, llvm::ArrayRef<std::string> known, Report &report);
-
 } // namespace stepc::driver
 
 #endif

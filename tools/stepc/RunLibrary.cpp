@@ -52,8 +52,6 @@ public:
     if (!library.load(path))
       return kInputError;
     table = library.table;
-    if (!checkHyperparameters())
-      return kUsageError;
     int32_t size = table->world_size();
     if (size > kMostRanks) {
       report.error("expected a world of at most " + Twine(kMostRanks) +
@@ -82,16 +80,6 @@ public:
   }
 
 private:
-  bool checkHyperparameters() {
-    std::vector<std::string> known;
-    for (const plan::Route &route : library.plan.routes)
-      for (const std::string &name : library.plan.rules[route.rule].hyperparameters)
-        known.push_back(route.name + "." + name);
-    return llvm::all_of(command.hyperparameters, [&](const auto &set) {
-      return checkHyperparameter(set.first, known, report);
-    });
-  }
-
   //===--------------------------------------------------------------------===//
   // One rank
   //===--------------------------------------------------------------------===//

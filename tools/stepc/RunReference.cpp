@@ -23,8 +23,7 @@ public:
       routes[route.getSymName()] = route;
       hyperparameters[route.getSymName()] = route.getDefaults().vec();
     }
-    if (!setHyperparameters())
-      return kUsageError;
+    setHyperparameters();
     for (auto parameter : module.getOps<optim::ParameterOp>())
       if (int code = stepParameter(parameter))
         return code;
@@ -32,21 +31,14 @@ public:
   }
 
 private:
-  bool setHyperparameters() {
-    std::vector<std::string> known;
-    std::vector<double *> places;
-    for (auto route : module.getOps<optim::RouteOp>())
-      for (auto [index, name] : llvm::enumerate(rules[route.getRule()].getHyperparameters())) {
-        known.push_back(
-            (route.getSymName() + "." + llvm::cast<mlir::StringAttr>(name).getValue()).str());
-        places.push_back(&hyperparameters[route.getSymName()][index]);
-      }
+  /// Names were checked.
+  void setHyperparameters() {
     for (const auto &[name, value] : command.hyperparameters) {
-      if (!checkHyperparameter(name, known, report))
-        return false;
-      *places[llvm::find(known, name) - known.begin()] = value;
+      auto [routeName, hyperparameter] = StringRef(name).rsplit('.');
+      mlir::ArrayAttr names = rules[routes[routeName].getRule()].getHyperparameters();
+      auto all = names.getAsValueRange<mlir::StringAttr>();
+      hyperparameters[routeName][llvm::find(all, hyperparameter) - all.begin()] = value;
     }
-    return true;
   }
 
   int stepParameter(optim::ParameterOp op) {

@@ -146,6 +146,7 @@ def option_arguments(
     if_present: Sequence[str] = (),
 ) -> list[str]:
     """The command-line form of the compile options."""
+    check_arguments(arguments)
     result: list[str] = []
     if target is not None:
         result.append(f"--target={target}")
@@ -159,6 +160,27 @@ def option_arguments(
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
+
+
+# What this module gives the compiler itself, and what makes it write something else.
+_OWN_OPTIONS = ("-m", "--manifest", "-o", "--output", "--emit", "--json", "-h", "--help")
+
+
+def check_arguments(arguments: Sequence[str]) -> None:
+    """Refuses what is no list of options that shape a library."""
+    wanted = "arguments: expected a list of options, as in ['--waves', '2'], found "
+    if isinstance(arguments, str):
+        raise TypeError(f"{wanted}the text {arguments!r}")
+    # So that a text that became a list of its letters is found, too.
+    if arguments and str(arguments[0])[:2] != "--":
+        raise TypeError(f"{wanted}{list(arguments)!r}")
+    for argument in arguments:
+        name = str(argument).split("=")[0]
+        if name in _OWN_OPTIONS:
+            raise ValueError(
+                f"arguments: expected options that shape the library, found {name!r}: run "
+                "`stepc compile` for other outputs"
+            )
 
 
 def present_arguments(if_present: Sequence[str]) -> list[str]:
@@ -231,7 +253,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
             for the kernels of a GPU on this host.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
-        workspace_limit: bytes of workspace per rank.
+        workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
         numerics: ``exact``, which is the default and so far the only one.
         arguments: further arguments of ``stepc compile``, verbatim.
         if_present: patterns of the definition's routes that may match no parameter.

@@ -61,7 +61,7 @@
 
 // Workspace beyond the limit.
 // RUN: sed -e 's/workspace_limit = 1024/workspace_limit = 512/' %{from} | %{check} LIMIT
-// LIMIT: error: 'func.func' op expected a workspace within the limit of 512 bytes per rank, found 768 bytes, and up to 32 of scratch
+// LIMIT: error: 'func.func' op expected a workspace within the limit of 512 bytes per rank, found 800: 768, and a bound of 32 on scratch
 // LIMIT: note: the limit is set here
 
 // A buffer outside of the workspace.

@@ -7,12 +7,12 @@
 
 // The way out reads `m`, and stands before the stage that writes it (of this wave, the other is fine).
 // RUN: sed -e '/\/\/ new m 0/,/end of new m 0/{H;d}' -e '/end of out 0/G' %{from} | %{check} LATE
-// LATE: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.addf, found the old state "m" in its place
+// LATE: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the result of arith.addf, found the old state "m" in its place
 // LATE: note: the rule yields it here
 
 // The way in reads `w` after the way out has overwritten it.
 // RUN: sed -e '/\/\/ into 0/,/end of into 0/{H;d}' -e '/end of new w 0/G' %{from} | %{check} OVERWRITTEN
-// OVERWRITTEN: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the old state "w", found the result of arith.addf in its place
+// OVERWRITTEN: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the old state "w", found the result of arith.addf in its place
 
 // The order of stages that share nothing is free.
 // RUN: sed -e '/\/\/ new w 0/,/end of new w 0/{H;d}' -e '/end of out 0/G' %{from} | stepc-opt --comm-verify-plan -o /dev/null
@@ -41,11 +41,11 @@
 
 // Another operation, another order of operands, another reduction.
 // RUN: sed -e 's/c = arith.divf .a, .b : f32/c = arith.mulf %%a, %%b : f32/' %{from} | %{check} OPERATION
-// OPERATION: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.divf, found the result of arith.mulf in its place
+// OPERATION: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the result of arith.divf, found the result of arith.mulf in its place
 // RUN: sed -e 's/c = arith.divf .a, .b : f32/c = arith.divf %%b, %%a : f32/' %{from} | %{check} OPERANDS
-// OPERANDS: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of arith.subf, found the result of a norm in its place
+// OPERANDS: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the result of arith.subf, found the result of a norm in its place
 // RUN: sed -e 's/block_reduce norm/block_reduce rms/' %{from} | %{check} REDUCTION
-// REDUCTION: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of a norm, found the result of a rms in its place
+// REDUCTION: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the result of a norm, found the result of a rms in its place
 // Operands of a sum may change places.
 // RUN: sed -e 's/c = arith.addf .a, .b : f32/c = arith.addf %%b, %%a : f32/' %{from} | stepc-opt --comm-verify-plan -o /dev/null
 
@@ -53,9 +53,9 @@
 // DEFINE: %{step} = %S/comm-verify-plan.mlir
 // DEFINE: %{split} = not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix
 // RUN: sed -e 's/floor = arith.constant 0x27D6BF95/floor = arith.constant 1.0e-08/' %{step} | %{split} FLOOR
-// FLOOR: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the number 5.96046455E-15, found the number 9.99999993E-9 in its place
+// FLOOR: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the number 5.96046455E-15, found the number 9.99999993E-9 in its place
 // RUN: sed -e 's/beta = 1.5/beta = 1.25/' %{step} | %{split} BETA
-// BETA: error: 'comm.stage' op expected what rule @R makes of the parameter of parameter 'a', with the result of a product times the number 1.000000e+00 plus another times the number 1.500000e+00, found the result of a product times the number 1.000000e+00 plus another times the number 1.250000e+00 in its place
+// BETA: error: 'comm.stage' op expected what rule @R makes of parameter 'a', with the result of a product times the number 1.000000e+00 plus another times the number 1.500000e+00, found the result of a product times the number 1.000000e+00 plus another times the number 1.250000e+00 in its place
 // RUN: sed -e 's/alpha = -0.5/alpha = -0.25/' %{step} | %{split} ALPHA
 // ALPHA: error: {{.*}} with the result of a product times the number -5.000000e-01, found the result of a product times the number -2.500000e-01 in its place
 // RUN: sed -e 's/exponent = -24/exponent = -23/' %{step} | %{split} EXPONENT

@@ -4,14 +4,14 @@
 
 // A number, an operation and a column of scalars in a kernel; an exponent, a factor and a transposition.
 // RUN: sed 's/5.96046455E-15/5.96046455E-14/' %{from} | %{check} NUMBER
-// NUMBER: error: 'exec.dispatch_chunks' op expected what rule @Small makes of the parameter of parameter 'a', with the number 5.96046455E-15, found the number 5.96046446E-14 in its place
+// NUMBER: error: 'exec.dispatch_chunks' op expected what rule @Small makes of parameter 'a', with the number 5.96046455E-15, found the number 5.96046446E-14 in its place
 // NUMBER: note: the rule yields it here
 // RUN: sed 's/arith.subf %in, %3/arith.addf %%in, %%3/' %{from} | %{check} OPERATION
-// OPERATION: error: 'exec.dispatch_chunks' op expected what rule @Small makes of the parameter of parameter 'a', with the result of arith.subf, found the result of arith.addf in its place
+// OPERATION: error: 'exec.dispatch_chunks' op expected what rule @Small makes of parameter 'a', with the result of arith.subf, found the result of arith.addf in its place
 // RUN: sed 's/arith.mulf %in_2, %2/arith.mulf %%in_1, %%2/' %{from} | %{check} COLUMN
 // COLUMN: error: {{.*}} with hyperparameter 'lr', found hyperparameter 'momentum' in its place
 // RUN: sed 's/return %0, %1/return %%1, %%0/' %{from} | %{check} SWAPPED
-// SWAPPED: error: {{.*}} makes of the parameter of parameter 'a', with hyperparameter 'lr', found hyperparameter 'momentum' in its place
+// SWAPPED: error: {{.*}} makes of parameter 'a', with hyperparameter 'lr', found hyperparameter 'momentum' in its place
 // RUN: sed 's/exponent = -24/exponent = -23/' %{from} | %{check} EXPONENT
 // EXPONENT: error: {{.*}} with the result of a norm times 2^-24, found the result of a norm times 2^-23 in its place
 // RUN: sed 's/alpha = 2.0/alpha = 2.5/' %{from} | %{check} FACTOR
@@ -23,7 +23,7 @@
 // RUN: sed -e '/@in of/,/traveller/s/state, "m">, #exec.shards<gradient>/gradient>, #exec.shards<state, "m">/' %{from} | %{check} GRADIENT
 // GRADIENT: error: 'exec.dispatch_chunks' op expected writes of parameters and states, because gradients belong to the trainer, found one of the gradient
 // RUN: sed -e '/@out of/,/traveller/s/shards<parameter>/shards<state, "m">/' %{from} | %{check} STATE
-// STATE: error: {{.*}} of the parameter of parameter 'a', with the result of arith.subf, found the old parameter in its place
+// STATE: error: {{.*}} of parameter 'a', with the result of arith.subf, found the old parameter in its place
 // RUN: sed '/exec.reduce.*8x4/d' %{from} | %{check} MISSING
 // MISSING: error: 'exec.dispatch_chunks' op expected to read blocks of 1 x 1 of f32 at byte 256, found none
 // RUN: sed -e '/exec.dispatch_parameters/,/576/{H;d}' -e '/exec.await %0/G' %{from} | %{check} LATE

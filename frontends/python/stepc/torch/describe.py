@@ -38,6 +38,14 @@ class Placed:
     shape: Sequence[int] | None = None
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _are_integers(values: Any) -> bool:
+    return _is_list(values) and all(isinstance(value, int) for value in values)
+
+
 @dataclass(frozen=True)
 class Blocks:
     """The matrices in a fused weight: rules see each of them as a matrix of its own.
@@ -53,6 +61,18 @@ class Blocks:
     repeat: int = 1
     axis: str = "rows"
     runs: Sequence[Sequence[tuple[int, int]]] = ()
+
+    def __post_init__(self) -> None:
+        if not _are_integers(self.sizes):
+            raise TypeError(f"Blocks: expected a list of whole numbers for sizes, found {self.sizes!r}")
+        if not _is_list(self.runs) or not all(
+            _is_list(part) and all(_are_integers(run) and len(run) == 2 for run in part)
+            for part in self.runs
+        ):
+            raise TypeError(
+                "Blocks: expected a list of runs (begin, end) for each matrix, found "
+                f"runs = {self.runs!r}"
+            )
 
     def manifest(self) -> dict[str, Any]:
         """As runs, however it was written."""
@@ -82,6 +102,16 @@ class Declarations:
         for patterns in (self.batch, self.replicated, self.placements, self.blocks):
             for pattern in patterns:
                 parse_pattern(pattern)
+        for argument, declared, kind, example in (
+            ("placements", self.placements, Placed, "Placed(mesh, [Shard(0)])"),
+            ("blocks", self.blocks, Blocks, "Blocks([512, 128, 128])"),
+        ):
+            for pattern, value in declared.items():
+                if not isinstance(value, kind):
+                    raise TypeError(
+                        f"{argument}={{{pattern!r}: …}}: expected a stepc.torch.{kind.__name__}, as in "
+                        f"{example}, found {value!r}"
+                    )
 
     def batch_axes(self, names: Sequence[str], axes: int) -> int:
         """Leading axes that count matrices; the last pattern that matches holds."""

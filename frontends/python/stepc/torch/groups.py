@@ -157,8 +157,10 @@ def route_options(routing: Routing, given: Mapping[str, Any]) -> dict[str, dict[
             chosen = [r for r in routing.routes.values()
                       if (r.name == key if exact else r.rule == key)]  # fmt: skip
             if not exact and not chosen and key not in routing.routes:
-                known = ", ".join(sorted({*routing.routes, *(r.rule for r in routing.routes.values())}))
-                raise TypeError(f"'{key}' is no rule or route of this definition: expected {known}")
+                raise TypeError(
+                    f"'{key}' is no rule or route of this definition: expected "
+                    f"{', '.join(sorted(named))}" + unknown_hint([key], sorted(named))
+                )
             if not isinstance(options, Mapping):
                 raise TypeError(f"{key}: expected a dict of options, found {options!r}")
             for route in chosen:

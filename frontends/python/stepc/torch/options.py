@@ -28,6 +28,11 @@ _OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
 _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
 _FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
 _TORCH_BETAS = "betas"
+# What else the field calls hyperparameters; no likeness of letters would find these.
+_OTHER_NAMES = {
+    "learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "epsilon": "eps",
+    "mu": "momentum", "mom": "momentum",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ def unknown_hint(unknown: Iterable[str], known: Collection[str]) -> str:
     for key in unknown:
         if key == _TORCH_BETAS and {"beta1", "beta2"} <= set(known):
             return "\nhint: torch's betas=(a, b) is beta1 = a, beta2 = b here"
+        if _OTHER_NAMES.get(key) in known:
+            return f"\nhint: '{key}' may stand for '{_OTHER_NAMES[key]}'"
         near = difflib.get_close_matches(key, known, n=1)
         if near:
             return f"\nhint: '{key}' may stand for '{near[0]}'"
