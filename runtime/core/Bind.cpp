@@ -140,10 +140,12 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
     return STEPC_ERROR_ARGUMENT;
   const Library &lib = self->library;
   int64_t parameters = int64_t(lib.plan.parameters.size());
-  if (!data || count != parameters)
+  if (!data)
+    return self->refuse(STEPC_ERROR_ARGUMENT, "the list of gradients is null");
+  if (count != parameters)
     return self->refuse(STEPC_ERROR_ARGUMENT,
-                        format("%lld gradients given, there are %lld parameters",
-                               (long long)(data ? count : 0), (long long)parameters));
+                        format("%lld gradients given, there are %lld parameters", (long long)count,
+                               (long long)parameters));
   // All or none: a refused call changes nothing.
   for (int64_t p = 0; p < count; ++p)
     if (reinterpret_cast<uintptr_t>(data[p]) % plan::byteSize(lib.group(p).gradientType))

@@ -141,14 +141,15 @@ struct stepc_instance {
   bool aborted = false;      // the transport
   bool leftInFlight = false; // a peer's bytes may still arrive in our buffers
   std::vector<uint8_t> halfStepped;
-  std::string error;        // the last message, beginning with this rank
-  std::string cause;        // the same without the rank: transports name it themselves
-  std::string poisonedText; // of the failure that poisoned the instance
-  std::string memoryText;   // made at create, for when no message can be put together
-  bool textLost = false;    // memoryText stands for `error`
+  // Mutable, since functions that only ask refuse with a message, too.
+  mutable std::string error;     // the last message, beginning with this rank
+  mutable std::string cause;     // the same without the rank: transports name it themselves
+  std::string poisonedText;      // of the failure that poisoned the instance
+  std::string memoryText;        // made at create, for when no message can be put together
+  mutable bool textLost = false; // memoryText stands for `error`
 
   /// Sets the message, prefixed with this rank, and returns the status.
-  Status refuse(Status status, const std::string &message);
+  Status refuse(Status status, const std::string &message) const;
   /// The same for the running step; only the first failure counts.
   void fail(Status status, const std::string &message);
   /// The running step fails for an exception, of memory or of a function that the trainer gave.
@@ -173,13 +174,18 @@ struct stepc_instance {
 
 namespace stepc::runtime {
 
+/// Refuses for an instance, or without one, where no message can be kept.
+int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
+
+/// Whether a struct of the trainer's can be filled, as `what` fills it.
+int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_t *structSize,
+                  size_t needed);
+
 /// Fills a struct of the trainer's as far as it has room, and says how far.
-template <typename Struct> int32_t fill(Struct *out, const Struct &found) {
-  if (!out)
-    return STEPC_ERROR_ARGUMENT;
-  int32_t room = out->struct_size;
-  if (room < int32_t(sizeof(Struct)))
-    return STEPC_ERROR_ABI;
+template <typename Struct>
+int32_t fill(const stepc_instance *instance, const char *what, Struct *out, const Struct &found) {
+  if (int32_t status = checkRoom(instance, what, out ? &out->struct_size : nullptr, sizeof(Struct)))
+    return status;
   *out = found;
   out->struct_size = sizeof(Struct);
   return STEPC_OK;

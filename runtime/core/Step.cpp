@@ -7,7 +7,7 @@
 
 using namespace stepc::runtime;
 
-int32_t stepc_instance::refuse(Status status, const std::string &message) {
+int32_t stepc_instance::refuse(Status status, const std::string &message) const {
   cause = message;
   error = here() + ": " + message;
   textLost = false;
@@ -175,15 +175,23 @@ int32_t step(stepc_instance *self) {
 
 // On this device a step that was enqueued is done, and its failure known.
 int32_t poll(stepc_instance *self, int32_t *done) {
-  if (!self || !done)
+  if (!self)
     return STEPC_ERROR_ARGUMENT;
+  if (!done)
+    return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
   *done = 1;
   return self->failure;
 }
 
 int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {
-  if (!self || !flags || count != int64_t(self->halfStepped.size()))
+  if (!self)
     return STEPC_ERROR_ARGUMENT;
+  if (!flags)
+    return self->refuse(STEPC_ERROR_ARGUMENT, "half_stepped: the array of flags is null");
+  if (count != int64_t(self->halfStepped.size()))
+    return self->refuse(STEPC_ERROR_ARGUMENT,
+                        format("half_stepped: expected %zu flags, one per parameter, found %lld",
+                               self->halfStepped.size(), (long long)count));
   std::copy(self->halfStepped.begin(), self->halfStepped.end(), flags);
   return STEPC_OK;
 }
@@ -205,8 +213,8 @@ int32_t recover(stepc_instance *self) {
 int32_t counters(const stepc_instance *self, stepc_counters *executed, stepc_counters *planned) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
-  int32_t status = executed ? fill(executed, self->executed) : STEPC_OK;
-  return !status && planned ? fill(planned, self->planned) : status;
+  int32_t status = executed ? fill(self, "counters", executed, self->executed) : STEPC_OK;
+  return !status && planned ? fill(self, "counters", planned, self->planned) : status;
 }
 
 int32_t abortInstance(stepc_instance *self, const char *reason) {

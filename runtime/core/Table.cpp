@@ -20,6 +20,25 @@ bool isHyperparameter(int64_t route, int32_t index) {
   return rule && index >= 0 && index < int32_t(rule->hyperparameters.size());
 }
 
+} // namespace
+
+int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message) {
+  return instance ? instance->refuse(status, message) : status;
+}
+
+int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_t *structSize,
+                  size_t needed) {
+  if (!structSize)
+    return refuse(instance, STEPC_ERROR_ARGUMENT, format("%s: the struct to fill is null", what));
+  if (*structSize < 0 || size_t(*structSize) < needed)
+    return refuse(
+        instance, STEPC_ERROR_ABI,
+        format("%s: expected a struct_size of at least %zu, found %d", what, needed, *structSize));
+  return STEPC_OK;
+}
+
+namespace {
+
 int32_t worldSize() { return int32_t(library().world.size()); }
 const int64_t *worldRanks() { return library().world.data(); }
 int64_t workspaceBytes() { return library().plan.workspaceBytes(); }
@@ -48,43 +67,55 @@ double hyperparameterDefault(int64_t route, int32_t index) {
                                         : std::numeric_limits<double>::quiet_NaN();
 }
 
+int32_t checkParameter(const stepc_instance *instance, const char *what, int64_t parameter) {
+  if (parameter >= 0 && parameter < parameterCount())
+    return STEPC_OK;
+  return refuse(instance, STEPC_ERROR_ARGUMENT,
+                format("%s: parameter %lld does not exist, there are %lld", what,
+                       (long long)parameter, (long long)parameterCount()));
+}
+
 int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
                       stepc_parameter_info *info) {
   const Library &lib = library();
-  if (parameter < 0 || parameter >= parameterCount())
-    return STEPC_ERROR_ARGUMENT;
+  if (int32_t status = checkParameter(instance, "parameter_info", parameter))
+    return status;
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = lib.plan.groups[index];
   const GroupText &text = lib.groups[index];
   const LocalGroup *local = instance ? &instance->groups[index] : nullptr;
   bool member = local && local->member;
-  return fill(info, {.struct_size = 0,
-                     .axes = int32_t(group.shape.size()),
-                     .name = lib.parameter(parameter).name.c_str(),
-                     .route = lib.route(parameter).name.c_str(),
-                     .dtype = text.dtype.c_str(),
-                     .gradient_dtype = text.gradientType.c_str(),
-                     .placements = text.placements.c_str(),
-                     .gradient_placements = text.gradientPlacements.c_str(),
-                     .mesh = text.mesh.c_str(),
-                     .global_shape = group.shape.data(),
-                     .local_shape = member ? local->parameter.shape.data() : nullptr,
-                     .gradient_local_shape = member ? local->gradient.shape.data() : nullptr,
-                     .states = int32_t(text.states.size()),
-                     .member = member});
+  return fill(instance, "parameter_info", info,
+              {.struct_size = 0,
+               .axes = int32_t(group.shape.size()),
+               .name = lib.parameter(parameter).name.c_str(),
+               .route = lib.route(parameter).name.c_str(),
+               .dtype = text.dtype.c_str(),
+               .gradient_dtype = text.gradientType.c_str(),
+               .placements = text.placements.c_str(),
+               .gradient_placements = text.gradientPlacements.c_str(),
+               .mesh = text.mesh.c_str(),
+               .global_shape = group.shape.data(),
+               .local_shape = member ? local->parameter.shape.data() : nullptr,
+               .gradient_local_shape = member ? local->gradient.shape.data() : nullptr,
+               .states = int32_t(text.states.size()),
+               .member = member});
 }
 
 int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t state,
                   stepc_state_info *info) {
   const Library &lib = library();
-  if (parameter < 0 || parameter >= parameterCount())
-    return STEPC_ERROR_ARGUMENT;
+  if (int32_t status = checkParameter(instance, "state_info", parameter))
+    return status;
   int64_t group = lib.parameter(parameter).group;
   if (state < 0 || state >= int32_t(lib.groups[group].states.size()))
-    return STEPC_ERROR_ARGUMENT;
+    return refuse(instance, STEPC_ERROR_ARGUMENT,
+                  format("state_info: parameter '%s': state %d does not exist, there are %zu",
+                         lib.parameter(parameter).name.c_str(), state,
+                         lib.groups[group].states.size()));
   const StateText &text = lib.groups[group].states[state];
   bool member = instance && instance->groups[group].member;
-  return fill(info,
+  return fill(instance, "state_info", info,
               {.struct_size = 0,
                .axes = int32_t(text.shape.size()),
                .name = text.name.c_str(),
@@ -104,16 +135,17 @@ int32_t meshInfo(int64_t parameter, stepc_mesh_info *info) {
     return STEPC_ERROR_ARGUMENT;
   const plan::Group &group = lib.group(parameter);
   const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
-  return fill(info, {.struct_size = 0,
-                     .axes = int32_t(mesh.sizes.size()),
-                     .name = mesh.name.c_str(),
-                     .axis_names = lib.meshAxes[group.mesh].data(),
-                     .axis_sizes = mesh.sizes.data(),
-                     .ranks = mesh.ranks.data(),
-                     .rank_count = int64_t(mesh.ranks.size()),
-                     .batch_axes = int32_t(group.batchAxes),
-                     .reserved = 0,
-                     .blocks = lib.groups[lib.parameter(parameter).group].blocks.c_str()});
+  return fill(nullptr, "mesh_info", info,
+              {.struct_size = 0,
+               .axes = int32_t(mesh.sizes.size()),
+               .name = mesh.name.c_str(),
+               .axis_names = lib.meshAxes[group.mesh].data(),
+               .axis_sizes = mesh.sizes.data(),
+               .ranks = mesh.ranks.data(),
+               .rank_count = int64_t(mesh.ranks.size()),
+               .batch_axes = int32_t(group.batchAxes),
+               .reserved = 0,
+               .blocks = lib.groups[lib.parameter(parameter).group].blocks.c_str()});
 }
 
 const char *lastError(const stepc_instance *instance) {
@@ -136,9 +168,9 @@ int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
 /// No exception crosses the C interface. What can be thrown is std::bad_alloc, where a message is
 /// put together. A step that has begun catches its own, and poisons the instance.
 template <auto Function> struct Guard;
-template <typename... Arguments, int32_t (*Function)(stepc_instance *, Arguments...)>
+template <typename Instance, typename... Arguments, int32_t (*Function)(Instance *, Arguments...)>
 struct Guard<Function> {
-  static int32_t call(stepc_instance *instance, Arguments... arguments) noexcept {
+  static int32_t call(Instance *instance, Arguments... arguments) noexcept {
     try {
       return Function(instance, arguments...);
     } catch (...) {
@@ -169,8 +201,8 @@ stepc_library makeTable() {
   table.last_error = lastError;
   table.workspace_bytes = workspaceBytes;
   table.parameter_count = parameterCount;
-  table.parameter_info = parameterInfo;
-  table.state_info = stateInfo;
+  table.parameter_info = Guard<parameterInfo>::call;
+  table.state_info = Guard<stateInfo>::call;
   table.route_count = routeCount;
   table.route_name = routeName;
   table.route_rule = routeRule;
@@ -186,10 +218,10 @@ stepc_library makeTable() {
   table.set_hyperparameter = Guard<setHyperparameter>::call;
   table.device = STEPC_DEVICE_CPU;
   table.step = table.enqueue = Guard<step>::call;
-  table.poll = poll;
-  table.half_stepped = halfStepped;
+  table.poll = Guard<poll>::call;
+  table.half_stepped = Guard<halfStepped>::call;
   table.recover = Guard<recover>::call;
-  table.counters = counters;
+  table.counters = Guard<counters>::call;
   table.in_process_world = inProcessWorldTable;
   table.abort = Guard<abortInstance>::call;
   table.shard_runs = Guard<shardRuns>::call;

@@ -28,7 +28,39 @@ TEST(Structs, AreRefusedWithoutTheirSize) {
   runWorld(1, {}, [&](Trainer &trainer, int) {
     stepc_counters counters{};
     EXPECT_EQ(library->counters(trainer.instance, &counters, nullptr), STEPC_ERROR_ABI);
+    EXPECT_THAT(trainer.error(), HasSubstr("rank 0: counters: expected a struct_size of at least"));
     EXPECT_EQ(library->counters(trainer.instance, nullptr, nullptr), STEPC_OK);
+  });
+}
+
+// Also what only asks, and takes a const instance.
+TEST(Questions, AreRefusedWithAMessage) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    const stepc_instance *instance = trainer.instance;
+    auto info = sized<stepc_parameter_info>();
+    EXPECT_EQ(library->parameter_info(instance, 99, &info), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: parameter_info: parameter 99 does not exist, there are 9");
+    EXPECT_EQ(library->parameter_info(instance, A, nullptr), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: parameter_info: the struct to fill is null");
+    info.struct_size = 8;
+    EXPECT_EQ(library->parameter_info(instance, A, &info), STEPC_ERROR_ABI);
+    EXPECT_THAT(trainer.error(),
+                HasSubstr("parameter_info: expected a struct_size of at least 96, found 8"));
+    auto state = sized<stepc_state_info>();
+    EXPECT_EQ(library->state_info(instance, -1, 0, &state), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: state_info: parameter -1 does not exist, there are 9");
+    EXPECT_EQ(library->state_info(instance, A, 3, &state), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(),
+              "rank 0: state_info: parameter 'a': state 3 does not exist, there are 1");
+    uint8_t flags[2];
+    EXPECT_EQ(library->half_stepped(instance, flags, 2), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(),
+              "rank 0: half_stepped: expected 9 flags, one per parameter, found 2");
+    EXPECT_EQ(library->half_stepped(instance, nullptr, 9), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: half_stepped: the array of flags is null");
+    EXPECT_EQ(library->poll(trainer.instance, nullptr), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), "rank 0: poll: the place for the answer is null");
   });
 }
 
@@ -55,6 +87,8 @@ TEST(Bind, ChecksEveryPointer) {
     const void *three[3] = {};
     EXPECT_EQ(library->bind_gradients(trainer.instance, three, 3), STEPC_ERROR_ARGUMENT);
     EXPECT_THAT(trainer.error(), HasSubstr("3 gradients given, there are 9 parameters"));
+    EXPECT_EQ(library->bind_gradients(trainer.instance, nullptr, 9), STEPC_ERROR_ARGUMENT);
+    EXPECT_EQ(trainer.error(), here + "the list of gradients is null");
     EXPECT_EQ(library->bind_steps(trainer.instance, nullptr, STEPC_MEMORY_HOST),
               STEPC_ERROR_ARGUMENT);
     // Rank 3 holds nothing of 'short'.
