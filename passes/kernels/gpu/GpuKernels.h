@@ -36,6 +36,9 @@ using GpuKernels = llvm::SmallVector<GpuKernel>;
 /// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
 /// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
 GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
+/// Likewise of a product that adds up in a fused chain; arguments are the scratch, which it does not use,
+/// the operands, the addend, where there is one, and the out.
+GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
 /// another; where they wait for each other, by the runtime (runtime/emulated). An error at what that
