@@ -76,6 +76,9 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
     if (failed(forEachKernel<exec::DispatchParametersOp>(module, symbols, addParameters)) ||
         failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
       return failure();
+    for (auto program : module.getOps<exec::ProgramOp>())
+      for (auto reduce : program.getOps<exec::ReduceOp>())
+        addGpuReduceKernels(code, reduce);
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
   }
