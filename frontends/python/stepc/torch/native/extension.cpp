@@ -49,9 +49,6 @@ PyObject *raised(const std::exception &error) {
   return nullptr;
 }
 
-/// How many records ahead memory is asked for.
-constexpr size_t ahead = 3;
-
 /// Whether a test of a record holds; what cannot be tested is for Python to look at.
 template <typename Test> bool holds(const std::optional<Record> &record, Test test) {
   try {
@@ -123,7 +120,7 @@ bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
         return false;
       if (member.isRecord && !askRecords)
         continue;
-      if (!isTensor(tensor) || THPVariable_Unpack(tensor).requires_grad() != member.requiresGrad)
+      if (!isTensor(tensor) || requiresGrad(tensor) != member.requiresGrad)
         return false;
     }
   }
@@ -146,8 +143,6 @@ PyObject *look(PyObject *self, PyObject *groups) {
   // All of a parameter at once, while it is in the cache.
   for (size_t i = 0; i < table.records->size(); ++i) {
     const std::optional<Record> &record = (*table.records)[i];
-    if (i + ahead < table.records->size() && (*table.records)[i + ahead])
-      (*table.records)[i + ahead]->prefetch();
     if (!holds(record, [](const Record &one) { return isBound(one); }))
       Py_RETURN_NONE;
     if (!holds(record, [&](const Record &one) { return bindGradient(table, one); }))
@@ -186,12 +181,14 @@ PyObject *stepped(PyObject *self, PyObject *) {
     for (std::optional<Record> &record : *reinterpret_cast<Table *>(self)->records) {
       if (!record)
         continue;
-      THPVariable_Unpack(record->tensor).unsafeGetTensorImpl()->bump_version();
-      Shard shard = shardOf(record->tensor, record->spec);
-      if (!shard.tensor) {
+      Shard shard;
+      if (Py_TYPE(record->tensor) == record->type)
+        shard = shardOf(record->tensor, record->spec);
+      if (!shard) {
         PyErr_SetString(PyExc_RuntimeError, "a bound parameter changed while it was stepped");
         return nullptr;
       }
+      THPVariable_Unpack(record->tensor).unsafeGetTensorImpl()->bump_version();
       // Of DTensors the shards too: a graph may have saved what to_local() gave.
       if (record->spec)
         shard.tensor->unsafeGetTensorImpl()->bump_version();
@@ -233,7 +230,7 @@ PyObject *set(PyObject *self, PyObject *arguments) {
   if (!PyArg_ParseTuple(arguments, "nO!", &number, &PyTuple_Type, &description))
     return nullptr;
   try {
-    std::optional<Record> record = describe(description, table.gradientCount);
+    std::optional<Record> record = describe(description, table.gradientCount, table.dtensor);
     bool known = record.has_value();
     std::swap(recordAt(table, number), record);
     return PyBool_FromLong(known);
@@ -293,6 +290,8 @@ PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *) {
   } catch (const std::exception &error) {
     return raised(error);
   }
+  localSlot = findSlot(dtensor, "_local_tensor");
+  specSlot = findSlot(dtensor, "_spec");
   table.dtensor = reinterpret_cast<PyTypeObject *>(Py_NewRef(dtensor));
   if (PyObject_GetBuffer(gradients, &table.memory, PyBUF_WRITABLE) < 0)
     return nullptr;
@@ -338,8 +337,7 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT,
 } // namespace
 
 PyMODINIT_FUNC PyInit__extension() {
-  for (auto [name, text] : {std::pair(&localName, "_local_tensor"), std::pair(&specName, "_spec"),
-                            std::pair(&placementsName, "placements"), std::pair(&meshName, "mesh"),
+  for (auto [name, text] : {std::pair(&placementsName, "placements"), std::pair(&meshName, "mesh"),
                             std::pair(&stepName, "step"), std::pair(&paramsName, "params"),
                             std::pair(&routeName, "route")})
     if (!*name && !(*name = PyUnicode_InternFromString(text)))

@@ -10,7 +10,9 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-#include <algorithm>
+// After Python's own header.
+#include <structmember.h>
+
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -23,8 +25,7 @@ using Shape = c10::SmallVector<int64_t, 4>;
 using Versions = std::pair<uint32_t, uint32_t>;
 
 /// Names of attributes, made once.
-inline PyObject *localName, *specName, *placementsName, *meshName, *stepName, *paramsName,
-    *routeName;
+inline PyObject *placementsName, *meshName, *stepName, *paramsName, *routeName;
 
 /// A reference to an object, or none.
 class Owned {
@@ -50,6 +51,24 @@ inline bool isTensor(PyObject *object) {
          PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(THPVariableClass));
 }
 
+/// Where DTensors keep what is read here: slots of their class. 0: not known, and they are left to
+/// Python.
+inline Py_ssize_t localSlot, specSlot;
+
+inline PyObject *slotOf(PyObject *object, Py_ssize_t slot) {
+  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
+}
+
+/// Where a class keeps an attribute that is a slot, else 0.
+inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
+  Owned found(PyObject_GetAttrString(cls, name));
+  PyErr_Clear();
+  if (!found || Py_TYPE(found.get()) != &PyMemberDescr_Type)
+    return 0;
+  const PyMemberDef *member = reinterpret_cast<PyMemberDescrObject *>(found.get())->d_member;
+  return member->type == T_OBJECT_EX ? member->offset : 0;
+}
+
 /// Whether memory, sizes and version are the tensor's own: no subclass answers for it.
 inline bool isReadable(const at::Tensor &tensor) {
   return tensor.defined() && !tensor.key_set().has(c10::DispatchKey::Python) &&
@@ -62,7 +81,18 @@ inline void *addressOf(const at::Tensor &tensor) {
   auto *data = static_cast<char *>(impl->unsafe_storage().mutable_data());
   if (!data || impl->is_empty())
     return nullptr;
-  return data + impl->itemsize() * impl->storage_offset();
+  int64_t offset = impl->storage_offset();
+  return offset ? data + impl->itemsize() * offset : data;
+}
+
+inline bool hasSizes(const at::Tensor &tensor, const Shape &shape) {
+  at::IntArrayRef sizes = tensor.sizes();
+  if (sizes.size() != shape.size())
+    return false;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (sizes[i] != shape[i])
+      return false;
+  return true;
 }
 
 /// Memory that is bound, and what it holds.
@@ -78,8 +108,8 @@ struct Held {
         keys(shard.key_set()) {}
 
   bool is(const at::Tensor &shard) const {
-    return shard.key_set() == keys && shard.scalar_type() == dtype &&
-           std::ranges::equal(shard.sizes(), shape) && addressOf(shard) == pointer;
+    return shard.key_set() == keys && shard.scalar_type() == dtype && hasSizes(shard, shape) &&
+           addressOf(shard) == pointer;
   }
 };
 
@@ -87,6 +117,7 @@ struct Held {
 struct State {
   PyObject *name;
   PyObject *tensor;
+  PyTypeObject *type;
   PyObject *spec;
   Held held;
 };
@@ -105,61 +136,45 @@ struct Record {
   PyObject *stateDict;
   std::vector<State> states;
   PyObject *step;
-  void *stepPointer;
+  Held stepHeld;
   at::ScalarType gradientType;
   at::Device gradientDevice;
   Shape gradientShape;
   /// Where gradients of a DTensor lie, and whether elsewhere than the parameter.
   PyObject *gradientPlacements;
   bool apart;
+  /// The DTensor's mesh.
+  Owned mesh;
+  /// The last tuple that was found to say the same as `gradientPlacements`.
+  mutable Owned samePlacements;
   /// With masters: what they were compared with.
   std::optional<Versions> versions;
-  /// Cache lines that looking at it reads, found by the way. They are scattered over megabytes, and
-  /// most of the time goes into waiting for them; so they are asked for some records ahead.
-  c10::SmallVector<const void *, 32> lines;
-
-  void prefetch() const {
-    for (const void *line : lines)
-      __builtin_prefetch(line);
-  }
 };
 
-/// An attribute, or null without an exception.
-inline Owned attribute(PyObject *object, PyObject *name) {
-  Owned found(PyObject_GetAttr(object, name));
-  if (!found)
-    PyErr_Clear();
-  return found;
-}
-
-/// A tensor's shard and, of a DTensor, the spec. A null `tensor`: it has none.
+/// A tensor's shard and, of a DTensor, the spec. Both are the object's.
 struct Shard {
   const at::Tensor *tensor = nullptr;
-  Owned owner;
-  Owned spec;
+  PyObject *spec = nullptr;
+
+  explicit operator bool() const { return tensor; }
 };
 
+/// No shard: a DTensor that was left half made.
 inline Shard shardOf(PyObject *object, bool isDTensor) {
-  Shard shard;
-  if (isDTensor) {
-    shard.owner = attribute(object, localName);
-    shard.spec = attribute(object, specName);
-    if (!shard.owner || !shard.spec)
-      return shard;
-    object = shard.owner.get();
-  }
-  if (!isTensor(object))
-    return shard;
-  shard.tensor = &THPVariable_Unpack(object);
-  return shard;
+  if (!isDTensor)
+    return {&THPVariable_Unpack(object), nullptr};
+  PyObject *local = slotOf(object, localSlot), *spec = slotOf(object, specSlot);
+  if (!local || !spec || !isTensor(local))
+    return {};
+  return {&THPVariable_Unpack(local), spec};
 }
 
 inline Versions versionsOf(const Record &record, const at::Tensor &shard) {
   return {THPVariable_Unpack(record.tensor)._version(), shard._version()};
 }
 
-/// What a dict has under a name. It keeps the order in which it was filled, so that this is most often
-/// the entry at `position`.
+/// What a dict has under a name. It keeps the order in which it was filled, so that this is most
+/// often the entry at `position`.
 inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
   PyObject *key, *value;
   if (PyDict_Next(dict, &position, &key, &value) && key == name)
@@ -172,17 +187,31 @@ inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
 /// Whether a state's tensor is what is bound: it may have got other memory, or its memory another
 /// meaning.
 inline bool isBound(const State &state) {
+  if (Py_TYPE(state.tensor) != state.type)
+    return false;
   Shard shard = shardOf(state.tensor, state.spec);
-  return shard.tensor && shard.spec.get() == state.spec && state.held.is(*shard.tensor) &&
+  return shard && shard.spec == state.spec && state.held.is(*shard.tensor) &&
          shard.tensor->is_contiguous();
+}
+
+/// What autograd knows of a tensor; null: nothing.
+inline const torch::autograd::AutogradMeta *autogradOf(PyObject *tensor) {
+  // Torch makes no other.
+  return static_cast<const torch::autograd::AutogradMeta *>(
+      THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta());
+}
+
+inline bool requiresGrad(PyObject *tensor) {
+  const torch::autograd::AutogradMeta *autograd = autogradOf(tensor);
+  return autograd && (autograd->requires_grad_ || autograd->grad_fn_);
 }
 
 /// Whether parameter, states and step count are what is bound, and the parameter not frozen.
 inline bool isBound(const Record &record) {
-  if (Py_TYPE(record.tensor) != record.type || !THPVariable_Unpack(record.tensor).requires_grad())
+  if (Py_TYPE(record.tensor) != record.type || !requiresGrad(record.tensor))
     return false;
   Shard shard = shardOf(record.tensor, record.spec);
-  if (!shard.tensor || shard.spec.get() != record.spec || !record.held.is(*shard.tensor))
+  if (!shard || shard.spec != record.spec || !record.held.is(*shard.tensor))
     return false;
   if (record.strides ? shard.tensor->strides() != *record.strides : !shard.tensor->is_contiguous())
     return false;
@@ -191,7 +220,7 @@ inline bool isBound(const Record &record) {
     if (entry(record.stateDict, position, state.name) != state.tensor || !isBound(state))
       return false;
   if (entry(record.stateDict, position, stepName) != record.step ||
-      THPVariable_Unpack(record.step).data_ptr() != record.stepPointer)
+      !record.stepHeld.is(THPVariable_Unpack(record.step)))
     return false;
   return !record.versions || *record.versions == versionsOf(record, *shard.tensor);
 }
@@ -219,39 +248,44 @@ inline bool samePlacements(PyObject *one, PyObject *other) {
 inline bool sameSpec(const Record &record, PyObject *spec) {
   if (spec == record.spec && !record.apart)
     return true;
-  Owned placements = attribute(spec, placementsName);
-  if (!placements || !samePlacements(placements.get(), record.gradientPlacements))
+  Owned placements(PyObject_GetAttr(spec, placementsName)), mesh(PyObject_GetAttr(spec, meshName));
+  PyErr_Clear();
+  if (!placements || !mesh || mesh.get() != record.mesh.get())
     return false;
-  Owned mesh = attribute(spec, meshName), own = attribute(record.spec, meshName);
-  return mesh && mesh.get() == own.get();
+  if (placements.get() == record.samePlacements.get())
+    return true;
+  if (!samePlacements(placements.get(), record.gradientPlacements))
+    return false;
+  record.samePlacements = std::move(placements);
+  return true;
 }
 
 /// The address of this step's gradient, 0 where it is absent; nothing where it is unusual.
 inline std::optional<uint64_t> gradientOf(const Record &record, PyTypeObject *dtensor) {
-  const at::Tensor &parameter = THPVariable_Unpack(record.tensor);
-  const at::Tensor &gradient = parameter.unsafeGetTensorImpl()->grad();
+  const torch::autograd::AutogradMeta *autograd = autogradOf(record.tensor);
+  // Of a tensor that is no leaf Python's `grad` warns.
+  if (!autograd || autograd->grad_fn_)
+    return std::nullopt;
+  const at::Tensor &gradient = autograd->grad_;
   if (!gradient.defined())
-    // For a tensor that is no leaf Python's `grad` has a warning.
-    return parameter.is_leaf() ? std::optional<uint64_t>(0) : std::nullopt;
-  Shard shard;
+    return 0;
+  Shard shard{&gradient, nullptr};
+  // The parameter owns the gradient, which owns the shard.
   if (record.spec) {
     Owned object(THPVariable_Wrap(gradient));
-    if (!object || !PyObject_TypeCheck(object.get(), dtensor)) {
+    if (!object || Py_TYPE(object.get()) != dtensor) {
       PyErr_Clear();
       return std::nullopt;
     }
-    // The parameter owns the gradient, which owns the shard.
     shard = shardOf(object.get(), true);
-    if (!shard.tensor || !sameSpec(record, shard.spec.get()))
+    if (!shard || !sameSpec(record, shard.spec))
       return std::nullopt;
-  } else {
-    shard.tensor = &gradient;
   }
   const at::Tensor &found = *shard.tensor;
   if (found.key_set() != record.held.keys && !isReadable(found))
     return std::nullopt;
   if (found.scalar_type() != record.gradientType || found.device() != record.gradientDevice ||
-      !std::ranges::equal(found.sizes(), record.gradientShape) || !found.is_contiguous())
+      !hasSizes(found, record.gradientShape) || !found.is_contiguous())
     return std::nullopt;
   void *pointer = addressOf(found);
   // Without an address it would pass for absent.
@@ -269,18 +303,9 @@ inline Shape shapeOf(PyObject *tuple) {
   return shape;
 }
 
-/// Notes what looking at a tensor reads.
-inline void addLines(Record &record, PyObject *object, const at::Tensor &tensor) {
-  const auto *impl = reinterpret_cast<const char *>(tensor.unsafeGetTensorImpl());
-  record.lines.push_back(object);
-  for (size_t offset = 0; offset < sizeof(c10::TensorImpl); offset += 64)
-    record.lines.push_back(impl + offset);
-  if (tensor.has_storage())
-    record.lines.push_back(tensor.storage().unsafeGetStorageImpl());
-}
-
 /// A record of what `description` says, read from the tensors as they are now.
-inline std::optional<Record> describe(PyObject *description, Py_ssize_t parameters) {
+inline std::optional<Record> describe(PyObject *description, Py_ssize_t parameters,
+                                      PyTypeObject *dtensor) {
   Py_ssize_t index;
   PyObject *tensor, *spec, *stateDict, *states, *step, *dtype, *device, *shape, *placements,
       *strides, *versions;
@@ -292,8 +317,10 @@ inline std::optional<Record> describe(PyObject *description, Py_ssize_t paramete
     throw python_error();
   TORCH_CHECK(index >= 0 && index < parameters, "expected a parameter's number, found ", index);
   bool isDTensor = spec != Py_None;
+  if (isDTensor && (Py_TYPE(tensor) != dtensor || !localSlot || !specSlot))
+    return std::nullopt;
   Shard shard = shardOf(tensor, isDTensor);
-  if (!shard.tensor || !isReadable(*shard.tensor) || THPVariable_Unpack(tensor).is_inference() ||
+  if (!shard || !isReadable(*shard.tensor) || THPVariable_Unpack(tensor).is_inference() ||
       !isReadable(THPVariable_Unpack(step)))
     return std::nullopt;
   Record record{Owned(Py_NewRef(description)),
@@ -306,20 +333,15 @@ inline std::optional<Record> describe(PyObject *description, Py_ssize_t paramete
                 stateDict,
                 {},
                 step,
-                THPVariable_Unpack(step).data_ptr(),
+                Held(THPVariable_Unpack(step)),
                 reinterpret_cast<THPDtype *>(dtype)->scalar_type,
                 reinterpret_cast<THPDevice *>(device)->device,
                 shapeOf(shape),
                 placements,
                 apart != 0,
-                std::nullopt,
-                {}};
-  record.lines = {stateDict, reinterpret_cast<PyDictObject *>(stateDict)->ma_keys,
-                  reinterpret_cast<char *>(reinterpret_cast<PyDictObject *>(stateDict)->ma_keys) +
-                      64,
-                  shard.tensor->unsafeGetTensorImpl()->autograd_meta()};
-  addLines(record, tensor, *shard.tensor);
-  addLines(record, step, THPVariable_Unpack(step));
+                Owned(isDTensor ? PyObject_GetAttr(spec, meshName) : nullptr),
+                Owned(),
+                std::nullopt};
   if (PyTuple_Check(strides))
     record.strides = shapeOf(strides);
   if (PyTuple_Check(versions)) {
@@ -331,11 +353,13 @@ inline std::optional<Record> describe(PyObject *description, Py_ssize_t paramete
     if (!PyArg_ParseTuple(PyTuple_GET_ITEM(states, i), "OO!O", &name, THPVariableClass, &state,
                           &stateSpec))
       throw python_error();
-    Shard held = shardOf(state, isDTensor);
-    if (!held.tensor || !isReadable(*held.tensor))
+    if (isDTensor && Py_TYPE(state) != dtensor)
       return std::nullopt;
-    addLines(record, state, *held.tensor);
-    record.states.push_back({name, state, isDTensor ? stateSpec : nullptr, Held(*held.tensor)});
+    Shard held = shardOf(state, isDTensor);
+    if (!held || !isReadable(*held.tensor))
+      return std::nullopt;
+    record.states.push_back(
+        {name, state, Py_TYPE(state), isDTensor ? stateSpec : nullptr, Held(*held.tensor)});
   }
   return record;
 }
