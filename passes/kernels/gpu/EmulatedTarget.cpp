@@ -44,6 +44,16 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
     return host->kernels(symbols, op);
   }
+  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
+    if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(copyKernelName(op)))
+      return {{known, 1}};
+    FailureOr<LLVM::LLVMFuncOp> made =
+        emulate(op, [&](gpu::GPUModuleOp code) -> FailureOr<gpu::GPUFuncOp> {
+          return addGpuCopyKernel(code, op);
+        });
+    symbols.insert(*made);
+    return {{*made, 1}};
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   bool fuses() const override { return host->fuses(); }
   bool convertsHalf() const override { return host->convertsHalf(); }
@@ -51,11 +61,11 @@ public:
 private:
   /// The kernel that `add` makes, in a GPU's module that goes again.
   static FailureOr<LLVM::LLVMFuncOp>
-  emulate(func::FuncOp kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
+  emulate(Operation *kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
     auto module = kernel->getParentOfType<ModuleOp>();
     OpBuilder builder(module.getBodyRegion());
     OwningOpRef<gpu::GPUModuleOp> code =
-        gpu::GPUModuleOp::create(builder, kernel.getLoc(), "emulated");
+        gpu::GPUModuleOp::create(builder, kernel->getLoc(), "emulated");
     FailureOr<gpu::GPUFuncOp> made = add(*code);
     if (failed(made))
       return failure();

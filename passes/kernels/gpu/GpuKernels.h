@@ -25,6 +25,10 @@ mlir::FailureOr<mlir::gpu::GPUFuncOp>
 addGpuParameterKernel(mlir::gpu::GPUModuleOp code, mlir::func::FuncOp kernel,
                       llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
+/// The rows of a copy, one per block. Copies that differ in what they move alone have one name.
+std::string copyKernelName(exec::CopyOp op);
+mlir::gpu::GPUFuncOp addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
+
 /// A kernel of these as a function of the kernel ABI that runs one thread after another, at the end
 /// of `module`. Its threads do not wait for each other.
 mlir::LLVM::LLVMFuncOp threadsOnHost(mlir::gpu::GPUFuncOp kernel, mlir::ModuleOp module);
@@ -35,6 +39,11 @@ mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef
 /// The block's or the thread's number, as i64.
 mlir::Value blockIndex(KernelBuilder &b);
 mlir::Value threadIndex(KernelBuilder &b);
+/// Calls body(row, column, whether a vector of `width` elements begins there) for all elements of a rectangle, each by
+/// one thread of the block, and beginRow(row) before those of a row. Vectors are used where `isAligned`.
+void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t width,
+              mlir::Value isAligned, llvm::function_ref<void(mlir::Value)> beginRow,
+              llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
 /// Runs `body` where this step does not skip the parameter.
 void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
               llvm::function_ref<void()> body);

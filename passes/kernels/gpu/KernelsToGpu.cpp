@@ -76,6 +76,10 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
     if (failed(forEachKernel<exec::DispatchParametersOp>(module, symbols, addParameters)) ||
         failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
       return failure();
+    module.walk([&](exec::CopyOp copy) {
+      if (!code.lookupSymbol(copyKernelName(copy)))
+        addGpuCopyKernel(code, copy);
+    });
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
   }

@@ -38,6 +38,15 @@
 // CHECK-LABEL: gpu.func @blocks(
 // CHECK-NOT: [40]
 // CHECK: gpu.func @out(
+
+// A row of a copy per block, one kernel for both copies of elements of two bytes. Neither side is shards: no flag is read.
+// CHECK-LABEL: gpu.func @stepc_copy_2(
+// CHECK-SAME: %[[ROWS:.*]]: !llvm.ptr<1>, %[[FROM:.*]]: !llvm.ptr<1>, %[[TO:.*]]: !llvm.ptr<1>,
+// CHECK-NOT: [40]
+// CHECK: %[[MOVED:.*]] = llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xi16>
+// CHECK: llvm.store %[[MOVED]], %{{.*}} {alignment = 16 : i64} : vector<8xi16>
+// CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
+// CHECK-NOT: gpu.func
 // CHECK: exec.program
 // CHECK: exec.dispatch_parameters @scalars
 // CHECK: func.func private @scalars
