@@ -34,12 +34,13 @@ public:
     return mlir::arith::MulIOp::create(*this, loc, a, b);
   }
 
-  /// The address of element `index` of an array of `element` at `base`.
+  /// The address of element `index` of an array of `element` at `base`, in its address space.
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value index) {
-    return mlir::LLVM::GEPOp::create(*this, loc, pointer, element, base, mlir::ValueRange{index});
+    return mlir::LLVM::GEPOp::create(*this, loc, base.getType(), element, base,
+                                     mlir::ValueRange{index});
   }
   mlir::Value address(mlir::Value base, mlir::Type element, int64_t index) {
-    return mlir::LLVM::GEPOp::create(*this, loc, pointer, element, base,
+    return mlir::LLVM::GEPOp::create(*this, loc, base.getType(), element, base,
                                      mlir::ArrayRef<mlir::LLVM::GEPArg>{int32_t(index)});
   }
   /// Without an alignment, that of the number or pointer: a GPU's back end assumes less than 8.

@@ -104,7 +104,7 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
-                           "::mlir::NVVM::NVVMDialect"];
+                           "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
@@ -137,7 +137,7 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
 }
 
 def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "Kernels over chunks and parameters as functions that a GPU's blocks run";
+  let summary = "Kernels and reductions as functions that a GPU's blocks run";
   let description = [{
     Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself stays, and says what that
     computes. A kernel over chunks takes a row per block of 256
@@ -149,7 +149,10 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
 
     Arguments of a kernel over chunks are the rows, the workspace, the parameters' records (kernel_abi.h) and a list of shards
     per operand that is shards; of one over parameters the rows, the workspace, the records and the number of rows. All point to the
-    device's memory. Products and reductions are left as they are.
+    device's memory.
+
+    A reduction gets the functions that make it one after another, each over so many blocks per slot (GpuKernels.h); arguments are the scratch,
+    the source and the out. Half a warp is a chain. Products are left as they are.
 
     Before:
     ```mlir
@@ -170,7 +173,7 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
   ];
   let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
-                           "::mlir::math::MathDialect"];
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"> {

@@ -1,12 +1,13 @@
 //===- EmulatedTarget.cpp - A GPU's kernels on this machine ----------------===//
 //
-// Kernels over chunks and parameters are those that exec-kernels-to-gpu makes, run by this machine
-// thread after thread. Products and reductions are the processor's.
+// Kernels are those that exec-kernels-to-gpu makes, run by this machine thread after thread, or, where
+// threads wait for each other, in turns. Products are the processor's.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/kernels/Target.h"
 #include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/products/VectorBuilder.h"
 
 using namespace mlir;
 
@@ -42,30 +43,44 @@ public:
     return host->kernels(symbols, op);
   }
   Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    return host->kernels(symbols, op);
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
+    return emulate(symbols, addGpuReduceKernels(*code, op));
   }
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
-    if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(copyKernelName(op)))
-      return {{known, 1}};
-    FailureOr<LLVM::LLVMFuncOp> made =
-        emulate(op, [&](gpu::GPUModuleOp code) -> FailureOr<gpu::GPUFuncOp> {
-          return addGpuCopyKernel(code, op);
-        });
-    symbols.insert(*made);
-    return {{*made, 1}};
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
+    return emulate(symbols, addGpuCopyKernel(*code, op));
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   bool fuses() const override { return host->fuses(); }
   bool convertsHalf() const override { return host->convertsHalf(); }
 
 private:
+  static OwningOpRef<gpu::GPUModuleOp> makeModule(ModuleOp module, Location loc) {
+    OpBuilder builder(module.getBodyRegion());
+    return gpu::GPUModuleOp::create(builder, loc, "emulated");
+  }
+  /// A block is an item.
+  static Kernels emulate(SymbolTable &symbols, const GpuKernels &made) {
+    Kernels kernels;
+    for (auto [function, blocksPerSlot] : made) {
+      LLVM::LLVMFuncOp known = findKernel(symbols, function.getName());
+      if (!known) {
+        FailureOr<LLVM::LLVMFuncOp> onHost =
+            threadsOnHost(function, cast<ModuleOp>(symbols.getOp()));
+        assert(succeeded(onHost) && "our own kernels keep to what is emulated");
+        symbols.insert(known = *onHost);
+      }
+      kernels.push_back({known, blocksPerSlot});
+    }
+    return kernels;
+  }
   /// The kernel that `add` makes, in a GPU's module that goes again.
   static FailureOr<LLVM::LLVMFuncOp>
-  emulate(Operation *kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
+  emulate(func::FuncOp kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
     auto module = kernel->getParentOfType<ModuleOp>();
-    OpBuilder builder(module.getBodyRegion());
-    OwningOpRef<gpu::GPUModuleOp> code =
-        gpu::GPUModuleOp::create(builder, kernel->getLoc(), "emulated");
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, kernel.getLoc());
     FailureOr<gpu::GPUFuncOp> made = add(*code);
     if (failed(made))
       return failure();

@@ -89,22 +89,24 @@ private:
   Value row;
 };
 
-} // namespace
-
-std::string copyKernelName(exec::CopyOp op) {
+std::string nameOf(exec::CopyOp op) {
   return llvm::formatv("stepc_copy_{0}{1}{2}", op.getTable().getElementBytes(),
                        isa<exec::ShardsAttr>(op.getSource()) ? "_from_shards" : "",
                        isa<exec::ShardsAttr>(op.getTarget()) ? "_to_shards" : "");
 }
 
-gpu::GPUFuncOp addGpuCopyKernel(gpu::GPUModuleOp code, exec::CopyOp op) {
+} // namespace
+
+GpuKernels addGpuCopyKernel(gpu::GPUModuleOp code, exec::CopyOp op) {
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
+    return {{known, 1}};
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
   // The rows; where they come from and go to, as buffers and as lists of shards; the records.
   SmallVector<Type> arguments(6, b.pointer);
-  gpu::GPUFuncOp made = beginGpuKernel(code, copyKernelName(op), arguments, b);
+  gpu::GPUFuncOp made = beginGpuKernel(code, nameOf(op), arguments, b);
   CopyEmitter(b, made, op.getTable().getElementBytes())
       .emit(isa<exec::ShardsAttr>(op.getSource()), isa<exec::ShardsAttr>(op.getTarget()));
-  return made;
+  return {{made, 1}};
 }
 
 } // namespace stepc::kernels

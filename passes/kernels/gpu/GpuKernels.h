@@ -25,13 +25,26 @@ mlir::FailureOr<mlir::gpu::GPUFuncOp>
 addGpuParameterKernel(mlir::gpu::GPUModuleOp code, mlir::func::FuncOp kernel,
                       llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
-/// The rows of a copy, one per block. Copies that differ in what they move alone have one name.
-std::string copyKernelName(exec::CopyOp op);
-mlir::gpu::GPUFuncOp addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
+/// One of the kernels that an operation on computed blocks takes: its grid is so many blocks per slot,
+/// those of a slot side by side.
+struct GpuKernel {
+  mlir::gpu::GPUFuncOp function;
+  int64_t blocksPerSlot;
+};
+using GpuKernels = llvm::SmallVector<GpuKernel>;
 
-/// A kernel of these as a function of the kernel ABI that runs one thread after another, at the end
-/// of `module`. Its threads do not wait for each other.
-mlir::LLVM::LLVMFuncOp threadsOnHost(mlir::gpu::GPUFuncOp kernel, mlir::ModuleOp module);
+/// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
+/// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
+GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
+
+/// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
+GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
+
+/// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
+/// another; where they wait for each other, by the runtime (runtime/emulated). An error at what that
+/// does not do.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp> threadsOnHost(mlir::gpu::GPUFuncOp kernel,
+                                                      mlir::ModuleOp module);
 
 /// Begins a kernel at the module's end, with its return; the builder stands before that.
 mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef name,

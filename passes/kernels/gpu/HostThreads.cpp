@@ -1,66 +1,220 @@
-//===- HostThreads.cpp - A block's threads, one after another --------------===//
+//===- HostThreads.cpp - A block's threads on this machine -----------------===//
 
 #include "passes/kernels/gpu/GpuKernels.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
 namespace {
 
-/// Which thread of which block is meant.
+/// Which thread of which block is meant, and, where threads wait for each other, what the runtime gave.
 struct Thread {
-  Value block, thread;
+  Value block, thread, state, memory;
 };
+
+bool waits(gpu::GPUFuncOp kernel) {
+  if (kernel.getNumWorkgroupAttributions())
+    return true;
+  return kernel
+      .walk([](Operation *op) {
+        return isa<gpu::BarrierOp, gpu::ShuffleOp>(op) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t bytesOf(BlockArgument attribution) {
+  auto type = cast<MemRefType>(attribution.getType());
+  int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  return llvm::alignTo(bytes, 64);
+}
+
+/// Puts this machine's operations in the place of a GPU's.
+class Replacer {
+public:
+  Replacer(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module, Thread at)
+      : b(b), kernel(kernel), module(module), at(at) {
+    pointers.addReplacement(
+        [](LLVM::LLVMPointerType type) { return LLVM::LLVMPointerType::get(type.getContext()); });
+  }
+
+  /// Here memory is all of one kind. (The sanitizers look at that kind alone.)
+  void replaceSpaces(Operation *op) {
+    pointers.replaceElementsIn(op, /*replaceAttrs=*/true, /*replaceLocs=*/false,
+                               /*replaceTypes=*/true);
+  }
+
+  LogicalResult replace(Operation *op) {
+    b.setInsertionPoint(op);
+    Value by;
+    if (isa<gpu::BlockIdOp>(op)) {
+      by = index(at.block);
+    } else if (isa<gpu::ThreadIdOp>(op)) {
+      by = index(at.thread);
+    } else if (auto address = dyn_cast<memref::ExtractAlignedPointerAsIndexOp>(op)) {
+      by = addressOf(cast<BlockArgument>(address.getSource()));
+    } else if (isa<gpu::BarrierOp>(op)) {
+      call("stepc_rt_emulated_barrier", {}, {at.state, word(place++)});
+    } else {
+      return replaceShuffle(cast<gpu::ShuffleOp>(op));
+    }
+    if (by)
+      op->getResult(0).replaceAllUsesWith(by);
+    op->erase();
+    return success();
+  }
+
+private:
+  Value index(Value number) {
+    return arith::IndexCastOp::create(b, b.loc, b.getIndexType(), number);
+  }
+  Value word(int32_t value) { return arith::ConstantIntOp::create(b, b.loc, value, 32); }
+  Value call(StringRef name, Type result, ValueRange arguments) {
+    Type type = result ? result : Type(LLVM::LLVMVoidType::get(b.getContext()));
+    LLVM::LLVMFuncOp function = declare(module, name, type, llvm::to_vector(arguments.getTypes()));
+    auto made = LLVM::CallOp::create(b, b.loc, function, arguments);
+    return result ? made.getResult() : Value();
+  }
+
+  /// Attributions stand one behind the other in the block's memory.
+  Value addressOf(BlockArgument attribution) {
+    int64_t offset = 0;
+    for (BlockArgument before : kernel.getWorkgroupAttributions()) {
+      if (before == attribution)
+        break;
+      offset += bytesOf(before);
+    }
+    Value address = b.address(at.memory, b.getI8Type(), b.constant(offset));
+    return index(LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), address));
+  }
+
+  LogicalResult replaceShuffle(gpu::ShuffleOp op) {
+    Type type = op.getValue().getType(), i32 = b.getI32Type();
+    APInt width;
+    if (op.getMode() != gpu::ShuffleMode::XOR ||
+        !matchPattern(op.getWidth(), m_ConstantInt(&width)) || width != 32 ||
+        type.getIntOrFloatBitWidth() != 32)
+      return op.emitOpError(
+          "expected a shuffle of 32 bits by xor in a warp of 32, which is emulated");
+    Value value = op.getValue();
+    if (type != i32)
+      value = arith::BitcastOp::create(b, b.loc, i32, value);
+    Value result =
+        call("stepc_rt_emulated_shuffle", i32, {at.state, word(place++), value, op.getOffset()});
+    if (type != i32)
+      result = arith::BitcastOp::create(b, b.loc, type, result);
+    op.getShuffleResult().replaceAllUsesWith(result);
+    op.getValid().replaceAllUsesWith(arith::ConstantIntOp::create(b, b.loc, 1, 1));
+    op.erase();
+    return success();
+  }
+
+  KernelBuilder &b;
+  gpu::GPUFuncOp kernel;
+  ModuleOp module;
+  Thread at;
+  AttrTypeReplacer pointers;
+  int32_t place = 0;
+};
+
+/// A copy of the kernel's body for one thread, where the builder stands.
+LogicalResult emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module,
+                         IRMapping mapping, Thread at) {
+  Replacer replacer(b, kernel, module, at);
+  SmallVector<Operation *> toReplace;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    b.clone(op, mapping)->walk<WalkOrder::PreOrder>([&](Operation *copy) {
+      replacer.replaceSpaces(copy);
+      if (isa<gpu::BlockIdOp, gpu::ThreadIdOp, gpu::BarrierOp, gpu::ShuffleOp,
+              memref::ExtractAlignedPointerAsIndexOp>(copy))
+        toReplace.push_back(copy);
+    });
+  OpBuilder::InsertionGuard keep(b);
+  for (Operation *op : toReplace)
+    if (failed(replacer.replace(op)))
+      return failure();
+  return success();
+}
+
+/// The arguments of a kernel from its list; what is no pointer is the number of items.
+IRMapping argumentsFrom(KernelBuilder &b, gpu::GPUFuncOp kernel, Value list, Value items) {
+  IRMapping mapping;
+  for (BlockArgument argument :
+       kernel.getArguments().take_front(kernel.getFunctionType().getNumInputs())) {
+    bool isPointer = isa<LLVM::LLVMPointerType>(argument.getType());
+    mapping.map(argument, isPointer ? b.argument(list, argument.getArgNumber()) : items);
+  }
+  return mapping;
+}
+
+/// `llvm.func internal @NAME_thread`, which the runtime calls for every thread.
+FailureOr<LLVM::LLVMFuncOp> threadFunction(gpu::GPUFuncOp kernel, ModuleOp module) {
+  KernelBuilder b(kernel.getContext(), kernel.getLoc());
+  b.setInsertionPointToEnd(module.getBody());
+  Type i64 = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          {b.pointer, b.pointer, i64, i64, b.pointer});
+  auto function = LLVM::LLVMFuncOp::create(b, b.loc, (kernel.getName() + "_thread").str(), type,
+                                           LLVM::Linkage::Internal, true);
+  b.setInsertionPointToStart(function.addEntryBlock(b));
+  b.setInsertionPoint(LLVM::ReturnOp::create(b, b.loc, ValueRange{}));
+  auto given = function.getArguments();
+  IRMapping mapping = argumentsFrom(b, kernel, given[1], {});
+  if (failed(emitThread(b, kernel, module, mapping, {given[2], given[3], given[0], given[4]})))
+    return failure();
+  return function;
+}
+
+/// The kernel's name as bytes, for messages.
+Value nameOf(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module) {
+  OpBuilder atStart(module.getBodyRegion());
+  std::string text = kernel.getName().str() + '\0';
+  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), text.size());
+  auto global =
+      LLVM::GlobalOp::create(atStart, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                             (kernel.getName() + "_name").str(), b.getStringAttr(text));
+  return LLVM::AddressOfOp::create(b, b.loc, global);
+}
 
 } // namespace
 
-/// A copy of the kernel's body for one thread, where the builder stands.
-static void emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, IRMapping mapping, Thread at) {
-  auto index = [&](Value number) -> Value {
-    return arith::IndexCastOp::create(b, b.loc, b.getIndexType(), number);
-  };
-  Value block = index(at.block), thread = index(at.thread);
-  auto replace = [](Operation *op, Value by) {
-    op->getResult(0).replaceAllUsesWith(by);
-    op->erase();
-  };
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    Operation *copy = b.clone(op, mapping);
-    SmallVector<Operation *> questions;
-    copy->walk([&](Operation *inner) {
-      if (isa<gpu::BlockIdOp, gpu::ThreadIdOp>(inner))
-        questions.push_back(inner);
-    });
-    for (Operation *question : questions) {
-      Value by = isa<gpu::BlockIdOp>(question) ? block : thread;
-      if (question == copy)
-        mapping.map(op.getResult(0), by);
-      replace(question, by);
-    }
-  }
-}
-
-LLVM::LLVMFuncOp threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module) {
+FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module) {
   KernelBuilder b(kernel.getContext(), kernel.getLoc());
   LLVM::LLVMFuncOp made = beginKernel(module, kernel.getName(), b);
   Value list = made.getArgument(0), first = made.getArgument(1), last = made.getArgument(2);
-  // What is no pointer is the number of items.
-  IRMapping mapping;
-  bool takesChunks = true;
-  for (BlockArgument argument : kernel.getArguments()) {
-    bool isPointer = isa<LLVM::LLVMPointerType>(argument.getType());
-    takesChunks &= isPointer;
-    Value address = b.address(list, b.pointer, int64_t(argument.getArgNumber()));
-    mapping.map(argument, isPointer ? b.load(argument.getType(), address) : last);
-  }
   Value threads = b.constant(kThreads);
+  if (waits(kernel)) {
+    FailureOr<LLVM::LLVMFuncOp> thread = threadFunction(kernel, module);
+    if (failed(thread))
+      return failure();
+    int64_t bytes = 0;
+    for (BlockArgument attribution : kernel.getWorkgroupAttributions())
+      bytes += bytesOf(attribution);
+    Value function = LLVM::AddressOfOp::create(b, b.loc, *thread);
+    SmallVector<Value> arguments{
+        function, list, first, last, threads, b.constant(bytes), nameOf(b, kernel, module)};
+    LLVM::LLVMFuncOp emulate =
+        declare(module, "stepc_rt_emulate", LLVM::LLVMVoidType::get(b.getContext()),
+                llvm::map_to_vector(arguments, [](Value v) { return v.getType(); }));
+    LLVM::CallOp::create(b, b.loc, emulate, arguments);
+    return made;
+  }
+  IRMapping mapping = argumentsFrom(b, kernel, list, last);
+  bool takesChunks = llvm::all_of(kernel.getFunctionType().getInputs(),
+                                  [](Type type) { return isa<LLVM::LLVMPointerType>(type); });
+  // Nothing here is refused: only shuffles are.
+  auto emit = [&](Value block, Value thread) {
+    (void)emitThread(b, kernel, module, mapping, {block, thread, {}, {}});
+  };
   b.loop(first, last, 1, [&](Value item) {
     if (takesChunks)
-      return b.loop(b.constant(0), threads, 1,
-                    [&](Value thread) { emitThread(b, kernel, mapping, {item, thread}); });
-    emitThread(b, kernel, mapping,
-               {arith::DivUIOp::create(b, b.loc, item, threads),
-                arith::RemUIOp::create(b, b.loc, item, threads)});
+      return b.loop(b.constant(0), threads, 1, [&](Value thread) { emit(item, thread); });
+    Value block = arith::DivUIOp::create(b, b.loc, item, threads);
+    emit(block, arith::RemUIOp::create(b, b.loc, item, threads));
   });
   return made;
 }

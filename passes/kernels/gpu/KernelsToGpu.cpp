@@ -76,10 +76,13 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
     if (failed(forEachKernel<exec::DispatchParametersOp>(module, symbols, addParameters)) ||
         failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
       return failure();
-    module.walk([&](exec::CopyOp copy) {
-      if (!code.lookupSymbol(copyKernelName(copy)))
-        addGpuCopyKernel(code, copy);
-    });
+    for (auto program : module.getOps<exec::ProgramOp>())
+      for (Operation &op : program.getBody().front()) {
+        if (auto copy = dyn_cast<exec::CopyOp>(op))
+          addGpuCopyKernel(code, copy);
+        if (auto reduce = dyn_cast<exec::ReduceOp>(op))
+          addGpuReduceKernels(code, reduce);
+      }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
   }

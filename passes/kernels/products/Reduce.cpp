@@ -179,14 +179,24 @@ int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
   return items;
 }
 
-/// Whether a block becomes one value by several kernels: one item's worth is done faster in one.
+} // namespace
+
 bool isShared(exec::ReduceOp op) {
   exec::BatchAttr from = op.getSource(), to = op.getOut();
   return to.getRows() == 1 && to.getCols() == 1 && from.getRows() > 1 &&
          from.getRows() * from.getCols() > kItemElements;
 }
 
-} // namespace
+std::string kernelName(exec::ReduceOp op, StringRef what) {
+  exec::BatchAttr from = op.getSource();
+  std::string name =
+      llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
+                    what, from.getRows(), from.getCols(), from.getType());
+  int64_t exponent = int64_t(op.getExponent());
+  if (exponent != 0)
+    name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
+  return name;
+}
 
 int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &) {
   return isShared(op) ? 4 * op.getSource().getRows() : 0;
@@ -198,12 +208,7 @@ Kernels emit(SymbolTable &symbols, exec::ReduceOp op, const TargetShape &) {
   Kernels kernels;
   bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
   auto add = [&](StringRef what, function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
-    std::string name =
-        llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
-                      what, shape.rows, shape.cols, shape.type);
-    int64_t exponent = int64_t(op.getExponent());
-    if (exponent != 0) // a name is letters, digits and _
-      name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
+    std::string name = kernelName(op, what);
     // The count of items is a by-product of the code: kept on the function.
     constexpr StringLiteral kItems = "stepc.items";
     LLVM::LLVMFuncOp kernel = findKernel(symbols, name);

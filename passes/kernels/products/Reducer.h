@@ -7,8 +7,10 @@
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_REDUCER_H
 #define STEPC_PASSES_KERNELS_PRODUCTS_REDUCER_H
 
-#include "dialects/optim/Optim.h"
+#include "dialects/exec/Exec.h"
 #include "passes/kernels/products/VectorBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
 
 #include <cmath>
 #include <limits>
@@ -26,6 +28,12 @@ struct Shape {
   mlir::Type type; ///< of the source; results are f32
   int64_t rows, cols;
 };
+
+/// Whether a block becomes one value by several kernels, by way of partial results of rows in the
+/// scratch: one item's worth is done faster in one.
+bool isShared(exec::ReduceOp op);
+/// The name of a kernel that does `what` of a reduction: letters, digits and _.
+std::string kernelName(exec::ReduceOp op, llvm::StringRef what);
 
 class Reducer {
 public:
@@ -55,14 +63,16 @@ public:
   }
 
   /// The results of chains. Where squares left their range, `again` adds them scaled: by 1 in lanes
-  /// that did not.
+  /// that did not. `any` says of a condition whether it holds for one of those that go together.
   mlir::Value result(mlir::Value chain, int64_t count,
-                     llvm::function_ref<mlir::Value(mlir::Value scale)> again) {
+                     llvm::function_ref<mlir::Value(mlir::Value scale)> again,
+                     llvm::function_ref<mlir::Value(mlir::Value condition)> any = nullptr) {
     if (!squares())
       return finish(chain, count, {});
     auto [small, large] = outside(chain);
+    mlir::Value left = either(small, large);
     return b.choose(
-        anyLane(either(small, large)),
+        any ? any(left) : anyLane(left),
         [&] {
           auto pick = [&](int onSmall, int otherwise, int onLarge) {
             mlir::Type type = chain.getType();
@@ -173,7 +183,7 @@ private:
       x = mlir::arith::DivFOp::create(b, b.loc, x, b.number(x.getType(), float(count)));
     if (!squares())
       return x;
-    x = mlir::LLVM::SqrtOp::create(b, b.loc, x);
+    x = mlir::math::SqrtOp::create(b, b.loc, x);
     return multiply(x, factor);
   }
 

@@ -2,7 +2,7 @@
  *
  * A program is data (the plan with its commands, runtime/plan/Plan.h) and kernels. The runtime walks
  * the commands and calls the kernels through a device (runtime/devices/Device.h); kernels call
- * nothing of the runtime. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against
+ * nothing of the runtime, but for those of the target emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against
  * this header when it is built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
@@ -63,6 +63,21 @@ extern const stepc_device_table stepc_device_cuda;     /* NVIDIA's GPUs */
 /* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
  * process never answer for each other. */
 const void *stepc_rt_library(void);
+
+/* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
+
+typedef struct stepc_emulated_block stepc_emulated_block;
+/* What one thread of a block does; memory is the block's. */
+typedef void (*stepc_emulated_thread)(stepc_emulated_block *, void *const *arguments, int64_t block,
+                                      int64_t thread, void *memory);
+/* Blocks [first, last) of so many threads, with so much memory each. The name is for messages. */
+void stepc_rt_emulate(stepc_emulated_thread thread, void *const *arguments, int64_t first,
+                      int64_t last, int64_t threads, int64_t memory_bytes, const char *name);
+/* Returns when all threads of the block are at the same place of the kernel's text. */
+void stepc_rt_emulated_barrier(stepc_emulated_block *, int32_t place);
+/* The value of the lane whose number differs by these bits, when all 32 of the warp are there. */
+int32_t stepc_rt_emulated_shuffle(stepc_emulated_block *, int32_t place, int32_t value,
+                                  int32_t lanes);
 
 /* --- defined by the program --- */
 

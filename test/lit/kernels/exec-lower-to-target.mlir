@@ -59,3 +59,42 @@ module attributes {stepc.chip = "x86-64;"} {
 }
 
 // CHECK: llvm.func internal @[[ROUNDED]](
+
+// -----
+
+// A GPU's kernels on this machine: threads that wait for each other are functions that the runtime calls, told where in the text they
+// wait; pointers are all of one kind.
+// CHECK: module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"}
+module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
+  // CHECK: llvm.mlir.global internal constant @stepc_reduce_max_one_16x32_f32_name("stepc_reduce_max_one_16x32_f32\00")
+  // CHECK: llvm.func hidden @stepc_rt_emulated_shuffle(!llvm.ptr, i32, i32, i32) -> i32
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+  comm.segment @s group @g all
+
+  exec.program arena 8192 scratch 5120 {
+    // CHECK: exec.reduce max {{.*}} kernels [#exec.kernel<@stepc_reduce_max_one_16x32_f32, items = 1>]
+    exec.reduce max of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+      to <offset = 2048, bytes = 4, block = tensor<1x1xf32>>
+    // CHECK: exec.reduce sum {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_cols_16x70_f32, items = 3>]
+    exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 4480, block = tensor<16x70xf32>>
+      to <offset = 4480, bytes = 280, block = tensor<1x70xf32>>
+    exec.advance_steps
+  }
+}
+
+// CHECK: llvm.func internal @stepc_reduce_max_one_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
+// CHECK-DAG: %[[THREADS:.*]] = arith.constant 256 : i64
+// CHECK-DAG: %[[BYTES:.*]] = arith.constant 64 : i64
+// CHECK-DAG: %[[THREAD:.*]] = llvm.mlir.addressof @stepc_reduce_max_one_16x32_f32_thread
+// CHECK: llvm.call @stepc_rt_emulate(%[[THREAD]], %[[LIST]], %[[FIRST]], %[[LAST]], %[[THREADS]], %[[BYTES]], %{{.*}})
+// CHECK: llvm.func internal @stepc_reduce_max_one_16x32_f32_thread(%[[BLOCK:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr)
+// CHECK-NOT: ptr<
+// CHECK: llvm.call @stepc_rt_emulated_shuffle(%[[BLOCK]], %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK: llvm.call @stepc_rt_emulated_barrier(%[[BLOCK]], %{{.*}})
+// CHECK: llvm.func internal @stepc_reduce_sum_cols_16x70_f32(

@@ -3,7 +3,9 @@
 #include "test/unit/products/Jit.h"
 
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/gpu/GpuKernels.h"
 #include "passes/kernels/products/Products.h"
+#include "test/unit/products/Random.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -15,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -32,6 +35,7 @@
 #include "llvm/Transforms/Utils/Cloning.h"
 
 #include <cstdio>
+#include <functional>
 #include <numeric>
 
 using namespace mlir;
@@ -102,9 +106,10 @@ std::string chipName(const TargetShape &target) {
 
 static void load(MLIRContext &context) {
   DialectRegistry registry;
-  registry.insert<optim::OptimDialect, exec::ExecDialect, arith::ArithDialect,
-                  cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
-                  memref::MemRefDialect, scf::SCFDialect, vector::VectorDialect>();
+  registry
+      .insert<optim::OptimDialect, exec::ExecDialect, arith::ArithDialect, cf::ControlFlowDialect,
+              func::FuncDialect, gpu::GPUDialect, LLVM::LLVMDialect, math::MathDialect,
+              memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
@@ -138,8 +143,19 @@ Code compileKernels(const std::string &text, const std::vector<std::string> &nam
   return lower(std::move(code), *module, names, target, /*assembly=*/false);
 }
 
-Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
-             const TargetShape &target, bool assembly) {
+namespace {
+
+/// Gives an operation of level 5 its kernels, and says what scratch they need.
+struct Emitter {
+  std::function<std::pair<kernels::Kernels, int64_t>(SymbolTable &, exec::ProductOp)> product;
+  std::function<std::pair<kernels::Kernels, int64_t>(SymbolTable &, exec::ReduceOp)> reduce;
+};
+
+} // namespace
+
+static Code compileWith(const Emitter &emitter, const std::string &operation,
+                        const std::vector<std::string> &argumentTypes, const TargetShape &target,
+                        bool assembly) {
   Code code;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   load(context);
@@ -161,9 +177,10 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
   for (Value operand : op.getOperands())
     buffers.push_back(int(cast<BlockArgument>(operand).getArgNumber()));
   std::vector<std::string> names;
-  auto emit = [&](auto command) {
-    code.scratchBytesPerBlock = kernels::scratchBytesPerBlock(command, target);
-    for (kernels::Kernel kernel : kernels::emit(symbols, command, target)) {
+  auto emit = [&](auto command, auto &emitKernels) {
+    auto [made, scratch] = emitKernels(symbols, command);
+    code.scratchBytesPerBlock = scratch;
+    for (kernels::Kernel kernel : made) {
       // Internal functions could not be looked up.
       kernel.function.setLinkage(LLVM::Linkage::External);
       names.push_back(kernel.function.getSymName().str());
@@ -184,16 +201,62 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
       &context, target.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain);
   if (auto product = dyn_cast<optim::ProductOp>(op))
     emit(exec::ProductOp::create(
-        b, op.getLoc(), accumulation, batch(product.getLhs()), batch(product.getRhs()),
-        batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
-        product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
-        product.getSymmetricAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()));
+             b, op.getLoc(), accumulation, batch(product.getLhs()), batch(product.getRhs()),
+             batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
+             product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
+             product.getSymmetricAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
+         emitter.product);
   else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op))
     emit(exec::ReduceOp::create(b, op.getLoc(), reduce.getKindAttr(), batch(reduce.getSource()),
                                 batch(reduce.getInit()), reduce.getExponentAttr(),
-                                exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()));
+                                exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
+         emitter.reduce);
   function.erase();
   return lower(std::move(code), *module, names, target, assembly);
+}
+
+Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
+             const TargetShape &target, bool assembly) {
+  auto emit = [&](SymbolTable &symbols, auto op) {
+    return std::pair(kernels::emit(symbols, op, target), kernels::scratchBytesPerBlock(op, target));
+  };
+  return compileWith({emit, emit}, operation, argumentTypes, target, assembly);
+}
+
+static void plant(Fault fault, gpu::GPUFuncOp kernel) {
+  kernel.walk([&](Operation *op) {
+    IntegerAttr bound;
+    if (fault == Fault::NoBarriers && isa<gpu::BarrierOp>(op))
+      op->erase();
+    if (fault != Fault::OneMore || !isa<arith::CmpIOp, arith::MinSIOp>(op) ||
+        !matchPattern(op->getOperand(1), m_Constant(&bound)))
+      return;
+    OpBuilder b(op);
+    auto more = b.getIntegerAttr(bound.getType(), bound.getInt() + 1);
+    op->setOperand(1, arith::ConstantOp::create(b, op->getLoc(), more));
+  });
+}
+
+Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
+                     Fault fault) {
+  TargetShape target = targetsOfThisMachine().front();
+  auto onHost = [&](SymbolTable &symbols, auto op, auto add) {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OpBuilder b(module.getBodyRegion());
+    OwningOpRef<gpu::GPUModuleOp> code = gpu::GPUModuleOp::create(b, op.getLoc(), "emulated");
+    kernels::Kernels made;
+    for (kernels::GpuKernel kernel : add(*code, op)) {
+      plant(fault, kernel.function);
+      made.push_back({*kernels::threadsOnHost(kernel.function, module), kernel.blocksPerSlot});
+    }
+    return std::pair(made, kernels::scratchBytesPerBlock(op, target));
+  };
+  return compileWith(
+      {[](SymbolTable &, exec::ProductOp) { return std::pair(kernels::Kernels(), int64_t(0)); },
+       [&](SymbolTable &symbols, exec::ReduceOp op) {
+         return onHost(symbols, op, kernels::addGpuReduceKernels);
+       }},
+      operation, argumentTypes, target, /*assembly=*/false);
 }
 
 static Code lower(Code code, ModuleOp module, const std::vector<std::string> &names,
@@ -236,6 +299,16 @@ static Code lower(Code code, ModuleOp module, const std::vector<std::string> &na
     return fail(llvm::toString(jit.takeError()));
   llvm::orc::ThreadSafeModule safe(std::move(llvmModule), std::move(llvmContext));
   if (auto error = (*jit)->addIRModule(std::move(safe)))
+    return fail(llvm::toString(std::move(error)));
+  llvm::orc::SymbolMap runtime;
+  auto give = [&](const char *name, auto *function) {
+    runtime[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
+                                              llvm::JITSymbolFlags::Exported};
+  };
+  give("stepc_rt_emulate", stepc_rt_emulate);
+  give("stepc_rt_emulated_barrier", stepc_rt_emulated_barrier);
+  give("stepc_rt_emulated_shuffle", stepc_rt_emulated_shuffle);
+  if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(runtime))))
     return fail(llvm::toString(std::move(error)));
   for (size_t i = 0; i < names.size(); ++i) {
     auto address = (*jit)->lookup(names[i]);

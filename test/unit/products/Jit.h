@@ -38,6 +38,16 @@ struct Code {
 Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
              const TargetShape &target, bool assembly = false);
 
+/// Mistakes that tests plant in kernels of a GPU.
+enum class Fault {
+  None,
+  NoBarriers, ///< no thread waits
+  OneMore,    ///< of what is below an extent, one more is
+};
+/// The same by the kernels of a GPU, which this machine runs (runtime/emulated).
+Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
+                     Fault fault = Fault::None);
+
 /// Kernels of a module as text, each of `buffers` buffers: their numerics are spelled out and they
 /// are compiled. What a kernel takes: its arguments' bases, the first item, the last.
 Code compileKernels(const std::string &text, const std::vector<std::string> &names, int buffers,

@@ -104,6 +104,19 @@ inline std::vector<TargetShape> targetsOfThisMachine() {
   return targets;
 }
 
+/// In which order the threads of a GPU's blocks run, while this stands (runtime/emulated).
+class ThreadOrder {
+public:
+  explicit ThreadOrder(Engine &engine) : seed(std::to_string(draw(engine, 0, 1 << 30))) {
+    setenv("STEPC_EMULATED_SEED", seed.c_str(), 1);
+  }
+  ~ThreadOrder() { unsetenv("STEPC_EMULATED_SEED"); }
+  std::string text() const { return "STEPC_EMULATED_SEED=" + seed; }
+
+private:
+  std::string seed;
+};
+
 inline std::string memref(Storage storage, int64_t rows, int64_t cols) {
   return "memref<?x" + std::to_string(rows) + "x" + std::to_string(cols) + "x" + nameOf(storage) +
          ">";

@@ -29,14 +29,32 @@ std::string describe(const Case &c) {
          ", magnitude " + std::to_string(c.magnitude);
 }
 
-void check(const Case &c, Engine &engine) {
-  Buffer source(c.source, c.slots * c.rows * c.cols);
+/// What a reduction is given and should make.
+struct Prepared {
+  Prepared(const Case &c, Engine &engine);
+  std::string text() const {
+    return std::string("optim.block_reduce ") + kKinds[int(c.kind)] +
+           " %0 outs(%1 : " + types()[1] + ") {exponent = " + std::to_string(c.exponent) +
+           " : i64} : " + types()[0];
+  }
+  std::vector<std::string> types() const {
+    return {memref(c.source, c.rows, c.cols), memref(Storage::F32, rows, cols)};
+  }
+  /// Whether its kernels make it, and write nothing else.
+  testing::AssertionResult run(const Code &code, Engine &engine);
+
+  const Case &c;
+  int64_t rows, cols;
+  Buffer source, expected;
+};
+
+Prepared::Prepared(const Case &c, Engine &engine)
+    : c(c), rows(c.overRows ? 1 : c.rows), cols(c.overColumns ? 1 : c.cols),
+      source(c.source, c.slots * c.rows * c.cols), expected(Storage::F32, c.slots * rows * cols) {
   source.fill(engine, c.special);
   for (int64_t i = 0; i < source.elements; ++i)
     writeNumber(source.data(), c.source, i,
                 std::ldexp(readNumber(source.data(), c.source, i), c.magnitude));
-  int64_t rows = c.overRows ? 1 : c.rows, cols = c.overColumns ? 1 : c.cols;
-  Buffer expected(Storage::F32, c.slots * rows * cols);
   for (int64_t slot = 0; slot < c.slots; ++slot) {
     auto *block =
         static_cast<const char *>(source.data()) + slot * c.rows * c.cols * bytesOf(c.source);
@@ -45,25 +63,38 @@ void check(const Case &c, Engine &engine) {
     for (size_t i = 0; i < results.size(); ++i)
       writeNumber(expected.data(), Storage::F32, slot * rows * cols + i, results[i]);
   }
+}
+
+testing::AssertionResult Prepared::run(const Code &code, Engine &engine) {
+  if (!code.error.empty())
+    return testing::AssertionFailure() << code.error;
+  if (code.scratchBytesPerBlock > cost::reduceScratchBound(c.rows))
+    return testing::AssertionFailure() << "more scratch than the bound";
+  Buffer actual(Storage::F32, expected.elements);
+  Buffer scratch(Storage::F32, c.slots * code.scratchBytesPerBlock / 4);
+  runInPieces(code, {source.data(), actual.data()}, scratch.data(), c.slots, engine);
+  int64_t at = actual.firstDifference(expected);
+  if (at != -1)
+    return testing::AssertionFailure()
+           << "expected " << readNumber(expected.data(), Storage::F32, at) << ", found "
+           << readNumber(actual.data(), Storage::F32, at) << " at " << at;
+  if (!actual.guardsIntact() || !scratch.guardsIntact())
+    return testing::AssertionFailure() << "something outside of the result was written";
+  return testing::AssertionSuccess();
+}
+
+/// The reduction on every chip that this machine can be, and by the kernels of a GPU.
+void check(const Case &c, Engine &engine) {
+  Prepared prepared(c, engine);
   for (const TargetShape &target : targetsOfThisMachine()) {
     if (!target.half && c.source == Storage::F16)
       continue;
     SCOPED_TRACE(describe(c) + " for " + chipName(target));
-    std::string from = memref(c.source, c.rows, c.cols), to = memref(Storage::F32, rows, cols);
-    Code code =
-        compile(std::string("optim.block_reduce ") + kKinds[int(c.kind)] + " %0 outs(%1" + " : " +
-                    to + ") {exponent = " + std::to_string(c.exponent) + " : i64} : " + from,
-                {from, to}, target);
-    ASSERT_EQ(code.error, "");
-    Buffer actual(Storage::F32, expected.elements);
-    Buffer scratch(Storage::F32, c.slots * code.scratchBytesPerBlock / 4);
-    ASSERT_LE(code.scratchBytesPerBlock, cost::reduceScratchBound(c.rows));
-    runInPieces(code, {source.data(), actual.data()}, scratch.data(), c.slots, engine);
-    int64_t at = actual.firstDifference(expected);
-    ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), Storage::F32, at) << ", found "
-                      << readNumber(actual.data(), Storage::F32, at);
-    ASSERT_TRUE(actual.guardsIntact() && scratch.guardsIntact());
+    ASSERT_TRUE(prepared.run(compile(prepared.text(), prepared.types(), target), engine));
   }
+  ThreadOrder order(engine);
+  SCOPED_TRACE(describe(c) + " for a GPU, " + order.text());
+  ASSERT_TRUE(prepared.run(compileEmulated(prepared.text(), prepared.types()), engine));
 }
 
 TEST(BlockReduce, RandomShapesAndKinds) {
@@ -107,6 +138,33 @@ TEST(BlockReduce, EdgesOfShape) {
          {std::array<int64_t, 2>{1, 1}, {1, 40}, {40, 1}, {16, 16}, {0, 3}, {3, 0}})
       for (int axes = 1; axes <= 3; ++axes)
         check({kind, Storage::F32, 2, rows, cols, bool(axes & 1), bool(axes & 2), false}, engine);
+}
+
+// Threads that do not wait read what is not there yet, and a bound that is one too far shows in what
+// stands behind.
+TEST(BlockReduce, MistakesOfAGpuKernelShow) {
+  Engine engine(5);
+  for (Kind kind : {Kind::Sum, Kind::Norm, Kind::Max})
+    for (auto [rows, overColumns, overRows] :
+         {std::tuple(33, true, true), {450, true, true}, {33, false, true}, {33, true, false}}) {
+      Case c{kind, Storage::F32, 2, rows, rows == 450 ? 37 : 13, overColumns, overRows, false};
+      SCOPED_TRACE(describe(c));
+      Prepared prepared(c, engine);
+      auto runs = [&](Fault fault) {
+        return prepared.run(compileEmulated(prepared.text(), prepared.types(), fault), engine);
+      };
+      int wrong = 0;
+      for (int i = 0; i < 4; ++i) {
+        ThreadOrder order(engine);
+        wrong += !runs(Fault::NoBarriers);
+      }
+      // Rows are added by warps, which wait for nothing.
+      EXPECT_EQ(wrong > 0, overRows);
+      EXPECT_TRUE(runs(Fault::None));
+      // The greatest of what stands behind is what stands there, too.
+      if (kind != Kind::Max && (!overColumns || !overRows))
+        EXPECT_FALSE(runs(Fault::OneMore));
+    }
 }
 
 } // namespace

@@ -1,0 +1,332 @@
+//===- GpuReduceKernels.cpp - exec.reduce by a GPU's blocks ----------------===//
+//
+// Sixteen threads side by side, half a warp, are the sixteen partial results of a chain: thread j takes
+// every sixteenth element from j on. What is added to what is the meaning of optim.reduce, on every chip.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/gpu/BlockBuilder.h"
+#include "passes/kernels/products/Reducer.h"
+#include "passes/kernels/products/Tiling.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+Value BlockBuilder::memory(Type element, int64_t elements) {
+  auto space = gpu::AddressSpaceAttr::get(getContext(), gpu::AddressSpace::Workgroup);
+  auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), space);
+  unsigned index = function.getNumWorkgroupAttributions();
+  Value buffer = function.addWorkgroupAttribution(type, loc);
+  function.setWorkgroupAttributionAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
+                                       getI64IntegerAttr(16));
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(*this, loc, buffer);
+  address = arith::IndexCastOp::create(*this, loc, getI64Type(), address);
+  auto type3 = LLVM::LLVMPointerType::get(getContext(), kWorkgroup);
+  return LLVM::IntToPtrOp::create(*this, loc, type3, address);
+}
+
+namespace {
+
+/// Loads that a thread begins before it adds the first.
+constexpr int64_t kAhead = 8;
+/// Rows of which a block takes one each, by half a warp.
+constexpr int64_t kRows = kThreads / kPartials;
+/// Elements of a line that a block brings to its memory at once.
+constexpr int64_t kSlab = 4096;
+/// Elements that make a block worth while.
+constexpr int64_t kBlockElements = 4096;
+
+enum : unsigned { kScratch, kSource, kOut, kBuffers };
+
+class Emitter {
+public:
+  Emitter(gpu::GPUModuleOp code, exec::ReduceOp op)
+      : code(code), op(op), b(op.getContext(), op.getLoc()),
+        r(b, op.getKind(), int64_t(op.getExponent())),
+        shape{op.getSource().getType(), op.getSource().getRows(), op.getSource().getCols()},
+        f32(b.getF32Type()) {}
+
+  GpuKernels emit() {
+    exec::BatchAttr to = op.getOut();
+    if (isShared(op)) {
+      add("partials", rowBlocks(), [&] { emitRows(/*raw=*/true); });
+      add("combine", 1, [&] { emitCombine(); });
+      if (r.squares()) {
+        add("rescale", rowBlocks(), [&] { emitRescale(); });
+        add("root", 1, [&] { emitRoot(); });
+      }
+    } else if (to.getRows() == 1 && to.getCols() == 1) {
+      add("one", 1, [&] { emitOne(); });
+    } else if (to.getCols() == 1) {
+      add("rows", rowBlocks(), [&] { emitRows(/*raw=*/false); });
+    } else {
+      add("cols", ceilDivide(shape.cols, kWarp), [&] { emitCols(); });
+    }
+    return std::move(made);
+  }
+
+private:
+  void add(StringRef what, int64_t blocksPerSlot, function_ref<void()> body) {
+    if (blocksPerSlot == 0)
+      return;
+    std::string name = kernelName(op, what);
+    auto known = code.lookupSymbol<gpu::GPUFuncOp>(name);
+    if (!known) {
+      b.begin(code, name, kBuffers, blocksPerSlot);
+      slab = {};
+      line = b.quotient(b.thread, kPartials);
+      lane = b.remainder(b.thread, kPartials);
+      body();
+      known = b.function;
+    }
+    made.push_back({known, blocksPerSlot});
+  }
+  Value buffer(unsigned index) { return b.function.getArgument(index); }
+  Value element(unsigned index, Value at) { return b.element(buffer(index), f32, at); }
+
+  //===--- chains ---===//
+
+  /// What an element adds to a chain; of `raw` ones, results of chains already, itself.
+  Value term(Type type, Value from, Value index, bool raw, Value scale) {
+    Value x = b.read(type, b.element(from, type, index), 0);
+    return raw ? x : r.term(x, scale);
+  }
+  /// This thread's partial result over a line of `count` neighbours that begins with the chain.
+  Value partialOf(Type type, Value from, int64_t count, bool raw, Value scale) {
+    Value sum = b.number(f32, r.neutral);
+    int64_t step = kPartials * kAhead, whole = count / step * step;
+    if (whole)
+      sum = b.fold(lane, b.constant(whole), step, sum, [&](Value at, Value sum) {
+        SmallVector<Value> terms;
+        for (int64_t i = 0; i < kAhead; ++i)
+          terms.push_back(term(type, from, b.add(at, i * kPartials), raw, scale));
+        for (Value next : terms)
+          sum = r.combine(sum, next);
+        return sum;
+      });
+    if (whole < count)
+      sum = b.fold(b.add(lane, whole), b.constant(count), kPartials, sum, [&](Value at, Value sum) {
+        return r.combine(sum, term(type, from, at, raw, scale));
+      });
+    return sum;
+  }
+  /// The result of a chain, in the first of its sixteen threads to the last bit; in the others a NaN may
+  /// be another.
+  Value pairwise(Value partial) {
+    for (int32_t half = kPartials / 2; half >= 1; half /= 2)
+      partial = r.combine(partial, b.exchange(partial, half));
+    return partial;
+  }
+  Value chain(Value row, Value scale) {
+    Value from = r.rowOf(shape, buffer(kSource), b.slot, row);
+    return pairwise(partialOf(shape.type, from, shape.cols, false, scale));
+  }
+  /// One line by the whole block: all threads bring it to the block's memory, slab by slab, the first
+  /// warp adds. Its result, in all threads.
+  Value longChain(Type type, Value from, int64_t count, bool raw, Value scale) {
+    if (!slab)
+      slab = b.memory(f32, kSlab);
+    Value inFirst = below(b.thread, kWarp);
+    Value sum = b.fold(b.constant(0), b.constant(count), kSlab, b.number(f32, r.neutral),
+                       [&](Value base, Value sum) {
+                         Value length = b.smaller(b.sub(b.constant(count), base), kSlab);
+                         b.loop(b.thread, length, kThreads, [&](Value i) {
+                           b.store(term(type, from, b.add(base, i), raw, scale),
+                                   b.address(slab, f32, i), 4);
+                         });
+                         b.barrier();
+                         sum = b.choose(
+                             inFirst,
+                             [&] {
+                               return b.fold(lane, length, kPartials, sum, [&](Value i, Value sum) {
+                                 return r.combine(sum, b.load(f32, b.address(slab, f32, i)));
+                               });
+                             },
+                             [&] { return sum; });
+                         b.barrier();
+                         return sum;
+                       });
+    b.when(inFirst, [&] {
+      Value result = pairwise(sum);
+      b.when(isFirst(), [&] { b.store(result, slab, 4); });
+    });
+    b.barrier();
+    Value result = b.load(f32, slab);
+    b.barrier();
+    return result;
+  }
+
+  Value below(Value a, int64_t bound) {
+    return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, a, b.constant(bound));
+  }
+  Value isFirst() { return below(b.thread, 1); }
+  /// Whether a condition holds in a lane of the warp that differs in none but these bits.
+  Value anyOf(Value condition, ArrayRef<int32_t> lanes) {
+    Value flag = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), condition);
+    for (int32_t bits : lanes)
+      flag = arith::OrIOp::create(b, b.loc, flag, b.exchange(flag, bits));
+    return arith::TruncIOp::create(b, b.loc, b.getI1Type(), flag);
+  }
+
+  //===--- kernels ---===//
+
+  /// Rows of a block: a multiple of those that it takes at once.
+  int64_t rowsPerBlock() const {
+    return kRows *
+           std::max<int64_t>(1, kBlockElements / (kRows * std::max<int64_t>(1, shape.cols)));
+  }
+  int64_t rowBlocks() const { return ceilDivide(shape.rows, rowsPerBlock()); }
+
+  /// f(row, whether it is there) for the rows of a block. Past the last one it is that again, so that
+  /// whole warps come to every exchange.
+  void eachRow(function_ref<void(Value, Value)> body) {
+    Value first = b.mul(b.item, rowsPerBlock());
+    Value count = b.smaller(b.sub(b.constant(shape.rows), first), rowsPerBlock());
+    b.loop(b.constant(0), count, kRows, [&](Value base) {
+      Value row = b.add(b.add(first, base), line);
+      body(b.smaller(row, shape.rows - 1), below(row, shape.rows));
+    });
+  }
+  /// By the first thread of each row that is there.
+  void storeRow(Value result, unsigned index, Value row, Value isThere) {
+    b.when(b.both(isThere, below(lane, 1)),
+           [&] { b.store(result, element(index, b.add(b.mul(b.slot, shape.rows), row)), 4); });
+  }
+
+  /// One result per row; with raw, the chain's value as f32 into the scratch.
+  void emitRows(bool raw) {
+    eachRow([&](Value row, Value isThere) {
+      auto again = [&](Value scale) { return chain(row, scale); };
+      auto any = [&](Value condition) { return anyOf(condition, {int32_t(kPartials)}); };
+      Value result = again({});
+      if (!raw)
+        result = r.result(result, shape.cols, again, any);
+      storeRow(result, raw ? kScratch : kOut, row, isThere);
+    });
+  }
+
+  Value rowPartials() { return element(kScratch, b.mul(b.slot, shape.rows)); }
+  static Value uniform(Value condition) { return condition; }
+
+  /// From row partials in the scratch one result per block; of squares the chain's value.
+  void emitCombine() {
+    Value result = longChain(f32, rowPartials(), shape.rows, true, {});
+    if (!r.squares())
+      result = r.result(result, shape.rows * shape.cols, nullptr);
+    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
+  }
+
+  /// Where the sum of squares, which is the out so far, left its range: partials of scaled rows.
+  void emitRescale() {
+    auto [outside, scale] = r.scaleOf(b.load(f32, element(kOut, b.slot)));
+    b.when(outside, [&, scale = scale] {
+      eachRow(
+          [&](Value row, Value isThere) { storeRow(chain(row, scale), kScratch, row, isThere); });
+    });
+  }
+
+  /// The out, a sum of squares so far, becomes the result.
+  void emitRoot() {
+    Value sum = b.load(f32, element(kOut, b.slot));
+    // No thread overwrites it before all have read it.
+    b.barrier();
+    Value result = r.result(
+        sum, shape.rows * shape.cols,
+        [&](Value) { return longChain(f32, rowPartials(), shape.rows, true, {}); }, uniform);
+    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
+  }
+
+  /// One result per block without memory for row partials; the same bits. Half a warp takes every
+  /// sixteenth row, and so is one of the partial results of the rows' chain.
+  void emitOne() {
+    Value shared = shape.rows == 1 ? Value() : b.memory(f32, kPartials);
+    auto block = [&](Value scale) {
+      if (shape.rows == 1)
+        return longChain(shape.type, r.rowOf(shape, buffer(kSource), b.slot, b.constant(0)),
+                         shape.cols, false, scale);
+      Value sum = b.fold(
+          b.constant(0), b.constant(shape.rows), kRows, b.number(f32, r.neutral),
+          [&](Value base, Value sum) {
+            Value row = b.add(base, line);
+            Value next = r.combine(sum, chain(b.smaller(row, shape.rows - 1), scale));
+            return Value(arith::SelectOp::create(b, b.loc, below(row, shape.rows), next, sum));
+          });
+      b.when(below(lane, 1), [&] { b.store(sum, b.address(shared, f32, line), 4); });
+      b.barrier();
+      Value partial = b.load(f32, b.address(shared, f32, lane));
+      b.barrier();
+      return pairwise(partial);
+    };
+    Value result = r.result(block({}), shape.rows * shape.cols, block, uniform);
+    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
+  }
+
+  /// One result per column: a warp has 32 columns side by side, and two partial results of each.
+  void emitCols() {
+    constexpr int64_t kWarps = kThreads / kWarp;
+    static_assert(2 * kWarps == kPartials, "a block has all partial results of its columns");
+    Value warp = b.quotient(b.thread, kWarp), column = b.remainder(b.thread, kWarp);
+    Value shared = b.memory(f32, kThreads);
+    Value col = b.add(b.mul(b.item, kWarp), column);
+    // Past the last column it is that again.
+    Value from =
+        b.element(b.element(buffer(kSource), shape.type, b.mul(b.slot, shape.rows * shape.cols)),
+                  shape.type, b.smaller(col, shape.cols - 1));
+    auto partial = [&](Value first, Value scale) {
+      auto take = [&](Value row, Value sum) {
+        return r.combine(sum, term(shape.type, from, b.mul(row, shape.cols), false, scale));
+      };
+      int64_t step = kPartials * kAhead / 2, whole = shape.rows / step * step;
+      Value sum = b.number(f32, r.neutral);
+      if (whole)
+        sum = b.fold(first, b.constant(whole), step, sum, [&](Value row, Value sum) {
+          SmallVector<Value> terms;
+          for (int64_t i = 0; i < step; i += kPartials)
+            terms.push_back(term(shape.type, from, b.mul(b.add(row, i), shape.cols), false, scale));
+          for (Value next : terms)
+            sum = r.combine(sum, next);
+          return sum;
+        });
+      return b.fold(b.add(first, whole), b.constant(shape.rows), kPartials, sum, take);
+    };
+    auto block = [&](Value scale) {
+      Value sum = r.combine(partial(warp, scale), partial(b.add(warp, kWarps), scale));
+      b.store(sum, b.address(shared, f32, b.thread), 4);
+      b.barrier();
+      SmallVector<Value> sums;
+      for (int64_t i = 0; i < kWarps; ++i)
+        sums.push_back(b.load(f32, b.address(shared, f32, b.add(column, i * kWarp))));
+      b.barrier();
+      for (int64_t half = kWarps / 2; half >= 1; half /= 2)
+        for (int64_t i = 0; i < half; ++i)
+          sums[i] = r.combine(sums[i], sums[i + half]);
+      return sums[0];
+    };
+    // All warps have the same columns, and so decide alike.
+    auto any = [&](Value condition) { return anyOf(condition, {16, 8, 4, 2, 1}); };
+    Value result = r.result(block({}), shape.rows, block, any);
+    b.when(b.both(below(b.thread, kWarp), below(col, shape.cols)),
+           [&] { b.store(result, element(kOut, b.add(b.mul(b.slot, shape.cols), col)), 4); });
+  }
+
+  gpu::GPUModuleOp code;
+  exec::ReduceOp op;
+  BlockBuilder b;
+  Reducer r;
+  Shape shape;
+  Type f32;
+  GpuKernels made;
+  Value line, lane; ///< of the thread: which half warp, and where in it
+  Value slab;
+};
+
+} // namespace
+
+GpuKernels addGpuReduceKernels(gpu::GPUModuleOp code, exec::ReduceOp op) {
+  return Emitter(code, op).emit();
+}
+
+} // namespace stepc::kernels
