@@ -77,8 +77,12 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
         failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
       return failure();
     for (auto program : module.getOps<exec::ProgramOp>())
-      for (auto reduce : program.getOps<exec::ReduceOp>())
-        addGpuReduceKernels(code, reduce);
+      for (Operation &op : program.getBody().front()) {
+        if (auto copy = dyn_cast<exec::CopyOp>(op))
+          addGpuCopyKernel(code, copy);
+        if (auto reduce = dyn_cast<exec::ReduceOp>(op))
+          addGpuReduceKernels(code, reduce);
+      }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
   }
