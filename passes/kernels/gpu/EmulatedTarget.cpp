@@ -48,6 +48,11 @@ public:
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
     return emulate(symbols, addGpuReduceKernels(*code, op));
   }
+  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
+    return emulate(symbols, addGpuCopyKernel(*code, op));
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }

@@ -78,6 +78,8 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
       return failure();
     for (auto program : module.getOps<exec::ProgramOp>())
       for (Operation &op : program.getBody().front()) {
+        if (auto copy = dyn_cast<exec::CopyOp>(op))
+          addGpuCopyKernel(code, copy);
         if (auto reduce = dyn_cast<exec::ReduceOp>(op))
           addGpuReduceKernels(code, reduce);
         auto product = dyn_cast<exec::ProductOp>(op);

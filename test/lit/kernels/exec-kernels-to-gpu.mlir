@@ -39,6 +39,15 @@
 // CHECK-NOT: [40]
 // CHECK: gpu.func @out(
 
+// A row of a copy per block, one kernel for both copies of elements of two bytes. Neither side is shards: no flag is read.
+// CHECK-LABEL: gpu.func @stepc_copy_2(
+// CHECK-SAME: %[[ROWS:.*]]: !llvm.ptr<1>, %[[FROM:.*]]: !llvm.ptr<1>, %[[TO:.*]]: !llvm.ptr<1>,
+// CHECK-NOT: [40]
+// CHECK: %[[MOVED:.*]] = llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xi16>
+// CHECK: llvm.store %[[MOVED]], %{{.*}} {alignment = 16 : i64} : vector<8xi16>
+// CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
+// CHECK-NOT: gpu.func
+
 // A reduction of a small block: half a warp adds a row, sixteen results of rows meet in the block's memory behind a barrier.
 // Squares that left their range are added again, by all threads or none.
 // CHECK-LABEL: gpu.func @stepc_reduce_norm_one_8x4_bf16_m24(
