@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(cmake ninja-build g++ clang-22 lld-22 libclang-rt-22-dev libmlir-22-dev mlir-22-tools
   llvm-22-dev llvm-22-tools libcli11-dev libgtest-dev libgmock-dev openmpi-bin libopenmpi-dev
-  python3 python3-venv zlib1g-dev libzstd-dev)
+  python3 python3-dev python3-venv zlib1g-dev libzstd-dev)
 
 sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo)
@@ -63,3 +63,7 @@ cmake --preset default >build.log 2>&1 || { cat build.log; exit 1; }
 rm -f build.log
 # What users need; test/run.sh builds the tests.
 cmake --build build --target stepc stepc-opt stepc_mpi
+
+echo "setup: building the PyTorch extension"
+# Steps do without it, with more time in Python.
+.venv/bin/python -m stepc.torch.build_extension || echo "setup: going on without the PyTorch extension"

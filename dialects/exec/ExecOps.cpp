@@ -89,6 +89,9 @@ LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symb
 }
 
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (FlatSymbolRefAttr kernel = getKernelAttr();
+      kernel && failed(verifyKernel(*this, symbols, kernel)))
+    return failure();
   return verifyTable(*this, symbols, getTable());
 }
 

@@ -152,10 +152,13 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
     exec.copy #exec.table<kind = copy, from = <@g0, full, shards to blocks, received>, to = <@g0, full, blocks>, element_bytes = 2>
       from #exec.workspace<offset = 64, bytes = 1024> to #exec.workspace<offset = 1088, bytes = 1024>
     ```
+    A device that does not copy by itself has a `kernel` for it, which `exec-lower-to-target` adds.
+
     Constraints: the segment exists; a table of kind `copy`; shards exactly where its place is of shards at rest, a part of
     the workspace elsewhere.
   }];
-  let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target);
+  let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target,
+                       OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "$table `from` $source `to` $target attr-dict";
   let hasVerifier = 1;
 }

@@ -193,6 +193,8 @@ FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
   if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
+  if (FlatSymbolRefAttr kernel = getKernelAttr())
+    command.kernel = numbering.kernel(kernel);
   return command;
 }
 

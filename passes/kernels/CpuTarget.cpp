@@ -25,6 +25,7 @@ public:
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
     return stepc::kernels::scratchBytesPerBlock(op, shape);
   }
+  Kernels kernels(mlir::SymbolTable &, exec::CopyOp) const override { return {}; }
   Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
     return emit(symbols, op, shape);
   }

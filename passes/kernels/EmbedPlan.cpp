@@ -21,7 +21,7 @@ using namespace mlir;
 constexpr StringLiteral kPlan = "stepc_program_plan", kPlanBytes = "stepc_program_plan_bytes",
                         kAbiVersion = "stepc_program_abi_version",
                         kKernels = "stepc_program_kernels", kDevice = "stepc_program_device",
-                        kLibrary = "stepc_rt_library", kCpu = "stepc_device_cpu";
+                        kLibrary = "stepc_rt_library";
 
 std::string symbolPrefix(StringRef library) {
   std::string name;
@@ -129,7 +129,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     global(kPlanBytes, b.getI64Type(), b.getI64IntegerAttr(int64_t(bytes.size())));
     global(kPlan, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), b.getStringAttr(text));
     // The runtime's: its type is not ours to know.
-    global(kCpu, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
+    StringRef device = isEmulated(plan.chip) ? "stepc_device_emulated" : "stepc_device_cpu";
+    global(device, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
 
     // Tables of addresses: of the device, and of the kernels in the plan's order.
     auto addresses = [&](StringRef name, ArrayRef<std::string> symbols, Type type) {
@@ -145,7 +146,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       }
       LLVM::ReturnOp::create(b, b.loc, all);
     };
-    addresses(kDevice, {kCpu.str()}, b.pointer);
+    addresses(kDevice, {device.str()}, b.pointer);
     addresses(kKernels, plan.kernels, LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size()));
 
     // The one symbol that users see. What it calls is hidden, so each library answers for itself.

@@ -38,6 +38,12 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     return success();
   }
 
+  static LogicalResult lower(exec::CopyOp op, const Target &target, SymbolTable &symbols) {
+    for (const Kernel &kernel : target.kernels(symbols, op))
+      op.setKernelAttr(FlatSymbolRefAttr::get(kernel.function));
+    return success();
+  }
+
   /// Replaces the kernels of dispatches of one kind.
   template <typename Dispatch>
   static LogicalResult lower(ModuleOp module, const Target &target, SymbolTable &symbols) {
@@ -60,7 +66,7 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     for (auto program : module.getOps<exec::ProgramOp>())
       for (Operation &op : program.getBody().front()) {
         auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-                          .Case<exec::ProductOp, exec::ReduceOp>(
+                          .Case<exec::ProductOp, exec::ReduceOp, exec::CopyOp>(
                               [&](auto op) { return lower(op, **target, symbols); })
                           .Default(success());
         if (failed(result))

@@ -137,7 +137,7 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
 }
 
 def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "Kernels and reductions as functions that a GPU's blocks run";
+  let summary = "Kernels, products and reductions as functions that a GPU's blocks run";
   let description = [{
     Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself stays, and says what that
     computes. A kernel over chunks takes a row per block of 256
@@ -152,7 +152,8 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
     device's memory.
 
     A reduction gets the functions that make it one after another, each over so many blocks per slot (GpuKernels.h); arguments are the scratch,
-    the source and the out. Half a warp is a chain. Products are left as they are.
+    the source and the out. Half a warp is a chain. A product gets one function, whose blocks make a tile each; arguments are the scratch,
+    the operands, the addend, where there is one, and the out. It must be of the accumulation `fused_chain`.
 
     Before:
     ```mlir

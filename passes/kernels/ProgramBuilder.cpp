@@ -191,7 +191,8 @@ LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
   FailureOr<exec::OperandAttrInterface> to = operandOf(op, op.getDestination());
   if (failed(from) || failed(to))
     return failure();
-  exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to);
+  exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to,
+                       /*kernel=*/nullptr);
   return success();
 }
 

@@ -42,6 +42,9 @@ public:
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const = 0;
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const = 0;
 
+  /// The same of what moves rows; none where the device does that by itself. Items are rows.
+  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::CopyOp op) const = 0;
+
   /// Adds the passes that turn the module's kernels, when numerics are expanded, into what level 6
   /// holds.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;

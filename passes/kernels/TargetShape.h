@@ -32,7 +32,7 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 /// this machine. Anything else is an error that says what is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
-/// Whether a chip is a GPU's code on a CPU.
+/// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
 
 /// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. What is

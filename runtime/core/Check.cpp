@@ -2,9 +2,10 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <map>
 
 namespace stepc::runtime {
 namespace {
@@ -59,19 +60,21 @@ int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
   return STEPC_OK;
 }
 
+const std::vector<std::string> &namesOf(const Library &lib, int64_t parameter) {
+  return lib.plan.rules[lib.route(parameter).rule].hyperparameters;
+}
+
 int32_t checkHyperparameters(stepc_instance &instance, const HyperparameterRow &row) {
   const Library &lib = instance.library;
-  const plan::Parameter &parameter = lib.parameter(row.parameter);
-  const plan::Route &route = lib.plan.routes[parameter.route];
-  const auto &names = lib.plan.rules[route.rule].hyperparameters;
+  const auto &names = namesOf(lib, row.parameter);
   for (size_t i = 0; i < names.size(); ++i)
     if (std::isnan(row.values[i]))
-      return instance.refuse(STEPC_ERROR_HYPERPARAMETER,
-                             format("hyperparameter '%s' of parameter '%s' (route '%s') %s",
-                                    names[i].c_str(), parameter.name.c_str(), route.name.c_str(),
-                                    instance.areHyperparametersBound
-                                        ? "is not a number"
-                                        : "has no default and was never set"));
+      return instance.refuse(
+          STEPC_ERROR_HYPERPARAMETER,
+          format("hyperparameter '%s' of parameter '%s' (route '%s') %s", names[i].c_str(),
+                 lib.parameter(row.parameter).name.c_str(), lib.route(row.parameter).name.c_str(),
+                 instance.areHyperparametersBound ? "is not a number"
+                                                  : "has no default and was never set"));
   return STEPC_OK;
 }
 
@@ -86,18 +89,21 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
                           std::vector<int32_t> groups) {
   const Library &lib = instance.library;
   std::vector<HyperparameterRow> rows;
-  std::set<std::pair<const double *, int64_t>> seen;
-  auto rowOf = [&](int64_t p) {
-    return values ? values + groups[p] * stride
-                  : instance.routeValues[lib.parameter(p).route].data();
+  std::map<std::pair<const double *, int64_t>, int64_t> numbers; // of rows, each once
+  auto keyOf = [&](int64_t p) {
+    const double *row =
+        values ? values + groups[p] * stride : instance.routeValues[lib.parameter(p).route].data();
+    return std::pair(row, lib.parameter(p).route);
   };
   int64_t count = int64_t(lib.plan.parameters.size());
   for (int64_t p = 0; p < count; ++p)
-    if (seen.emplace(rowOf(p), lib.parameter(p).route).second)
-      rows.push_back({rowOf(p), p});
+    if (numbers.emplace(keyOf(p), int64_t(rows.size())).second)
+      rows.push_back({keyOf(p).first, p});
   // All memory is there: from here on nothing fails.
   for (int64_t p = 0; p < count; ++p)
-    instance.records[p].hyperparameters = rowOf(p);
+    instance.records[p].hyperparameters =
+        instance.hyperparameterAddress +
+        numbers.find(keyOf(p))->second * instance.hyperparameterStride;
   instance.hyperparameterRows.swap(rows);
   instance.areHyperparametersBound = values != nullptr;
 }
@@ -115,9 +121,13 @@ int32_t checkStep(stepc_instance &instance) {
     if (int32_t status = checkGradient(instance, p))
       return status;
   instance.gradientsChecked = true;
-  for (const HyperparameterRow &row : instance.hyperparameterRows)
+  double *values = instance.hyperparameterValues.data();
+  for (const HyperparameterRow &row : instance.hyperparameterRows) {
     if (int32_t status = checkHyperparameters(instance, row))
       return status;
+    std::copy_n(row.values, namesOf(instance.library, row.parameter).size(), values);
+    values += instance.hyperparameterStride;
+  }
   for (int64_t p = 0; p < count; ++p) {
     if (instance.steps[p] < 0)
       return instance.refuse(STEPC_ERROR_ARGUMENT,

@@ -91,7 +91,17 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
-  if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
+  if (stepc_program_device->kind == STEPC_DEVICE_CUDA) {
+    if (options->device != STEPC_DEVICE_CUDA)
+      return fault(error, STEPC_ERROR_ARGUMENT,
+                   format("library '%s' is for GPUs: expected device %d, found device %d",
+                          lib.plan.name.c_str(), STEPC_DEVICE_CUDA, options->device));
+    if (given > 1)
+      return fault(error, STEPC_ERROR_TRANSPORT,
+                   format("library '%s' is for GPUs: expected a transport between them, found one "
+                          "for the host's memory",
+                          lib.plan.name.c_str()));
+  } else if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
     return fault(error, STEPC_ERROR_ARGUMENT,
                  format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "
                         "found device %d, number %d and %s stream",
@@ -177,7 +187,10 @@ void prepareBindings(stepc_instance &instance) {
         instance.records.push_back(record);
     }
   }
-  placeHyperparameters(instance, nullptr, 0, {});
+  for (const plan::Rule &rule : lib.plan.rules)
+    instance.hyperparameterStride =
+        std::max(instance.hyperparameterStride, int64_t(rule.hyperparameters.size()));
+  instance.hyperparameterValues.assign(count * instance.hyperparameterStride, 0);
 }
 
 /// What a rank says of itself; compared by each.
@@ -258,18 +271,26 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
                                           "half_stepped() says which parameters may be changed";
   preparePresence(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
-  if (!stepc_program_device->allocate(instance.arena, workspaceBytes, options))
+  std::string missing = stepc_program_device->open(instance.deviceContext, options);
+  if (!missing.empty())
+    return fault(error, STEPC_ERROR_DEVICE, missing);
+  if (!stepc_program_device->allocate(instance.deviceContext, instance.arena, workspaceBytes,
+                                      options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
                         (long long)workspaceBytes,
                         options.allocate ? " by the options' allocator" : ""));
   if (std::string wrong = prepareProgram(instance); !wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
+  if (std::string wrong = lendLists(instance); !wrong.empty())
+    return fault(error, STEPC_ERROR_DEVICE, wrong);
+  placeHyperparameters(instance, nullptr, 0, {});
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
       zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradient.bytes);
-  if (zeroBytes && !instance.zeros.mapZeros(zeroBytes))
+  if (zeroBytes &&
+      !stepc_program_device->allocateZeros(instance.deviceContext, instance.zeros, zeroBytes))
     return fault(error, STEPC_ERROR_MEMORY, "zero pages could not be mapped");
   return STEPC_OK;
 }

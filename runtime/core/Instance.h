@@ -99,12 +99,17 @@ struct stepc_instance {
   double timeout = 600;
   stepc::runtime::Parallel parallel;
 
+  // Before the memory that it gives. What it refers to is made by the time that it is used.
+  stepc::runtime::DeviceContext deviceContext{parallel, executed, library.plan, records,
+                                              someInactive};
+
   // --- expanded at create ---
   stepc::plan::RankTables tables;
   std::vector<stepc::runtime::LocalGroup> groups;
   std::vector<stepc::runtime::PreparedExchange> exchanges;
   std::vector<stepc::runtime::Meeting> meetings; // each set of ranks once
   std::vector<stepc::runtime::PreparedCommand> program;
+  std::vector<stepc::runtime::HostList> lists; // that kernels read
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};
@@ -121,7 +126,11 @@ struct stepc_instance {
   std::vector<std::vector<double>> routeValues;
   bool areHyperparametersBound = false;
   std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
-  bool shardsChecked = false, gradientsChecked = false;              // since they were bound
+  // What kernels read of them, as of this step: rows of `hyperparameterStride`.
+  std::vector<double> hyperparameterValues;
+  int64_t hyperparameterStride = 0;
+  const double *hyperparameterAddress = nullptr;        // where kernels find these
+  bool shardsChecked = false, gradientsChecked = false; // since they were bound
 
   // --- one step ---
   // One per parameter, then of each group that has a further part of its parameters one per parameter.
@@ -134,7 +143,6 @@ struct stepc_instance {
   stepc_traffic before{}; // of the transport, when the program began
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
-  stepc::runtime::DeviceContext deviceContext{parallel, executed, records, someInactive};
 
   // --- after failures ---
   bool poisoned = false;
@@ -216,6 +224,8 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 /// plan gets wrong.
 std::string prepareProgram(stepc_instance &);
 std::string prepareExchanges(stepc_instance &);
+/// Tells the device what kernels read of the host, and the commands where they find it.
+std::string lendLists(stepc_instance &);
 /// Hands all commands to the device and returns when they are done or one has failed.
 void walkProgram(stepc_instance &);
 /// Fails the step where what was executed is not what was planned.

@@ -7,6 +7,8 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
+#include <map>
+
 namespace stepc::runtime {
 namespace {
 
@@ -42,6 +44,7 @@ public:
     case plan::CommandKind::AdvanceSteps:
       return made;
     }
+    made.launch.number = command.kernel;
     made.launch.kernel = stepc_program_kernels[command.kernel];
     return made;
   }
@@ -137,6 +140,7 @@ private:
     made.batch.blocks = tables[command.tables[0]].blocks;
     for (const plan::Batch::Kernel &kernel : command.batch.kernels) {
       Launch &launch = made.batch.kernels.emplace_back();
+      launch.number = kernel.kernel;
       launch.kernel = stepc_program_kernels[kernel.kernel];
       launch.items = made.batch.blocks * kernel.items;
       launch.grain = 1;
@@ -148,6 +152,7 @@ private:
     size_t each = command.operands.size() / command.groups.size();
     made.arguments = {nullptr, arena(), instance.records.data()};
     made.launch.grain = kGrain;
+    made.launch.isPerThread = true;
     made.launch.stride = 1 + int64_t(each);
     for (size_t i = 0; i < command.groups.size(); ++i)
       for (int64_t parameter : plan.groups[command.groups[i]].parameters) {
@@ -173,6 +178,16 @@ private:
     copy.toShards = static_cast<void *const *>(shardsOf(to));
     copy.from = arena() + (copy.fromShards ? 0 : beginOf(from));
     copy.to = arena() + (copy.toShards ? 0 : beginOf(to));
+    // Of a kernel that copies: the rows, once they stand where they stay, both sides, the records.
+    made.arguments = {nullptr,
+                      const_cast<char *>(copy.from),
+                      copy.to,
+                      const_cast<void **>(copy.fromShards),
+                      const_cast<void **>(copy.toShards),
+                      instance.records.data()};
+    copy.launch.number = command.kernel;
+    copy.launch.kernel = command.kernel < 0 ? nullptr : stepc_program_kernels[command.kernel];
+    copy.launch.items = int64_t(made.copies.size());
   }
 
   stepc_instance &instance;
@@ -259,18 +274,65 @@ std::string prepareProgram(stepc_instance &instance) {
   Preparer preparer(instance);
   for (const plan::Command &command : plan.commands)
     instance.program.push_back(preparer.prepare(command));
-  // Only now do the lists stay where they are.
-  for (PreparedCommand &command : instance.program) {
-    command.launch.arguments = command.batch.arguments = command.arguments.data();
-    for (Launch &kernel : command.batch.kernels)
-      kernel.arguments = command.arguments.data();
-    command.copy.rows = &command.copies;
-    if (command.launch.stride == 0)
-      continue;
-    command.launch.parameters = command.rows.data();
-    command.arguments[0] = command.rows.data();
-  }
   countPlanned(instance);
+  return {};
+}
+
+/// Only when the program is complete do its lists stay where they are.
+std::string lendLists(stepc_instance &instance) {
+  std::vector<HostList> &lists = instance.lists;
+  auto lend = [&](const auto &list, bool changes) {
+    lists.push_back({list.data(), int64_t(list.size() * sizeof(list[0])), changes});
+  };
+  lend(instance.records, true);
+  lend(instance.hyperparameterValues, true);
+  lend(instance.parameters, true);
+  lend(instance.gradients, true);
+  for (const std::vector<void *> &shards : instance.states)
+    lend(shards, true);
+  for (const PreparedCommand &command : instance.program) {
+    lend(command.rows, false);
+    lend(command.copies, false);
+  }
+  if (std::string wrong = stepc_program_device->lend(instance.deviceContext, lists); !wrong.empty())
+    return wrong;
+  std::map<const void *, const void *> addresses;
+  for (const HostList &list : lists)
+    if (list.bytes > 0)
+      addresses[list.data] = list.address;
+  auto addressOf = [&](auto *&list) {
+    if (auto found = addresses.find(list); found != addresses.end())
+      list =
+          static_cast<std::remove_reference_t<decltype(list)>>(const_cast<void *>(found->second));
+  };
+  const double *values = instance.hyperparameterValues.data();
+  addressOf(values);
+  instance.hyperparameterAddress = values;
+  for (PreparedCommand &command : instance.program) {
+    if (command.launch.stride != 0) {
+      command.launch.parameters = command.rows.data();
+      command.arguments[0] = command.rows.data();
+    }
+    if (!command.copies.empty())
+      command.arguments[0] = command.copies.data();
+    for (void *&argument : command.arguments)
+      addressOf(argument);
+    auto prepare = [&](Launch &launch) {
+      launch.arguments = command.arguments.data();
+      launch.argumentCount = int64_t(command.arguments.size());
+    };
+    prepare(command.launch);
+    command.batch.arguments = command.arguments.data();
+    for (Launch &kernel : command.batch.kernels)
+      prepare(kernel);
+    RowCopy &copy = command.copy;
+    copy.rows = command.copies.data();
+    copy.count = int64_t(command.copies.size());
+    addressOf(copy.rows);
+    addressOf(copy.fromShards);
+    addressOf(copy.toShards);
+    prepare(copy.launch);
+  }
   return {};
 }
 
@@ -292,14 +354,23 @@ static void completeRecords(stepc_instance &instance) {
 void walkProgram(stepc_instance &instance) {
   completeRecords(instance);
   beginTraffic(instance);
+  DeviceContext &context = instance.deviceContext;
+  context.failure.clear();
+  stepc_program_device->begin(context);
+  auto hasFailed = [&] {
+    if (!context.failure.empty())
+      instance.fail(STEPC_ERROR_DEVICE, context.failure);
+    return instance.failure != STEPC_OK;
+  };
   for (PreparedCommand &command : instance.program) {
     // What would come next reads what did not arrive.
-    if (instance.failure)
+    if (hasFailed())
       break;
     command.begun = true;
     carryOut(instance, command);
   }
-  stepc_program_device->finish(instance.deviceContext);
+  stepc_program_device->finish(context);
+  hasFailed();
   if (!instance.failure && !instance.stepsAdvanced)
     instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
                                              stepc_program_device->name));

@@ -80,7 +80,7 @@ struct CopyTask {
 void runCopy(void *arguments, int64_t first, int64_t last) {
   const auto &[copy, context] = *static_cast<CopyTask *>(arguments);
   for (int64_t i = first; i < last; ++i) {
-    const plan::CopyRow &row = (*copy.rows)[i];
+    const plan::CopyRow &row = copy.rows[i];
     // Of a skipped parameter the gradient may be null.
     if ((copy.fromShards || copy.toShards) && !context.records[row.parameter].active)
       continue;
@@ -96,12 +96,11 @@ void runCopy(void *arguments, int64_t first, int64_t last) {
 }
 
 void copyRows(DeviceContext &context, Stream, const RowCopy &copy) {
-  auto count = int64_t(copy.rows->size());
   ++context.executed.launches;
-  context.executed.chunks += count;
+  context.executed.chunks += copy.count;
   CopyTask task{copy, context};
-  context.parallel.run(runCopy, &task, count,
-                       grainFor(count, copy.elements, context.parallel.threads()));
+  context.parallel.run(runCopy, &task, copy.count,
+                       grainFor(copy.count, copy.elements, context.parallel.threads()));
 }
 
 /// Bytes in pieces, so that all threads copy.
@@ -122,6 +121,12 @@ void moveBytes(DeviceContext &context, Stream, const char *from, char *to, int64
   context.parallel.run(MoveTask::run, &move, (bytes + MoveTask::kPiece - 1) / MoveTask::kPiece, 1);
 }
 
+std::string lendOwn(DeviceContext &, std::vector<HostList> &lists) {
+  for (HostList &list : lists)
+    list.address = list.data;
+  return {};
+}
+
 } // namespace
 } // namespace stepc::runtime
 
@@ -129,9 +134,14 @@ using namespace stepc::runtime;
 
 extern "C" const stepc_device_table stepc_device_cpu = {
     "cpu",
-    [](Memory &memory, int64_t bytes, const stepc_options &options) {
+    STEPC_DEVICE_CPU,
+    [](DeviceContext &, const stepc_options &) { return std::string(); },
+    [](DeviceContext &, Memory &memory, int64_t bytes, const stepc_options &options) {
       return memory.allocate(bytes, options);
     },
+    [](DeviceContext &, Memory &memory, int64_t bytes) { return memory.mapZeros(bytes); },
+    lendOwn,
+    [](DeviceContext &) {},
     launchKernel,
     compute,
     copyRows,

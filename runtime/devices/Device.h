@@ -14,26 +14,51 @@
 #include "stepc/kernel_abi.h"
 #include "stepc/stepc.h"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace stepc::runtime {
 
 /// Kernels and copies on one, messages on the other.
 enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
+/// What a device keeps for one instance, from `open` to the instance's end.
+class DeviceState {
+public:
+  virtual ~DeviceState() = default;
+};
+
 /// What a device knows of the instance that it works for, and what it counts there.
 struct DeviceContext {
   Parallel &parallel;
   stepc_counters &executed;
+  const plan::Plan &plan;
   const std::vector<stepc_parameter_record> &records;
   const bool &someInactive; ///< whether this step skips a parameter
+  std::unique_ptr<DeviceState> state = nullptr;
+  std::string failure = {}; ///< the first thing that went wrong in the running step, if any
+};
+
+/// A list that stands in the host's memory and that kernels read, at `address`: the same on a CPU, a copy of
+/// the device's elsewhere. Its memory stays; where binds or steps change it, the copy follows.
+struct HostList {
+  const void *data = nullptr;
+  int64_t bytes = 0;
+  bool changes = false;
+  const void *address = nullptr; ///< set by the device
 };
 
 /// A kernel over [0, items). What it points to stays until the device has finished.
 struct Launch {
   stepc_kernel kernel = nullptr;
+  int64_t number = 0; ///< of the plan's kernels
   void *const *arguments = nullptr;
+  int64_t argumentCount = 0;
   int64_t items = 0;
-  int64_t grain = 0;    ///< items that are worth a piece of their own; 0: by `elements`
-  int64_t elements = 0; ///< over all items
+  bool isPerThread = false; ///< items are for threads of a GPU, not for blocks of threads
+  int64_t grain = 0;        ///< items that are worth a piece of their own; 0: by `elements`
+  int64_t elements = 0;     ///< over all items
   /// The parameter of each item, `stride` apart: items of one that is not active are left out.
   /// Null with stride 0: no item is.
   const int64_t *parameters = nullptr;
@@ -43,12 +68,14 @@ struct Launch {
 /// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is
 /// not active are left out.
 struct RowCopy {
-  const std::vector<plan::CopyRow> *rows = nullptr;
+  const plan::CopyRow *rows = nullptr;
+  int64_t count = 0; ///< of rows
   const char *from = nullptr;
   char *to = nullptr;
   void *const *fromShards = nullptr, *const *toShards = nullptr; ///< where a side is shards
   int64_t elementBytes = 0;
   int64_t elements = 0; ///< over all rows
+  Launch launch;        ///< of the kernel that copies, where the target has one
 };
 
 /// A product or a reduction of computed blocks: what it is, and kernels that do it one after another.
@@ -66,8 +93,18 @@ struct stepc_device_table {
   using Stream = stepc::runtime::Stream;
 
   const char *name;
+  int32_t kind; ///< stepc_device: whose memory it works on
+  /// Before anything else of an instance; the text says what is missing for it.
+  std::string (*open)(Context &, const stepc_options &options);
   /// Memory of the device for the workspace, by the options' allocator where they have one.
-  bool (*allocate)(stepc::runtime::Memory &memory, int64_t bytes, const stepc_options &options);
+  bool (*allocate)(Context &, stepc::runtime::Memory &memory, int64_t bytes,
+                   const stepc_options &options);
+  /// Zeros to read.
+  bool (*allocateZeros)(Context &, stepc::runtime::Memory &memory, int64_t bytes);
+  /// Gives the lists that kernels read their addresses; the text says why it cannot.
+  std::string (*lend)(Context &, std::vector<stepc::runtime::HostList> &lists);
+  /// Before the first command of a step: lists that change are as they are now.
+  void (*begin)(Context &);
   /// Counts a launch and its items.
   void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
   /// By means of its own or by the kernels. Counts a launch and its blocks.

@@ -69,7 +69,8 @@ struct stepc_emulated_block {
   std::vector<int64_t> order;
   std::unique_ptr<char[]> stacks, memory;
   int64_t memoryBytes;
-  const char *seed = std::getenv("STEPC_EMULATED_SEED");
+  const char *seed = std::getenv("STEPC_EMULATED_SEED"); // null or empty: in order
+  bool isDrawn = false;
   Draws draws{};
   Fiber scheduler;
   Thread *current = nullptr;
@@ -85,7 +86,9 @@ struct stepc_emulated_block {
 
   void run(int64_t block) {
     number = block;
-    draws.state = (seed ? std::strtoull(seed, nullptr, 10) : 0) * 0x100000001b3 + uint64_t(block);
+    isDrawn = seed && *seed;
+    if (isDrawn)
+      draws.state = std::strtoull(seed, nullptr, 10) * 0x100000001b3 + uint64_t(block);
     // Memory of a block holds anything at first: NaN shows in results.
     std::memset(memory.get(), 0xff, memoryBytes);
     for (size_t i = 0; i < threads.size(); ++i) {
@@ -138,7 +141,7 @@ private:
 
   /// Runs every thread that can go on until it waits.
   void runReady() {
-    if (seed)
+    if (isDrawn)
       for (size_t i = order.size(); i > 1; --i)
         std::swap(order[i - 1], order[draws.next(i)]);
     for (int64_t i : order)

@@ -52,6 +52,16 @@ bool Memory::allocate(int64_t bytes, const stepc_options &options) {
   return true;
 }
 
+bool Memory::adopt(int64_t bytes, const stepc_options &options, void *(*allocate)(void *, int64_t),
+                   stepc_deallocate give, void *owner) {
+  size = std::max<int64_t>(bytes, 1);
+  deallocate = options.allocate ? options.deallocate : give;
+  context = options.allocate ? options.allocator_context : owner;
+  base =
+      options.allocate ? options.allocate(context, size, plan::kAlignment) : allocate(owner, size);
+  return base && reinterpret_cast<uintptr_t>(base) % plan::kAlignment == 0;
+}
+
 bool Memory::mapZeros(int64_t bytes) {
   void *pages = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED)

@@ -310,6 +310,9 @@ private:
   Check copy(const Command &command) {
     if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
       return wrong;
+    // A device that copies by itself needs none.
+    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
+      return outside("kernel", command.kernel, plan.kernels);
     if (command.operands.size() != 2)
       return "expected where it moves from and to, found " +
              std::to_string(command.operands.size()) + " operands";

@@ -7,8 +7,6 @@
 //
 //   STEPC_DEVICE_SEED   of the order; ranks and steps draw orders of their own
 //   STEPC_DEVICE_LOSES  the number of an event whose record is lost, as a fault that tests plant
-//   STEPC_DEVICE_SKIPS  0: kernels get the items of skipped parameters, too, as on a GPU, where they
-//                       look at the records themselves
 //
 //===----------------------------------------------------------------------===//
 
@@ -183,20 +181,19 @@ thread_local Streams streams;
 
 extern "C" const stepc_device_table stepc_device_cpu = {
     "random",
-    [](Memory &memory, int64_t bytes, const stepc_options &options) {
+    STEPC_DEVICE_CPU,
+    stepc_device_in_order.open,
+    [](DeviceContext &, Memory &memory, int64_t bytes, const stepc_options &options) {
       bool made = memory.allocate(bytes, options);
       if (made)
         streams.useArena(static_cast<char *>(memory.data()), bytes);
       return made;
     },
+    stepc_device_in_order.allocateZeros,
+    stepc_device_in_order.lend,
+    stepc_device_in_order.begin,
     [](DeviceContext &, Stream stream, const Launch &launch) {
-      static const bool skips = environment("STEPC_DEVICE_SKIPS", 1) != 0;
-      auto run = [&launch](DeviceContext &context) {
-        Launch all = launch;
-        if (!skips)
-          all.parameters = nullptr;
-        launchKernel(context, Stream(), all);
-      };
+      auto run = [&launch](DeviceContext &context) { launchKernel(context, Stream(), launch); };
       streams.add(stream, run, launch.items);
     },
     [](DeviceContext &, Stream stream, const BatchWork &work) {

@@ -41,3 +41,15 @@ def real(monkeypatch):
     if path is None:
         pytest.skip("build/bin/stepc was not built")
     monkeypatch.setenv("STEPC", str(path))
+
+
+@pytest.fixture(params=["extension", "python"])
+def way(request, monkeypatch):
+    """Both ways of binding: by the C++ extension, which has to be there, and from Python alone."""
+    if request.param == "extension":
+        from stepc.torch import extension
+
+        if not extension.path().exists():
+            pytest.skip("the PyTorch extension was not built")
+    monkeypatch.setenv("STEPC_TORCH_EXTENSION", "1" if request.param == "extension" else "0")
+    return request.param

@@ -214,7 +214,7 @@ def test_a_load_that_fails_half_way_is_remembered(fake, monkeypatch):
     assert optimizer.state[model.w]["step"] == 2
 
 
-def test_masters_follow_weights_that_were_written(fake):
+def test_masters_follow_weights_that_were_written(fake, way):
     model = Model(torch.bfloat16)
     optimizer = make(model, "master {}")
     set_gradients(model, 0)

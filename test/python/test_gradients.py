@@ -136,7 +136,7 @@ def _apart(rank):
     return lists
 
 
-def test_gradients_may_lie_in_shards_of_their_own(real):
+def test_gradients_may_lie_in_shards_of_their_own(real, way):
     for lists in run_ranks(_apart, 4):
         assert lists == {"zero-2": ["S(0)", "R"], "zero-2 of both": ["S(0)", "S(0)"], "other axis": ["S(1)", "R"],
                          "other mesh axis": ["R", "S(0)"], "swapped": ["S(1)", "S(0)"]}  # fmt: skip
@@ -173,7 +173,7 @@ def _refused(rank):
     return found
 
 
-def test_other_placements_of_gradients_are_refused(real):
+def test_other_placements_of_gradients_are_refused(real, way):
     for found in run_ranks(_refused, 2):
         assert len(found) == 4, found
         for text, what in zip(found, ("[Shard(dim=1)]", "Partial(max)", "[Replicate()]",
@@ -206,7 +206,7 @@ def _in_flight(rank):
     return [model[name].to_local()[:, 0].tolist() for name in places]
 
 
-def test_gradients_in_flight_are_waited_for(real):
+def test_gradients_in_flight_are_waited_for(real, way):
     whole = [-0.5, -0.5, -1.0, -1.0]
     first, second = run_ranks(_in_flight, 2)
     # Every rank's shard is what it gathered: one row of each rank.

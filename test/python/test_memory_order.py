@@ -80,7 +80,7 @@ def _told(function):
     return [(one.category, str(one.message), one.filename, one.lineno) for one in found]
 
 
-def test_copies_are_told_once_at_the_trainers_line(fake):
+def test_copies_are_told_once_at_the_trainers_line(fake, way):
     model, optimizer = _transposed("w", "v")
     for name in ("w", "v"):
         getattr(model, name).grad = getattr(model, name).grad.t().contiguous().t()
@@ -136,7 +136,7 @@ def _interrupted_after(step):
 
 @pytest.mark.filterwarnings("ignore:.*strides")
 @pytest.mark.parametrize("where", ["copy", "library"])
-def test_an_error_after_the_librarys_step_loses_no_copy(fake, monkeypatch, where):
+def test_an_error_after_the_librarys_step_loses_no_copy(fake, way, monkeypatch, where):
     model, optimizer = _transposed("w", "v")
     twin, other = _transposed()
     optimizer.step()

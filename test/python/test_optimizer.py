@@ -11,6 +11,8 @@ from torch import nn
 import stepc
 from stepc.torch import Optimizer, export_manifest
 
+pytestmark = pytest.mark.usefixtures("way")
+
 
 def test_groups_exist_before_anything_is_compiled(fake):
     model = Model()

@@ -73,6 +73,22 @@ done
 nm -D "$work/two_ranks-tsan/libmuon.so" >"$work/symbols"
 grep -q __tsan_write4 "$work/symbols" || fail "the code is not instrumented"
 
+echo "a GPU's kernels on this machine: the same bits, no report of their threads, and a short parameter is caught"
+for sanitizer in address thread; do
+  stepc_compile "$ROOT/examples/muon.optim" --manifest "$ROOT/test/inputs/two_ranks.json" --target emulated \
+    --sanitize $sanitizer -o "$work/emulated-$sanitizer"
+  for seed in "" 1; do
+    found=$(TSAN_OPTIONS=halt_on_error=1 STEPC_EMULATED_SEED=$seed timeout 200 "${steady[@]}" "$work/$sanitizer" \
+      "$work/emulated-$sanitizer/libmuon.so" --threads 3) || fail "a GPU's kernels under the $sanitizer sanitizer"
+    [ "$found" = "$("$work/plain" "$work/two_ranks/libmuon.so")" ] || fail "a GPU's kernels compute something else"
+  done
+done
+if timeout 200 "$work/address" "$work/emulated-address/libmuon.so" --short >"$work/report" 2>&1; then
+  cat "$work/report" >&2
+  fail "AddressSanitizer saw nothing"
+fi
+caught "$work/report" "ERROR: AddressSanitizer: heap-buffer-overflow" "a short buffer of a GPU's kernel"
+
 echo "a parameter that two ranks were given in one place is caught in the generated code"
 # Without an exchange: its locks would order what the ranks do.
 cat >"$work/adamw.optim" <<'OPTIM'

@@ -8,7 +8,7 @@ from stepc._compile import Compiled, cache_directory, check, compile, explain, f
 from stepc._library import Instance, Library
 from stepc.errors import (
     AbiError, ArgumentError, ChipError, CompileError, CompileWarning, CompilerNotFound,
-    CountsError, GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
+    CountsError, DeviceError, GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
     StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
 
@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
-    "CompilerNotFound", "CountsError", "GradientError", "HyperparameterError", "Instance",
+    "CompilerNotFound", "CountsError", "DeviceError", "GradientError", "HyperparameterError", "Instance",
     "Library", "PlanError", "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout",
     "TransportError", "UnboundError", "WorldError", "cache_directory", "check", "compile",
     "explain", "find_compiler",

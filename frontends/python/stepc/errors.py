@@ -98,12 +98,18 @@ class HyperparameterError(StepcError):
     status = 13
 
 
+class DeviceError(StepcError):
+    """The device is not there, not the one that the library is for, or failed."""
+
+    status = 14
+
+
 _BY_STATUS: dict[int, type[StepcError]] = {
     cls.status: cls
     for cls in (
         ArgumentError, AbiError, ChipError, WorldError, PlanError, UnboundError, GradientError,
         StepcTimeout, TransportError, StepcMemoryError, CountsError, PoisonedError,
-        HyperparameterError,
+        HyperparameterError, DeviceError,
     )
 }  # fmt: skip
 

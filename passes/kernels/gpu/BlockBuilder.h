@@ -36,6 +36,8 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
+  /// Whether an address is a multiple of so many bytes, a power of two.
+  Value isMultiple(Value address, int64_t bytes);
   /// Memory of the block, aligned for accesses of 16 bytes.
   Value memory(mlir::Type element, int64_t elements);
 

@@ -1,7 +1,7 @@
 //===- EmulatedTarget.cpp - A GPU's kernels on this machine ----------------===//
 //
 // Kernels are those that exec-kernels-to-gpu makes, run by this machine thread after thread, or, where
-// threads wait for each other, in turns. Products are the processor's.
+// threads wait for each other, in turns. Nothing but its lowering is the processor's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,23 +32,29 @@ public:
   }
 
   int64_t chunkElements() const override { return host->chunkElements(); }
-  exec::Accumulation accumulation() const override { return host->accumulation(); }
-  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
-    return host->scratchBytesPerBlock(op);
-  }
+  // Of the GPU. A processor without fused multiply-adds calls a function for each.
+  exec::Accumulation accumulation() const override { return exec::Accumulation::FusedChain; }
+  int64_t scratchBytesPerBlock(exec::ProductOp op) const override { return 0; }
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
     return host->scratchBytesPerBlock(op);
   }
   Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
-    return host->kernels(symbols, op);
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
+    return emulate(symbols, addGpuProductKernels(*code, op));
   }
   Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
     auto module = cast<ModuleOp>(symbols.getOp());
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
     return emulate(symbols, addGpuReduceKernels(*code, op));
   }
+  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
+    return emulate(symbols, addGpuCopyKernel(*code, op));
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
-  bool fuses() const override { return host->fuses(); }
+  bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }
 
 private:

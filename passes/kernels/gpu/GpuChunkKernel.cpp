@@ -1,9 +1,4 @@
 //===- GpuChunkKernel.cpp - A chunk per block ------------------------------===//
-//
-// The threads of a block share out a chunk without a division: as many stand side by side along a row as
-// it has vectors, rounded up to a power of two, and the others take the rows below.
-//
-//===----------------------------------------------------------------------===//
 
 #include "passes/kernels/ChunkKernel.h"
 #include "passes/kernels/gpu/GpuKernels.h"
@@ -58,40 +53,16 @@ private:
     return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, low, b.constant(0));
   }
 
-  /// The least s for which 2^s threads take the vectors of a row at once; at most the block.
-  Value shiftFor(Value vectors) {
-    constexpr int64_t most = llvm::ConstantLog2<kThreads>();
-    // 64 − clz(n − 1) is log2 n, rounded up; of n = 0 it is 64.
-    Value one = b.constant(1);
-    Value below = arith::SubIOp::create(b, b.loc, vectors, one);
-    Value zeros = math::CountLeadingZerosOp::create(b, b.loc, below);
-    Value shift = arith::SubIOp::create(b, b.loc, b.constant(64), zeros);
-    return arith::MinSIOp::create(b, b.loc, shift, b.constant(most));
-  }
-
   void emitRows(Value rows, Value cols, bool storeStaged) override {
-    Value zero = b.constant(0), one = b.constant(1);
-    Value whole = arith::AndIOp::create(b, b.loc, cols, b.constant(-kWidth));
-    whole = arith::SelectOp::create(b, b.loc, isAligned(rows, storeStaged), whole, zero);
-    Value isWide = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, whole, zero);
-    Value vectors = arith::DivUIOp::create(b, b.loc, whole, b.constant(kWidth));
-    Value shift = shiftFor(arith::SelectOp::create(b, b.loc, isWide, vectors, cols));
-    Value across = arith::ShLIOp::create(b, b.loc, one, shift);
-    Value down = arith::ShRUIOp::create(b, b.loc, b.constant(kThreads), shift);
-    Value thread = threadIndex(b);
-    Value firstRow = arith::ShRUIOp::create(b, b.loc, thread, shift);
-    Value lane =
-        arith::AndIOp::create(b, b.loc, thread, arith::SubIOp::create(b, b.loc, across, one));
-    Value wide = b.mul(across, b.constant(kWidth));
-    b.loop(firstRow, rows, down, [&](Value row) {
+    auto beginRow = [&](Value row) {
       for (ChunkOperand &operand : kernel.reads)
         if (operand.place == ChunkOperand::Place::Row)
           operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
-      b.loop(b.mul(lane, b.constant(kWidth)), whole, wide,
-             [&](Value column) { emitElements(row, column, kWidth, storeStaged, kBytes); });
-      b.loop(b.add(whole, lane), cols, across,
-             [&](Value column) { emitElements(row, column, 0, storeStaged); });
-    });
+    };
+    shareOut(b, rows, cols, kWidth, isAligned(rows, storeStaged), beginRow,
+             [&](Value row, Value column, bool isWide) {
+               emitElements(row, column, isWide ? kWidth : 0, storeStaged, isWide ? kBytes : 0);
+             });
   }
 };
 

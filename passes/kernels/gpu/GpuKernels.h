@@ -36,6 +36,12 @@ using GpuKernels = llvm::SmallVector<GpuKernel>;
 /// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
 /// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
 GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
+/// Likewise of a product that adds up in a fused chain; arguments are the scratch, which it does not use,
+/// the operands, the addend, where there is one, and the out.
+GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
+
+/// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
+GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
 /// another; where they wait for each other, by the runtime (runtime/emulated). An error at what that
@@ -49,6 +55,11 @@ mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef
 /// The block's or the thread's number, as i64.
 mlir::Value blockIndex(KernelBuilder &b);
 mlir::Value threadIndex(KernelBuilder &b);
+/// Calls body(row, column, whether a vector of `width` elements begins there) for all elements of a rectangle, each by
+/// one thread of the block, and beginRow(row) before those of a row. Vectors are used where `isAligned`.
+void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t width,
+              mlir::Value isAligned, llvm::function_ref<void(mlir::Value)> beginRow,
+              llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
 /// Runs `body` where this step does not skip the parameter.
 void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
               llvm::function_ref<void()> body);

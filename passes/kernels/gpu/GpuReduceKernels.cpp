@@ -9,24 +9,9 @@
 #include "passes/kernels/products/Reducer.h"
 #include "passes/kernels/products/Tiling.h"
 
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-
 using namespace mlir;
 
 namespace stepc::kernels {
-
-Value BlockBuilder::memory(Type element, int64_t elements) {
-  auto space = gpu::AddressSpaceAttr::get(getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(), space);
-  unsigned index = function.getNumWorkgroupAttributions();
-  Value buffer = function.addWorkgroupAttribution(type, loc);
-  function.setWorkgroupAttributionAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
-                                       getI64IntegerAttr(16));
-  Value address = memref::ExtractAlignedPointerAsIndexOp::create(*this, loc, buffer);
-  address = arith::IndexCastOp::create(*this, loc, getI64Type(), address);
-  auto type3 = LLVM::LLVMPointerType::get(getContext(), kWorkgroup);
-  return LLVM::IntToPtrOp::create(*this, loc, type3, address);
-}
 
 namespace {
 

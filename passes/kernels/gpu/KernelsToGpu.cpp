@@ -77,8 +77,20 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
         failed(forEachKernel<exec::DispatchChunksOp>(module, symbols, addChunks)))
       return failure();
     for (auto program : module.getOps<exec::ProgramOp>())
-      for (auto reduce : program.getOps<exec::ReduceOp>())
-        addGpuReduceKernels(code, reduce);
+      for (Operation &op : program.getBody().front()) {
+        if (auto copy = dyn_cast<exec::CopyOp>(op))
+          addGpuCopyKernel(code, copy);
+        if (auto reduce = dyn_cast<exec::ReduceOp>(op))
+          addGpuReduceKernels(code, reduce);
+        auto product = dyn_cast<exec::ProductOp>(op);
+        if (!product)
+          continue;
+        if (product.getAccumulation() != exec::Accumulation::FusedChain)
+          return product.emitOpError("expected a product of the accumulation fused_chain, which a "
+                                     "GPU has, found ")
+                 << exec::stringifyAccumulation(product.getAccumulation());
+        addGpuProductKernels(code, product);
+      }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);
   }

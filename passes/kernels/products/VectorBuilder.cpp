@@ -79,9 +79,20 @@ Value VectorBuilder::read(Type type, Value from, int64_t lanes, Value mask) {
   } else {
     bits = load(stored, from, alignment);
   }
-  Type wide = lanesOf(getF32Type(), lanes);
+  return extend(type, bits);
+}
+
+/// How many numbers; 0 for one that is no vector.
+static int64_t lanesIn(Value value) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  return type ? type.getDimSize(0) : 0;
+}
+
+Value VectorBuilder::extend(Type type, Value bits) {
   if (type.isF32())
     return bits;
+  int64_t lanes = lanesIn(bits);
+  Type wide = lanesOf(getF32Type(), lanes);
   if (type.isF16()) {
     Value half = arith::BitcastOp::create(*this, loc, lanesOf(type, lanes), bits);
     return arith::ExtFOp::create(*this, loc, wide, half);
@@ -96,8 +107,7 @@ Value VectorBuilder::read(Type type, Value from, int64_t lanes, Value mask) {
 /// chips' own instruction flushes denormals.
 static Value roundToBF16(VectorBuilder &builder, Value value) {
   Location loc = builder.loc;
-  Type type = value.getType();
-  int64_t lanes = isa<VectorType>(type) ? cast<VectorType>(type).getDimSize(0) : 0;
+  int64_t lanes = lanesIn(value);
   Type words = lanesOf(builder.getI32Type(), lanes), halves = lanesOf(builder.getI16Type(), lanes);
   Value bits = arith::BitcastOp::create(builder, loc, words, value);
   Value sixteen = integer(builder, words, 16);
@@ -113,16 +123,18 @@ static Value roundToBF16(VectorBuilder &builder, Value value) {
   return arith::TruncIOp::create(builder, loc, halves, result);
 }
 
+Value VectorBuilder::narrow(Type type, Value value) {
+  if (type.isBF16())
+    return roundToBF16(*this, value);
+  if (type.isF32())
+    return value;
+  int64_t lanes = lanesIn(value);
+  value = arith::TruncFOp::create(*this, loc, lanesOf(type, lanes), value);
+  return arith::BitcastOp::create(*this, loc, lanesOf(getI16Type(), lanes), value);
+}
+
 void VectorBuilder::write(Type type, Value value, Value to, Value mask) {
-  int64_t lanes = 0;
-  if (auto vectorType = dyn_cast<VectorType>(value.getType()))
-    lanes = vectorType.getDimSize(0);
-  if (type.isBF16()) {
-    value = roundToBF16(*this, value);
-  } else if (type.isF16()) {
-    value = arith::TruncFOp::create(*this, loc, lanesOf(type, lanes), value);
-    value = arith::BitcastOp::create(*this, loc, lanesOf(getI16Type(), lanes), value);
-  }
+  value = narrow(type, value);
   unsigned alignment = memoryType(type).getIntOrFloatBitWidth() / 8;
   if (mask)
     LLVM::MaskedStoreOp::create(*this, loc, value, to, mask, alignment);
@@ -196,9 +208,9 @@ SmallVector<Value> VectorBuilder::transpose(ArrayRef<Value> rows) {
   return result;
 }
 
-Value VectorBuilder::leading(Value vector, int64_t lanes) {
+Value VectorBuilder::slice(Value vector, int64_t first, int64_t lanes) {
   return vector::ShuffleOp::create(*this, loc, vector, vector,
-                                   llvm::to_vector(llvm::seq<int64_t>(0, lanes)));
+                                   llvm::to_vector(llvm::seq<int64_t>(first, first + lanes)));
 }
 
 Value VectorBuilder::stack(int64_t elements) {

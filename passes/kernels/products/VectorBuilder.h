@@ -60,6 +60,11 @@ public:
   Value element(Value base, mlir::Type type, int64_t index) {
     return address(base, memoryType(type), index);
   }
+  /// What moves for an element, and f32 (or vectors of it) from such bits and back, rounded to nearest
+  /// even.
+  mlir::Type memoryType(mlir::Type type) { return type.isF32() ? type : mlir::Type(getI16Type()); }
+  Value extend(mlir::Type type, Value bits);
+  Value narrow(mlir::Type type, Value value);
   /// f32 (or a vector of `lanes` of it, lanes > 0) from memory of `type`. Lanes that the mask
   /// leaves out are 0.
   Value read(mlir::Type type, Value from, int64_t lanes, Value mask = {});
@@ -71,14 +76,14 @@ public:
   Value fusedOrNot(Value a, Value b, Value c, bool fused);
   /// lanes vectors of lanes numbers: result[i][j] = rows[j][i].
   llvm::SmallVector<Value> transpose(llvm::ArrayRef<Value> rows);
-  /// The first `lanes` of a vector.
-  Value leading(Value vector, int64_t lanes);
+  /// The first `lanes` of a vector, and those from another on.
+  Value leading(Value vector, int64_t lanes) { return slice(vector, 0, lanes); }
+  Value slice(Value vector, int64_t first, int64_t lanes);
 
   /// f32 elements on the stack, aligned for vectors; the builder must stand in the entry block.
   Value stack(int64_t elements);
 
 private:
-  mlir::Type memoryType(mlir::Type type) { return type.isF32() ? type : mlir::Type(getI16Type()); }
   Value shuffle(Value a, Value b, llvm::function_ref<int64_t(int64_t)> lane);
 };
 

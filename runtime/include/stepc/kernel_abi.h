@@ -16,6 +16,9 @@
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step
  *    skips are left out likewise;
+ *  - rows of a copy, of a device that does not copy by itself: arguments[0] = rows, each a
+ *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the workspace;
+ *    arguments[3], [4] = the lists of shards that stand there instead, if any; arguments[5] = the records;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace.
  *===----------------------------------------------------------------------===*/
@@ -55,6 +58,8 @@ typedef struct stepc_device_table stepc_device_table;
 
 /* The devices, in runtime/devices: a program is linked with its own alone. */
 extern const stepc_device_table stepc_device_cpu;
+extern const stepc_device_table stepc_device_emulated; /* a GPU's kernels, on this machine */
+extern const stepc_device_table stepc_device_cuda;     /* NVIDIA's GPUs */
 /* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
  * process never answer for each other. */
 const void *stepc_rt_library(void);
@@ -81,6 +86,17 @@ extern const uint8_t stepc_program_plan[];
 extern const int64_t stepc_program_plan_bytes;
 /* In the order of the plan's kernels. */
 extern const stepc_kernel stepc_program_kernels[];
+/* Of a program for GPUs, all kernels of the plan as machine code of one chip each; its stepc_program_kernels
+ * are null. */
+typedef struct stepc_image {
+  const char *chip;     /* "sm_90a" */
+  int64_t major, minor; /* 9, 0 */
+  int64_t is_exact;     /* 1: no other minor runs it */
+  const void *code;     /* a cubin */
+  int64_t bytes;
+} stepc_image;
+extern const stepc_image stepc_program_images[];
+extern const int64_t stepc_program_image_count;
 /* What its kernels run on. */
 extern const stepc_device_table *const stepc_program_device;
 

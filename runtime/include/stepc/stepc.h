@@ -39,7 +39,8 @@ typedef enum stepc_status {
   STEPC_ERROR_MEMORY = 10,        /* memory ran out: the workspace, or a message */
   STEPC_ERROR_COUNTS = 11,        /* what was executed differs from what was planned */
   STEPC_ERROR_POISONED = 12,      /* an earlier step failed half way; see stepc_half_stepped */
-  STEPC_ERROR_HYPERPARAMETER = 13 /* a hyperparameter without default was never set */
+  STEPC_ERROR_HYPERPARAMETER = 13, /* a hyperparameter without default was never set */
+  STEPC_ERROR_DEVICE = 14 /* the device is not there, not the library's, or failed */
 } stepc_status;
 
 typedef struct stepc_instance stepc_instance;

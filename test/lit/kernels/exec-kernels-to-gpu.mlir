@@ -39,6 +39,15 @@
 // CHECK-NOT: [40]
 // CHECK: gpu.func @out(
 
+// A row of a copy per block, one kernel for both copies of elements of two bytes. Neither side is shards: no flag is read.
+// CHECK-LABEL: gpu.func @stepc_copy_2(
+// CHECK-SAME: %[[ROWS:.*]]: !llvm.ptr<1>, %[[FROM:.*]]: !llvm.ptr<1>, %[[TO:.*]]: !llvm.ptr<1>,
+// CHECK-NOT: [40]
+// CHECK: %[[MOVED:.*]] = llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<8xi16>
+// CHECK: llvm.store %[[MOVED]], %{{.*}} {alignment = 16 : i64} : vector<8xi16>
+// CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
+// CHECK-NOT: gpu.func
+
 // A reduction of a small block: half a warp adds a row, sixteen results of rows meet in the block's memory behind a barrier.
 // Squares that left their range are added again, by all threads or none.
 // CHECK-LABEL: gpu.func @stepc_reduce_norm_one_8x4_bf16_m24(
@@ -58,9 +67,32 @@
 // CHECK: scf.if
 // CHECK: math.sqrt
 // CHECK: llvm.getelementptr %[[OUT]]
+
+// A product of blocks: both operands reach the block's memory, whole accesses or elements by a test of the base; a slab is used between
+// barriers, the result and its mirror are stored.
+// CHECK-LABEL: gpu.func @stepc_product_8x8x8_bf16_bf16t_bf16_symmetric_3f800000(
+// CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %[[LEFT:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %[[PRODUCT:.*]]: !llvm.ptr<1>)
+// CHECK-SAME: workgroup(%{{.*}} : memref<2304xf32, #gpu.address_space<workgroup>>
+// CHECK: %[[BASE:.*]] = llvm.getelementptr %[[LEFT]]
+// CHECK: llvm.ptrtoint %[[BASE]]
+// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<4xi16>
+// CHECK: } else {
+// CHECK: llvm.load volatile %{{.*}} : !llvm.ptr<1> -> i16
+// CHECK: gpu.barrier
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> vector<2xf32>
+// CHECK: math.fma %{{.*}} : vector<2xf32>
+// CHECK: arith.cmpi sle
+// CHECK: llvm.store %{{.*}} : i16, !llvm.ptr<1>
+// CHECK: llvm.store %{{.*}} : i16, !llvm.ptr<1>
+
+// What was there stays.
 // CHECK: exec.program
 // CHECK: exec.dispatch_parameters @scalars
 // CHECK: func.func private @scalars
+
+// Another order of accumulation is not a GPU's.
+// RUN: sed 's/fused_chain/rounded_chain/' %S/../Inputs/exec.mlir | not stepc-opt --exec-kernels-to-gpu 2>&1 | FileCheck %s --check-prefix CHAIN
+// CHAIN: error: 'exec.product' op expected a product of the accumulation fused_chain, which a GPU has, found rounded_chain
 
 // The GPU's code has a name of its own.
 // RUN: sed 's/@sa\b/@kernels/g' %S/../Inputs/exec.mlir | not stepc-opt --exec-kernels-to-gpu 2>&1 | FileCheck %s --check-prefix NAME

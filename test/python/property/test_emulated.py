@@ -1,7 +1,8 @@
 """The kernels of a GPU, run by this machine thread after thread, give the bytes of the CPU's.
 
 Random programs and the examples are stepped twice, compiled for the CPU and for `emulated`: a chunk per block with vectors of
-eight where addresses allow, against loops with vectors of sixteen. STEPC_SEED repeats a run, STEPC_EMULATED_BATCHES makes it longer.
+eight where addresses allow, against loops with vectors of sixteen; tiles and warps against panels and vectors, with threads that
+wait for each other in an order that is drawn. STEPC_SEED repeats a run, STEPC_EMULATED_BATCHES makes it longer.
 """
 
 import json
@@ -13,7 +14,6 @@ import pytest
 from cases import STEPS, random_batch
 from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import SEED, differences
-from test_streams import RANDOM
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -29,7 +29,8 @@ def test_random_programs(tmp_path, index, capsys):
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     options = ["--threads", batch.threads, *batch.options()]
     expected = run(*files, tmp_path / "cpu.safetensors", *options, steps=STEPS)
-    found = run(*files, tmp_path / "gpu.safetensors", *options, "--target", "emulated:sm_80", steps=STEPS)
+    found = run(*files, tmp_path / "gpu.safetensors", *options, "--target", "emulated:sm_80", steps=STEPS,
+                STEPC_EMULATED_SEED=index)  # fmt: skip
     wrong = differences(found, expected)
     assert not wrong, f"STEPC_SEED={SEED}, batch {index}:\n" + "\n".join(wrong)
     with capsys.disabled():
@@ -37,23 +38,21 @@ def test_random_programs(tmp_path, index, capsys):
         print(f"\n  STEPC_SEED={SEED}, batch {index}: {dict(counts)}", end="")
 
 
-@pytest.mark.skipif(not RANDOM.is_dir(), reason="build/lib/random was not built")
 def test_streams_in_any_order(tmp_path):
-    """The same kernels on the device that carries out two streams in random order."""
+    """The device carries out its two streams in an order that a seed draws."""
     batch = random_batch(f"{SEED}-gpu-streams", PER_BATCH)
     batch.waves = 2
     batch.write(tmp_path)
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", *batch.options(), steps=STEPS)
-    stepc("compile", files[0], "-m", files[1], *batch.options(), "--target", "emulated", "-o", tmp_path / "gpu", STEPC_RUNTIME_DIR=RANDOM)
+    stepc("compile", files[0], "-m", files[1], *batch.options(), "--target", "emulated", "-o", tmp_path / "gpu")
     for order in range(3):
         found = run(*files, tmp_path / "gpu.safetensors", "--library", tmp_path / "gpu" / "libspec.so", steps=STEPS,
-                    STEPC_DEVICE_SEED=order)  # fmt: skip
+                    STEPC_EMULATED_SEED=order)  # fmt: skip
         wrong = differences(found, expected)
         assert not wrong, f"STEPC_SEED={SEED}, order {order}:\n" + "\n".join(wrong)
 
 
-@pytest.mark.skipif(not RANDOM.is_dir(), reason="build/lib/random was not built")
 def test_kernels_skip_what_has_no_gradient(tmp_path):
     """A launch on a GPU covers skipped parameters, too: the kernels themselves leave them out, by their records."""
     generator = np.random.default_rng(5)
@@ -74,9 +73,7 @@ def test_kernels_skip_what_has_no_gradient(tmp_path):
     save(tmp_path / "in.safetensors", tensors)
     files = [tmp_path / "spec.optim", tmp_path / "two.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", steps=3)
-    stepc("compile", files[0], "-m", files[1], "--target", "emulated", "-o", tmp_path / "gpu", STEPC_RUNTIME_DIR=RANDOM)
-    found = run(*files, tmp_path / "gpu.safetensors", "--library", tmp_path / "gpu" / "libspec.so", steps=3,
-                STEPC_DEVICE_SKIPS=0)  # fmt: skip
+    found = run(*files, tmp_path / "gpu.safetensors", "--target", "emulated", steps=3)
     assert not differences(found, expected)
 
 

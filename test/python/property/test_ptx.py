@@ -1,10 +1,11 @@
 """The GPU's kernels of the examples as PTX and as machine code, without a GPU.
 
-PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes. Where ptxas is there
-(scripts/setup.sh installs it by pip) every kernel is assembled for chips from sm_80 to sm_120: without spills and stack, and
-with as many products and sums in the machine code as in the PTX.
+PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes, and operands of products move
+in vectors. Where ptxas is there (scripts/setup.sh installs it by pip) every kernel is assembled for chips from sm_80 to sm_120:
+without spills and stack, and with as many products and sums in the machine code as in the PTX.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -20,14 +21,23 @@ pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was
 TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
 CHIPS = ("sm_80", "sm_90", "sm_100", "sm_120")
 EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_trainer_manifest"}
+# Of the largest tiles, whole and ragged, in bf16 and in f32.
+LARGE = {"w": [1024, 640], "odd": [601, 513], "gain": [640]}
 
 
-@pytest.fixture(scope="module", params=EXAMPLES)
+@pytest.fixture(scope="module", params=[*EXAMPLES, "large muon", "large train_gpt"])
 def ptx(request, tmp_path_factory):
     """The file with all of an example's kernels."""
     folder = tmp_path_factory.mktemp("ptx")
-    name, examples = request.param, ROOT / "examples"
-    stepc("compile", examples / f"{name}.optim", "-m", examples / f"{EXAMPLES[name]}.json", "--emit", "exec", "-o", folder)
+    size, name = ["", *request.param.split()][-2:]
+    manifest = ROOT / "examples" / f"{EXAMPLES[name]}.json"
+    if size:
+        mesh = {"name": "dp", "axes": [{"name": "dp", "size": 1}]}
+        common = {"dtype": "f32", "mesh": "dp", "placements": ["R"]}
+        manifest = folder / "large.json"
+        parameters = [{"name": key, "shape": shape} | common for key, shape in LARGE.items()]
+        manifest.write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
+    stepc("compile", ROOT / "examples" / f"{name}.optim", "-m", manifest, "--emit", "exec", "-o", folder)
     command = [STEPC.parent / "stepc-opt", folder / f"{name}.mlir", "--exec-kernels-to-gpu", "--stepc-ptx"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (assembly,) = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', text)
@@ -52,9 +62,14 @@ def test_text(ptx):
     assert any(name.startswith("stepc_reduce") for name in found), list(found)
     for name, text in found.items():
         assert not re.search(r"\bcall\b|\.ftz|\.approx|f32x2", text), name
-        assert "fma.rn.f32" not in text, f"{name} has no function of f32 that fuses by intention"
+        assert ("fma.rn.f32" in text) == name.startswith("stepc_product"), "nothing else fuses by intention"
         if name.startswith("stepc_reduce"):
             assert "shfl.sync.bfly" in text and re.search(r"\bld\.global\.(b32|b16)\b", text), name
+        elif name.startswith("stepc_product"):
+            assert re.search(r"\bld\.shared\.v[24]\.b32", text), name
+            m, n, k, left, right = re.match(r"stepc_product_(\d+)x(\d+)x(\d+)_\w*?\d(t?)_\w*?\d(t?)_", name).groups()
+            if int(m if left else k) % 8 == int(k if right else n) % 8 == 0:
+                assert re.search(r"\bld\.global\.v[24]\.b(16|32)", text), name
         elif "scalars" not in name:
             assert "ld.global.v4" in text and "st.global.v4" in text, name
             assert not re.search(r"(ld|st)\.global\.(v2\.)?b64\b.*\[%rd\d+\+(4|12)\]", text), name
@@ -73,8 +88,10 @@ def test_machine_code(ptx, chip):
     assert not done.returncode, done.stderr
     usage = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
     assert len(usage) >= len(entries(ptx)) and set(usage) == {("0", "0", "0")}, done.stderr
-    registers = [int(count) for count in re.findall(r"Used (\d+) registers", done.stderr)]
-    assert max(registers) <= 128, "two blocks of 256 threads fit on a multiprocessor"
+    registers = re.findall(r"entry function '(\w+)'.*?Used (\d+) registers", done.stderr, flags=re.DOTALL)
+    assert len(registers) == len(entries(ptx))
+    for name, count in registers:
+        assert int(count) <= 128 or name.startswith("stepc_product"), "two blocks of 256 threads fit on a multiprocessor"
     code = subprocess.run([tool("nvdisasm"), "-c", cubin], capture_output=True, text=True, check=True).stdout
     made = kernels(code, r"^\s*\.section\s+\.text\.(\w+),")
     for name, text in entries(ptx).items():
@@ -83,6 +100,11 @@ def test_machine_code(ptx, chip):
         said = Counter(re.findall(r"\b(mul|add|sub)\.rn\.f32", text))
         machine = Counter(re.findall(r"\b(FMUL2?|FADD2?|FFMA2?)\b", made[name]))
         products, sums = (machine[op] + 2 * machine[f"{op}2"] for op in ("FMUL", "FADD"))
+        if name.startswith("stepc_product"):
+            fused = len(re.findall(r"\bfma\.rn\.f32", text))
+            assert machine["FFMA"] + 2 * machine["FFMA2"] >= fused > 0, (name, machine)
+            assert (products, sums) == (said["mul"], said["add"] + said["sub"]), (name, said, machine)
+            continue
         assert machine["FFMA"] == machine["FFMA2"] == 0, (name, machine)
         if name.startswith("stepc_reduce"):
             assert sums >= said["add"] > 0, "ptxas may unroll loops"

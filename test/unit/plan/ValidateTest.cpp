@@ -271,6 +271,8 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
       message([](Plan &p) { p.commands[Product].batch.scratchBytes = 129; }),
       "command 4 (product): expected scratch within the 128 bytes that the workspace has, found "
       "129 for each block");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].kernel = 2; }),
+            "command 0 (copy): expected a kernel below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
             "command 4 (product): expected a kernel below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].kind = CommandKind::Reduce; }),

@@ -251,12 +251,13 @@ Code compileEmulated(const std::string &operation, const std::vector<std::string
     }
     return std::pair(made, kernels::scratchBytesPerBlock(op, target));
   };
-  return compileWith(
-      {[](SymbolTable &, exec::ProductOp) { return std::pair(kernels::Kernels(), int64_t(0)); },
-       [&](SymbolTable &symbols, exec::ReduceOp op) {
-         return onHost(symbols, op, kernels::addGpuReduceKernels);
-       }},
-      operation, argumentTypes, target, /*assembly=*/false);
+  auto product = [&](SymbolTable &symbols, exec::ProductOp op) {
+    return std::pair(onHost(symbols, op, kernels::addGpuProductKernels).first, int64_t(0));
+  };
+  auto reduce = [&](SymbolTable &symbols, exec::ReduceOp op) {
+    return onHost(symbols, op, kernels::addGpuReduceKernels);
+  };
+  return compileWith({product, reduce}, operation, argumentTypes, target, /*assembly=*/false);
 }
 
 static Code lower(Code code, ModuleOp module, const std::vector<std::string> &names,

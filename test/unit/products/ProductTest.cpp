@@ -14,6 +14,7 @@ namespace {
 struct Case {
   ReferenceProduct product;
   bool special;
+  bool isAligned = false; ///< buffers, at 16 bytes
 };
 
 std::string describe(const Case &c) {
@@ -26,10 +27,12 @@ std::string describe(const Case &c) {
   text += p.transposeLhs ? ", lhs transposed" : "";
   text += p.transposeRhs ? ", rhs transposed" : "";
   text += p.symmetric ? ", symmetric" : "";
-  return text + (c.special ? ", special values" : "");
+  return text + (c.special ? ", special values" : "") + (c.isAligned ? ", aligned" : "");
 }
 
-Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
+/// By the kernels of a GPU where no target is given.
+Code compileProduct(const ReferenceProduct &p, const TargetShape *target,
+                    Fault fault = Fault::None) {
   std::vector<std::string> types = {
       p.transposeLhs ? memref(p.lhs, p.k, p.m) : memref(p.lhs, p.m, p.k),
       p.transposeRhs ? memref(p.rhs, p.n, p.k) : memref(p.rhs, p.k, p.n), memref(p.out, p.m, p.n)};
@@ -39,44 +42,71 @@ Code compileProduct(const ReferenceProduct &p, const TargetShape &target) {
   std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
-  return compile("optim.product %0, %1 " + std::string(p.hasAddend ? "plus %3 " : "") +
+  std::string text = "optim.product %0, %1 " + std::string(p.hasAddend ? "plus %3 " : "") +
                      "outs(%2 : " + types[2] + ") " + flags + " : " + types[0] + ", " + types[1] +
-                     (p.hasAddend ? ", " + types[3] : ""),
-                 types, target);
+                     (p.hasAddend ? ", " + types[3] : "");
+  return target ? compile(text, types, *target) : compileEmulated(text, types, fault);
 }
 
 bool uses(Storage storage) { return storage == Storage::F16; }
 
-/// The product on every chip that this machine can be, against the reference.
-void check(Case c, Engine &engine) {
-  ReferenceProduct &p = c.product;
-  Buffer lhs(p.lhs, p.slots * p.m * p.k), rhs(p.rhs, p.slots * p.k * p.n);
-  Buffer addend(p.addend, p.slots * p.m * p.n);
-  lhs.fill(engine, c.special);
-  rhs.fill(engine, c.special);
-  addend.fill(engine, c.special);
-  // The symmetric product that Newton–Schulz asks for: X · Xᵀ.
-  bool same = p.symmetric && p.lhs == p.rhs && p.transposeLhs != p.transposeRhs;
-  const void *rhsData = same ? lhs.data() : rhs.data();
+/// What a product is given and should make.
+struct Prepared {
+  Prepared(const Case &c, Engine &engine)
+      : p(c.product), lhs(p.lhs, p.slots * p.m * p.k, c.isAligned),
+        rhs(p.rhs, p.slots * p.k * p.n, c.isAligned),
+        addend(p.addend, p.slots * p.m * p.n, c.isAligned), isAligned(c.isAligned) {
+    lhs.fill(engine, c.special);
+    rhs.fill(engine, c.special);
+    addend.fill(engine, c.special);
+    // The symmetric product that Newton–Schulz asks for: X · Xᵀ.
+    bool same = p.symmetric && p.lhs == p.rhs && p.transposeLhs != p.transposeRhs;
+    rhsData = same ? lhs.data() : rhs.data();
+  }
+  /// Whether its kernels make it, and write nothing else.
+  testing::AssertionResult run(const Code &code, bool fused, Engine &engine) {
+    if (!code.error.empty())
+      return testing::AssertionFailure() << code.error;
+    p.fused = fused;
+    Buffer expected(p.out, p.slots * p.m * p.n), actual(p.out, expected.elements, isAligned);
+    p.run(lhs.data(), rhsData, addend.data(), expected.data());
+    Buffer scratch(Storage::F32, p.slots * code.scratchBytesPerBlock / 4);
+    runInPieces(code, {lhs.data(), rhsData, actual.data(), addend.data()}, scratch.data(), p.slots,
+                engine);
+    int64_t at = actual.firstDifference(expected);
+    if (at != -1)
+      return testing::AssertionFailure()
+             << "expected " << readNumber(expected.data(), p.out, at) << ", found "
+             << readNumber(actual.data(), p.out, at) << " in block " << at / (p.m * p.n) << " row "
+             << at % (p.m * p.n) / p.n << " column " << at % p.n;
+    if (!actual.guardsIntact() || !scratch.guardsIntact() || !lhs.guardsIntact())
+      return testing::AssertionFailure() << "something outside of the result was written";
+    return testing::AssertionSuccess();
+  }
+
+  ReferenceProduct p;
+  Buffer lhs, rhs, addend;
+  bool isAligned;
+  void *rhsData;
+
+  Prepared(const Prepared &) = delete;
+};
+
+/// The product on every chip that this machine can be, and by the kernels of a GPU, against the
+/// reference.
+void check(const Case &c, Engine &engine) {
+  const ReferenceProduct &p = c.product;
+  Prepared prepared(c, engine);
   for (const TargetShape &target : targetsOfThisMachine()) {
     SCOPED_TRACE(describe(c) + " for " + chipName(target));
     if (!target.half &&
         (uses(p.lhs) || uses(p.rhs) || uses(p.out) || (p.hasAddend && uses(p.addend))))
       continue;
-    p.fused = target.fma;
-    Buffer expected(p.out, p.slots * p.m * p.n), actual(p.out, p.slots * p.m * p.n);
-    p.run(lhs.data(), rhsData, addend.data(), expected.data());
-    Code code = compileProduct(p, target);
-    ASSERT_EQ(code.error, "");
-    Buffer scratch(Storage::F32, p.slots * code.scratchBytesPerBlock / 4);
-    runInPieces(code, {lhs.data(), const_cast<void *>(rhsData), actual.data(), addend.data()},
-                scratch.data(), p.slots, engine);
-    int64_t at = actual.firstDifference(expected);
-    ASSERT_EQ(at, -1) << "expected " << readNumber(expected.data(), p.out, at) << ", found "
-                      << readNumber(actual.data(), p.out, at) << " in block " << at / (p.m * p.n)
-                      << " row " << at % (p.m * p.n) / p.n << " column " << at % p.n;
-    ASSERT_TRUE(actual.guardsIntact() && scratch.guardsIntact() && lhs.guardsIntact());
+    ASSERT_TRUE(prepared.run(compileProduct(p, &target), target.fma, engine));
   }
+  ThreadOrder order(engine);
+  SCOPED_TRACE(describe(c) + " for a GPU, " + order.text());
+  ASSERT_TRUE(prepared.run(compileProduct(p, nullptr), /*fused=*/true, engine));
 }
 
 Storage drawStorage(Engine &engine) { return Storage(draw(engine, 0, 2)); }
@@ -118,6 +148,7 @@ TEST(Product, RandomShapesTypesAndFlags) {
     p.transposeLhs = draw(engine, 0, 1), p.transposeRhs = draw(engine, 0, 1);
     p.alpha = drawFactor(engine), p.beta = drawFactor(engine);
     c.special = draw(engine, 0, 2) == 0;
+    c.isAligned = draw(engine, 0, 1);
     symmetric += p.symmetric, special += c.special;
     check(c, engine);
   }
@@ -164,6 +195,66 @@ TEST(Product, ManyItems) {
   p.lhs = p.rhs = p.out = p.addend = Storage::F32;
   check({p, false}, engine);
   check({plain(1, 257, 391, 1100), false}, engine);
+}
+
+// Tiles of all three sizes, whole and ragged, several slabs of k and a part of one.
+TEST(Product, TilesOfAGpu) {
+  Engine engine(4);
+  for (auto [m, n, k] : {std::array<int64_t, 3>{64, 128, 96},
+                         {128, 64, 100},
+                         {131, 67, 33},
+                         {512, 512, 32},
+                         {513, 640, 19}})
+    for (int transposed = 0; transposed < 4 && !HasFatalFailure(); ++transposed) {
+      ReferenceProduct p = plain(1, m, n, k);
+      p.lhs = transposed & 1 ? Storage::BF16 : Storage::F32;
+      p.rhs = p.out = Storage::BF16;
+      p.transposeLhs = transposed & 1, p.transposeRhs = transposed & 2;
+      Case c{p, true, transposed != 2};
+      Prepared prepared(c, engine);
+      ThreadOrder order(engine);
+      SCOPED_TRACE(describe(c) + ", " + order.text());
+      ASSERT_TRUE(prepared.run(compileProduct(p, nullptr), true, engine));
+    }
+  for (int64_t m : {128, 600})
+    for (Storage storage : {Storage::F32, Storage::F16}) {
+      ReferenceProduct p = plain(2, m, m, 40);
+      p.lhs = p.rhs = p.out = p.addend = storage;
+      p.symmetric = p.transposeRhs = p.hasAddend = true;
+      Case c{p, false, true};
+      Prepared prepared(c, engine);
+      ThreadOrder order(engine);
+      SCOPED_TRACE(describe(c) + ", " + order.text());
+      ASSERT_TRUE(prepared.run(compileProduct(p, nullptr), true, engine));
+    }
+}
+
+// Threads that do not wait read what is not there yet; a bound that is one too far reads or writes
+// what stands behind.
+TEST(Product, MistakesOfAGpuKernelShow) {
+  Engine engine(5);
+  for (bool symmetric : {false, true}) {
+    auto prepare = [&](int64_t m, int64_t n, int64_t k) {
+      ReferenceProduct p = plain(2, m, n, k);
+      p.symmetric = p.transposeRhs = symmetric;
+      return Prepared({p, false}, engine);
+    };
+    auto runs = [&](Prepared &prepared, Fault fault) {
+      return prepared.run(compileProduct(prepared.p, nullptr, fault), true, engine);
+    };
+    // So small that guards see what is written beyond.
+    Prepared small = prepare(9, symmetric ? 9 : 13, 7);
+    EXPECT_TRUE(runs(small, Fault::None));
+    EXPECT_FALSE(runs(small, Fault::OneMore));
+    Prepared large = prepare(33, 33, 70);
+    EXPECT_TRUE(runs(large, Fault::None));
+    int wrong = 0;
+    for (int i = 0; i < 4; ++i) {
+      ThreadOrder order(engine);
+      wrong += !runs(large, Fault::NoBarriers);
+    }
+    EXPECT_GT(wrong, 0);
+  }
 }
 
 // Levels before the target's allow for a bound from shapes alone.

@@ -22,14 +22,15 @@ inline int64_t draw(Engine &engine, int64_t first, int64_t last) {
   return std::uniform_int_distribution<int64_t>(first, last)(engine);
 }
 
-/// Numbers in storage behind a guard of its own on both sides, at an odd multiple of its alignment.
+/// Numbers in storage behind a guard of its own on both sides, at an odd multiple of its alignment, or
+/// at one of 16 bytes.
 class Buffer {
 public:
-  Buffer(Storage storage, int64_t elements)
-      : storage(storage), elements(elements),
-        bytes(kGuard * 2 + elements * bytesOf(storage), kFill) {}
-  void *data() { return bytes.data() + kGuard; }
-  const void *data() const { return bytes.data() + kGuard; }
+  Buffer(Storage storage, int64_t elements, bool isAligned = false)
+      : storage(storage), elements(elements), guard(isAligned ? 64 : 68),
+        bytes(guard * 2 + elements * bytesOf(storage), kFill) {}
+  void *data() { return bytes.data() + guard; }
+  const void *data() const { return bytes.data() + guard; }
 
   void fill(Engine &engine, bool special) {
     std::normal_distribution<float> normal;
@@ -49,7 +50,7 @@ public:
     }
   }
   bool guardsIntact() const {
-    for (int64_t i = 0; i < kGuard; ++i)
+    for (int64_t i = 0; i < guard; ++i)
       if (bytes[i] != kFill || bytes[bytes.size() - 1 - i] != kFill)
         return false;
     return true;
@@ -69,8 +70,8 @@ public:
   int64_t elements;
 
 private:
-  static constexpr int64_t kGuard = 68;
   static constexpr uint8_t kFill = 0xa5;
+  int64_t guard;
   std::vector<uint8_t> bytes;
 };
 

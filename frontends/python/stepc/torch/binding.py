@@ -4,75 +4,23 @@ from __future__ import annotations
 
 import ctypes as c
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Partial, Replicate
 
-from stepc._library import Instance, Parameter
+from stepc._library import Instance
 from stepc.errors import GradientError, StepcError
+from stepc.torch import extension
 from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
-from stepc.torch.describe import TORCH_DTYPES
-from stepc.torch.placements import (
-    is_partial_sum,
-    is_whole_where_cut,
-    parse_placements,
-    same_placements,
-    same_spec,
-)
-from stepc.torch.slices import arrived, cut, moved_in
-from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, spec_axes, whole_step
+from stepc.torch.groups import signature
+from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
+from stepc.torch.record import Record, Resharded
+from stepc.torch.slices import arrived, cut
+from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
-
-
-class Resharded(Exception):
-    """A parameter is no longer what the library was compiled for: prepare again."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"parameter '{name}' has not the placement, shape or dtype that was bound")
-
-
-class Record:
-    """One parameter of the plan that this rank holds, and what of it is bound."""
-
-    __slots__ = (
-        "apart", "device", "dtype", "grad_dtype", "grad_placements", "grad_shape", "index", "info",
-        "is_dtensor", "masters", "moved", "name", "pointer", "shape", "spec", "staged", "state",
-        "state_tensors", "step_pointer", "step_view", "stride", "tensor", "versions",
-    )  # fmt: skip
-
-    def __init__(
-        self, info: Parameter, tensor: torch.Tensor, state: dict[str, Any], step: torch.Tensor,
-        mesh_axes: tuple[str, ...],
-    ) -> None:  # fmt: skip
-        self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
-        self.name, self.index = info.name, info.index
-        self.is_dtensor = isinstance(tensor, DTensor)
-        # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.
-        self.moved = moved_in(tensor, info.placements)
-        self.spec = tensor._spec if self.is_dtensor else None
-        self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
-        shard = local(tensor)
-        self.device, self.shape = shard.device, shard.shape
-        # Where its gradients lie: as the parameter, or in shards of their own.
-        self.grad_shape, self.grad_placements = self.shape, self.spec and self.spec.placements
-        self.apart = self.is_dtensor and info.gradient_placements != info.placements
-        if self.apart:
-            placements = parse_placements(info.gradient_placements)
-            self.grad_placements = tuple(placements[axis] for axis in spec_axes(tensor, mesh_axes))
-            self.grad_shape = torch.Size(info.gradient_local_shape)
-        self.pointer: int | None = None
-        # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
-        self.staged: torch.Tensor | None = None
-        self.stride: tuple[int, ...] | None = None
-        self.step_pointer = step.data_ptr()
-        # The tensor, its address, dtype and local shape and, of a DTensor, its spec.
-        self.state_tensors: list[tuple[Any, ...] | None] = [None] * len(info.states)
-        self.masters = [state.name for state in info.states if state.master]
-        # None: the masters have not been compared with the parameter yet.
-        self.versions: tuple[int, int] | None = None
 
 
 class Binding:
@@ -87,6 +35,13 @@ class Binding:
         self.partial = partial
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
+        self._staged: list[Record] = []
+        self._signature: tuple[Any, ...] = ()
+        # What is bound, for the extension to look at; None where all of it is looked at from here.
+        native = extension.load()
+        self._table = native and native.Table(len(self.records), self._gradients, DTensor)
+        # Gradients that the table left to this class, once it has looked.
+        self._unusual: list[int] | None = None
         self._copied_parameters = Copied(
             "parameters", "it", "; p.data = p.data.contiguous() saves the copies"
         )
@@ -115,6 +70,25 @@ class Binding:
                     "parameters as one tensor"
                 )
 
+    def remember(self, groups: Sequence[Mapping[str, Any]]) -> None:
+        """Takes the parameter groups for those that are bound."""
+        self._signature = signature(groups)
+        if self._table is not None:
+            self._table.remember(self._signature)
+
+    def is_bound(self, groups: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the extension sees that nothing differs: then no :meth:`check` is needed."""
+        self._unusual = None
+        if self._table is not None and not self._moved:
+            self._unusual = self._table.look(groups)
+        return self._unusual is not None
+
+    def holds(self, groups: Sequence[Mapping[str, Any]]) -> bool:
+        """Whether the groups have the parameters that are bound, as frozen as then."""
+        if self._table is not None and self._table.same_groups(groups):
+            return True
+        return self._signature == signature(groups)
+
     def difference(self, named: Iterable[tuple[str, torch.Tensor]]) -> str:
         """How the parameters of the groups differ from those that are bound."""
         bound = {record.name: record.tensor for record in self.records}
@@ -127,69 +101,88 @@ class Binding:
 
     def check(self) -> None:
         """Compares parameters and states with what is bound, and binds what moved."""
-        for record in self.records:
-            tensor = record.tensor
-            if record.is_dtensor:
-                if not isinstance(tensor, DTensor):
-                    raise Resharded(record.name)
-                shard, spec = tensor._local_tensor, tensor._spec
-                if spec is not record.spec:
-                    if not same_spec(spec, record.spec):
-                        raise Resharded(record.name)
-                    record.spec = spec
-            else:
-                shard = tensor
-                if isinstance(tensor, DTensor):
-                    raise Resharded(record.name)
-            if shard.shape != record.shape or shard.dtype != record.dtype:
-                raise Resharded(record.name)
-            pointer = shard.data_ptr()
-            # A view of the same memory (p.data = p.data.t()) has the same address.
-            if pointer != record.pointer or (
-                not shard.is_contiguous() if record.staged is None else shard.stride() != record.stride
-            ):
-                self._bind_parameter(record, shard, pointer)
-            state = record.state
-            for number, info in enumerate(record.info.states):
-                bound, found = record.state_tensors[number], state.get(info.name)
-                if bound is not None and found is bound[0]:
-                    # The same object may have got other memory, or its memory another meaning.
-                    held = found._local_tensor if record.is_dtensor else found
-                    if (
-                        held.data_ptr() == bound[1] and held.dtype is bound[2]
-                        and held.shape == bound[3] and held.is_contiguous()
-                        and (not record.is_dtensor or found._spec is bound[4])
-                    ):  # fmt: skip
-                        continue
-                data = check_state(found, info, tensor, record.name)
-                pointer, spec = data.data_ptr(), found._spec if record.is_dtensor else None
-                if bound is not None and spec is not None and not same_spec(spec, bound[4]):
-                    raise StepcError(
-                        f"parameter '{record.name}': state '{info.name}': expected the placements "
-                        f"{list(bound[4].placements)}, found {list(spec.placements)}"
-                    )
-                if data.numel() and not pointer:
-                    raise StepcError(
-                        f"parameter '{record.name}': state '{info.name}': its storage was freed"
-                    )
-                self._moved = True
-                self.instance.bind_state(
-                    record.index, number, pointer, data.numel() * data.element_size()
-                )
-                record.state_tensors[number] = (found, pointer, data.dtype, data.shape, spec)
-                record.versions = None
-            if state.get(STEP) is not record.step_view or (
-                record.step_view.data_ptr() != record.step_pointer
-            ):
-                self._take_step(record)
-            if record.masters and record.versions != (tensor._version, shard._version):
-                for name in record.masters:
-                    refresh_master(state[name], tensor)
-                record.versions = (tensor._version, shard._version)
+        differing = range(len(self.records))
+        if self._table is not None:
+            differing = self._table.differing()
+        for position in differing:
+            self._check_record(position)
+        if differing:
+            self._staged = [record for record in self.records if record.staged is not None]
         if self._moved:
             self._refuse_shared_memory()
             self._moved = False
         self._copied_parameters.warn()
+
+    def _check_record(self, position: int) -> None:
+        record = self.records[position]
+        if self._table is not None:
+            # Until all of it is bound it differs, whatever is raised below.
+            record.versions = self._table.release(position)
+        tensor = record.tensor
+        if record.is_dtensor:
+            if not isinstance(tensor, DTensor):
+                raise Resharded(record.name)
+            shard, spec = tensor._local_tensor, tensor._spec
+            if spec is not record.spec:
+                if not same_spec(spec, record.spec):
+                    raise Resharded(record.name)
+                record.spec = spec
+        else:
+            shard = tensor
+            if isinstance(tensor, DTensor):
+                raise Resharded(record.name)
+        if shard.shape != record.shape or shard.dtype != record.dtype:
+            raise Resharded(record.name)
+        pointer = shard.data_ptr()
+        # A view of the same memory (p.data = p.data.t()) has the same address.
+        if pointer != record.pointer or (
+            not shard.is_contiguous() if record.staged is None else shard.stride() != record.stride
+        ):
+            self._bind_parameter(record, shard, pointer)
+        state = record.state
+        for number, info in enumerate(record.info.states):
+            bound, found = record.state_tensors[number], state.get(info.name)
+            if bound is not None and found is bound[0]:
+                # The same object may have got other memory, or its memory another meaning.
+                held = found._local_tensor if record.is_dtensor else found
+                if (
+                    held.data_ptr() == bound[1] and held.dtype is bound[2]
+                    and held.shape == bound[3] and held.is_contiguous()
+                    and (not record.is_dtensor or found._spec is bound[4])
+                ):  # fmt: skip
+                    continue
+            data = check_state(found, info, tensor, record.name)
+            pointer, spec = data.data_ptr(), found._spec if record.is_dtensor else None
+            if bound is not None and spec is not None and not same_spec(spec, bound[4]):
+                raise StepcError(
+                    f"parameter '{record.name}': state '{info.name}': expected the placements "
+                    f"{list(bound[4].placements)}, found {list(spec.placements)}"
+                )
+            if data.numel() and not pointer:
+                raise StepcError(
+                    f"parameter '{record.name}': state '{info.name}': its storage was freed"
+                )
+            self._moved = True
+            self.instance.bind_state(
+                record.index, number, pointer, data.numel() * data.element_size()
+            )
+            record.state_tensors[number] = (found, pointer, data.dtype, data.shape, spec)
+            record.versions = None
+        if state.get(STEP) is not record.step_view or (
+            record.step_view.data_ptr() != record.step_pointer
+        ):
+            self._take_step(record)
+        if record.masters and record.versions != (tensor._version, shard._version):
+            for name in record.masters:
+                refresh_master(state[name], tensor)
+            record.versions = (tensor._version, shard._version)
+        table = self._table
+        if table is not None:
+            description = record.description()
+            if description is None or not table.set(position, description):
+                self._table = None
+                for other, one in enumerate(self.records):
+                    one.versions = table.release(other) or one.versions
 
     def _bind_parameter(self, record: Record, shard: torch.Tensor, pointer: int) -> None:
         where = f"parameter '{record.name}'"
@@ -227,7 +220,12 @@ class Binding:
         """Gives the library this step's gradients; an absent one is its decision."""
         pointers = self._gradients
         pending: list[tuple[Record, Move]] = []
-        for record in self.records:
+        unusual, self._unusual = self._unusual, None
+        if unusual is None:
+            unusual = range(len(self.records))
+            if self._table is not None:
+                unusual = self._table.bind_gradients()
+        for record in [self.records[position] for position in unusual]:
             gradient = record.tensor.grad
             if gradient is None:
                 pointers[record.index] = 0
@@ -350,8 +348,7 @@ class Binding:
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed."""
-        staged = [Staged(record.name, local(record.tensor), record.staged)
-                  for record in self.records if record.staged is not None]  # fmt: skip
+        staged = [Staged(record.name, local(record.tensor), record.staged) for record in self._staged]
         for _, shard, copy in staged:
             copy.copy_(shard)
         try:
@@ -362,18 +359,26 @@ class Binding:
             raise
         finally:
             self._kept.clear()
-            # Of DTensors the shards too: a graph may have saved what to_local() gave.
-            torch.autograd.graph.increment_version(
-                [record.tensor for record in self.records]
-                + [record.tensor._local_tensor for record in self.records if record.is_dtensor]
-            )
-            for record in self.records:
-                if record.masters:
-                    record.versions = (record.tensor._version, local(record.tensor)._version)
+            self._tell_autograd()
+
+    def _tell_autograd(self) -> None:
+        if self._table is not None:
+            self._table.stepped()
+            return
+        # Of DTensors the shards too: a graph may have saved what to_local() gave.
+        torch.autograd.graph.increment_version(
+            [record.tensor for record in self.records]
+            + [record.tensor._local_tensor for record in self.records if record.is_dtensor]
+        )
+        for record in self.records:
+            if record.masters:
+                record.versions = (record.tensor._version, local(record.tensor)._version)
 
     def expect_loaded(self) -> None:
         """Masters or steps were loaded: compare them with the parameters at the next check."""
-        for record in self.records:
+        for position, record in enumerate(self.records):
+            if self._table is not None:
+                self._table.release(position)
             record.versions = None
 
     def close(self) -> None:

@@ -239,6 +239,14 @@ def _any_options(
     return {name: 0.0 if value is None else value for name, value in result.items()}
 
 
+def signature(groups: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Which parameters the groups have, of which route, and which of them are frozen."""
+    return tuple(
+        (group[ROUTE], tuple(id(p) if p.requires_grad else -id(p) for p in group["params"]))
+        for group in groups
+    )
+
+
 class Hyperparameters:
     """The groups' options in the array of float64 that the library reads in every step."""
 

@@ -1,0 +1,367 @@
+// A parameter as it is bound, and what is looked at in every step to see that it still is.
+//
+// Nothing is decided here. Whatever is unusual (a subclass of tensors, an exception, a gradient
+// placed elsewhere) differs from what is bound; binding.py looks at that again, and binds it or
+// finds the words for an error.
+
+#pragma once
+
+#include <torch/csrc/Device.h>
+#include <torch/csrc/Dtype.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+// After Python's own header.
+#include <structmember.h>
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace stepc {
+
+using Shape = c10::SmallVector<int64_t, 4>;
+/// What autograd counts: a tensor's version, and its shard's (of a plain tensor the same).
+using Versions = std::pair<uint32_t, uint32_t>;
+
+/// Names of attributes, made once.
+inline PyObject *placementsName, *meshName, *stepName, *paramsName, *routeName;
+
+/// A reference to an object, or none.
+class Owned {
+public:
+  explicit Owned(PyObject *object = nullptr) : object(object) {}
+  Owned(Owned &&other) noexcept : object(std::exchange(other.object, nullptr)) {}
+  Owned &operator=(Owned &&other) noexcept {
+    std::swap(object, other.object);
+    return *this;
+  }
+  ~Owned() { Py_XDECREF(object); }
+
+  PyObject *get() const { return object; }
+  PyObject *release() { return std::exchange(object, nullptr); }
+  explicit operator bool() const { return object; }
+
+private:
+  PyObject *object;
+};
+
+inline bool isTensor(PyObject *object) {
+  return THPVariable_CheckExact(object) ||
+         PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(THPVariableClass));
+}
+
+/// Where DTensors keep what is read here: slots of their class. 0: not known, and they are left to
+/// Python.
+inline Py_ssize_t localSlot, specSlot;
+
+inline PyObject *slotOf(PyObject *object, Py_ssize_t slot) {
+  return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
+}
+
+/// Where a class keeps an attribute that is a slot, else 0.
+inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
+  Owned found(PyObject_GetAttrString(cls, name));
+  PyErr_Clear();
+  if (!found || Py_TYPE(found.get()) != &PyMemberDescr_Type)
+    return 0;
+  const PyMemberDef *member = reinterpret_cast<PyMemberDescrObject *>(found.get())->d_member;
+  return member->type == T_OBJECT_EX ? member->offset : 0;
+}
+
+/// Whether memory, sizes and version are the tensor's own: no subclass answers for it.
+inline bool isReadable(const at::Tensor &tensor) {
+  return tensor.defined() && !tensor.key_set().has(c10::DispatchKey::Python) &&
+         tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_inference();
+}
+
+/// What data_ptr() gives for a readable tensor, of a freed storage null whatever the offset.
+inline void *addressOf(const at::Tensor &tensor) {
+  const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  auto *data = static_cast<char *>(impl->unsafe_storage().mutable_data());
+  if (!data || impl->is_empty())
+    return nullptr;
+  int64_t offset = impl->storage_offset();
+  return offset ? data + impl->itemsize() * offset : data;
+}
+
+inline bool hasSizes(const at::Tensor &tensor, const Shape &shape) {
+  at::IntArrayRef sizes = tensor.sizes();
+  if (sizes.size() != shape.size())
+    return false;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (sizes[i] != shape[i])
+      return false;
+  return true;
+}
+
+/// Memory that is bound, and what it holds.
+struct Held {
+  void *pointer;
+  at::ScalarType dtype;
+  Shape shape;
+  /// Of a readable tensor; another with the same keys is readable, too.
+  c10::DispatchKeySet keys;
+
+  explicit Held(const at::Tensor &shard)
+      : pointer(addressOf(shard)), dtype(shard.scalar_type()), shape(shard.sizes()),
+        keys(shard.key_set()) {}
+
+  bool is(const at::Tensor &shard) const {
+    return shard.key_set() == keys && shard.scalar_type() == dtype && hasSizes(shard, shape) &&
+           addressOf(shard) == pointer;
+  }
+};
+
+/// A state as it is bound.
+struct State {
+  PyObject *name;
+  PyObject *tensor;
+  PyTypeObject *type;
+  PyObject *spec;
+  Held held;
+};
+
+/// A parameter as it is bound. Its objects live as long as `description`, which owns them.
+struct Record {
+  Owned description;
+  int64_t index;
+  PyObject *tensor;
+  PyTypeObject *type;
+  /// Null: a plain tensor.
+  PyObject *spec;
+  Held held;
+  /// Strides of a shard that is not contiguous and stepped as a copy.
+  std::optional<Shape> strides;
+  PyObject *stateDict;
+  std::vector<State> states;
+  PyObject *step;
+  Held stepHeld;
+  at::ScalarType gradientType;
+  at::Device gradientDevice;
+  Shape gradientShape;
+  /// Where gradients of a DTensor lie, and whether elsewhere than the parameter.
+  PyObject *gradientPlacements;
+  bool apart;
+  /// The DTensor's mesh.
+  Owned mesh;
+  /// The last tuple that was found to say the same as `gradientPlacements`.
+  mutable Owned samePlacements;
+  /// With masters: what they were compared with.
+  std::optional<Versions> versions;
+};
+
+/// A tensor's shard and, of a DTensor, the spec. Both are the object's.
+struct Shard {
+  const at::Tensor *tensor = nullptr;
+  PyObject *spec = nullptr;
+
+  explicit operator bool() const { return tensor; }
+};
+
+/// No shard: a DTensor that was left half made.
+inline Shard shardOf(PyObject *object, bool isDTensor) {
+  if (!isDTensor)
+    return {&THPVariable_Unpack(object), nullptr};
+  PyObject *local = slotOf(object, localSlot), *spec = slotOf(object, specSlot);
+  if (!local || !spec || !isTensor(local))
+    return {};
+  return {&THPVariable_Unpack(local), spec};
+}
+
+inline Versions versionsOf(const Record &record, const at::Tensor &shard) {
+  return {THPVariable_Unpack(record.tensor)._version(), shard._version()};
+}
+
+/// What a dict has under a name. It keeps the order in which it was filled, so that this is most
+/// often the entry at `position`.
+inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
+  PyObject *key, *value;
+  if (PyDict_Next(dict, &position, &key, &value) && key == name)
+    return value;
+  value = PyDict_GetItemWithError(dict, name);
+  PyErr_Clear();
+  return value;
+}
+
+/// Whether a state's tensor is what is bound: it may have got other memory, or its memory another
+/// meaning.
+inline bool isBound(const State &state) {
+  if (Py_TYPE(state.tensor) != state.type)
+    return false;
+  Shard shard = shardOf(state.tensor, state.spec);
+  return shard && shard.spec == state.spec && state.held.is(*shard.tensor) &&
+         shard.tensor->is_contiguous();
+}
+
+/// What autograd knows of a tensor; null: nothing.
+inline const torch::autograd::AutogradMeta *autogradOf(PyObject *tensor) {
+  // Torch makes no other.
+  return static_cast<const torch::autograd::AutogradMeta *>(
+      THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta());
+}
+
+inline bool requiresGrad(PyObject *tensor) {
+  const torch::autograd::AutogradMeta *autograd = autogradOf(tensor);
+  return autograd && (autograd->requires_grad_ || autograd->grad_fn_);
+}
+
+/// Whether parameter, states and step count are what is bound, and the parameter not frozen.
+inline bool isBound(const Record &record) {
+  if (Py_TYPE(record.tensor) != record.type || !requiresGrad(record.tensor))
+    return false;
+  Shard shard = shardOf(record.tensor, record.spec);
+  if (!shard || shard.spec != record.spec || !record.held.is(*shard.tensor))
+    return false;
+  if (record.strides ? shard.tensor->strides() != *record.strides : !shard.tensor->is_contiguous())
+    return false;
+  Py_ssize_t position = 0;
+  for (const State &state : record.states)
+    if (entry(record.stateDict, position, state.name) != state.tensor || !isBound(state))
+      return false;
+  if (entry(record.stateDict, position, stepName) != record.step ||
+      !record.stepHeld.is(THPVariable_Unpack(record.step)))
+    return false;
+  return !record.versions || *record.versions == versionsOf(record, *shard.tensor);
+}
+
+/// Whether placements are equal and of the same classes, as same_placements() in placements.py.
+inline bool samePlacements(PyObject *one, PyObject *other) {
+  if (one == other)
+    return true;
+  if (!PyTuple_CheckExact(one) || !PyTuple_CheckExact(other) ||
+      PyTuple_GET_SIZE(one) != PyTuple_GET_SIZE(other))
+    return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(one); ++i) {
+    PyObject *a = PyTuple_GET_ITEM(one, i), *b = PyTuple_GET_ITEM(other, i);
+    if (a == b)
+      continue;
+    if (Py_TYPE(a) != Py_TYPE(b) || PyObject_RichCompareBool(a, b, Py_EQ) != 1) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether a gradient lies where the record's are expected. Meshes are compared as objects.
+inline bool sameSpec(const Record &record, PyObject *spec) {
+  if (spec == record.spec && !record.apart)
+    return true;
+  Owned placements(PyObject_GetAttr(spec, placementsName)), mesh(PyObject_GetAttr(spec, meshName));
+  PyErr_Clear();
+  if (!placements || !mesh || mesh.get() != record.mesh.get())
+    return false;
+  if (placements.get() == record.samePlacements.get())
+    return true;
+  if (!samePlacements(placements.get(), record.gradientPlacements))
+    return false;
+  record.samePlacements = std::move(placements);
+  return true;
+}
+
+/// The address of this step's gradient, 0 where it is absent; nothing where it is unusual.
+inline std::optional<uint64_t> gradientOf(const Record &record, PyTypeObject *dtensor) {
+  const torch::autograd::AutogradMeta *autograd = autogradOf(record.tensor);
+  // Of a tensor that is no leaf Python's `grad` warns.
+  if (!autograd || autograd->grad_fn_)
+    return std::nullopt;
+  const at::Tensor &gradient = autograd->grad_;
+  if (!gradient.defined())
+    return 0;
+  Shard shard{&gradient, nullptr};
+  // The parameter owns the gradient, which owns the shard.
+  if (record.spec) {
+    Owned object(THPVariable_Wrap(gradient));
+    if (!object || Py_TYPE(object.get()) != dtensor) {
+      PyErr_Clear();
+      return std::nullopt;
+    }
+    shard = shardOf(object.get(), true);
+    if (!shard || !sameSpec(record, shard.spec))
+      return std::nullopt;
+  }
+  const at::Tensor &found = *shard.tensor;
+  if (found.key_set() != record.held.keys && !isReadable(found))
+    return std::nullopt;
+  if (found.scalar_type() != record.gradientType || found.device() != record.gradientDevice ||
+      !hasSizes(found, record.gradientShape) || !found.is_contiguous())
+    return std::nullopt;
+  void *pointer = addressOf(found);
+  // Without an address it would pass for absent.
+  if (!pointer && found.numel())
+    return std::nullopt;
+  return reinterpret_cast<uint64_t>(pointer);
+}
+
+inline Shape shapeOf(PyObject *tuple) {
+  Shape shape;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i)
+    shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(tuple, i)));
+  if (PyErr_Occurred())
+    throw python_error();
+  return shape;
+}
+
+/// A record of what `description` says, read from the tensors as they are now.
+inline std::optional<Record> describe(PyObject *description, Py_ssize_t parameters,
+                                      PyTypeObject *dtensor) {
+  Py_ssize_t index;
+  PyObject *tensor, *spec, *stateDict, *states, *step, *dtype, *device, *shape, *placements,
+      *strides, *versions;
+  int apart;
+  if (!PyArg_ParseTuple(description, "nO!OO!O!O!O!O!O!OpOO", &index, THPVariableClass, &tensor,
+                        &spec, &PyDict_Type, &stateDict, &PyTuple_Type, &states, THPVariableClass,
+                        &step, &THPDtypeType, &dtype, &THPDeviceType, &device, &PyTuple_Type,
+                        &shape, &placements, &apart, &strides, &versions))
+    throw python_error();
+  TORCH_CHECK(index >= 0 && index < parameters, "expected a parameter's number, found ", index);
+  bool isDTensor = spec != Py_None;
+  if (isDTensor && (Py_TYPE(tensor) != dtensor || !localSlot || !specSlot))
+    return std::nullopt;
+  Shard shard = shardOf(tensor, isDTensor);
+  if (!shard || !isReadable(*shard.tensor) || THPVariable_Unpack(tensor).is_inference() ||
+      !isReadable(THPVariable_Unpack(step)))
+    return std::nullopt;
+  Record record{Owned(Py_NewRef(description)),
+                index,
+                tensor,
+                Py_TYPE(tensor),
+                isDTensor ? spec : nullptr,
+                Held(*shard.tensor),
+                std::nullopt,
+                stateDict,
+                {},
+                step,
+                Held(THPVariable_Unpack(step)),
+                reinterpret_cast<THPDtype *>(dtype)->scalar_type,
+                reinterpret_cast<THPDevice *>(device)->device,
+                shapeOf(shape),
+                placements,
+                apart != 0,
+                Owned(isDTensor ? PyObject_GetAttr(spec, meshName) : nullptr),
+                Owned(),
+                std::nullopt};
+  if (PyTuple_Check(strides))
+    record.strides = shapeOf(strides);
+  if (PyTuple_Check(versions)) {
+    Shape numbers = shapeOf(versions);
+    record.versions = Versions(numbers[0], numbers[1]);
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(states); ++i) {
+    PyObject *name, *state, *stateSpec;
+    if (!PyArg_ParseTuple(PyTuple_GET_ITEM(states, i), "OO!O", &name, THPVariableClass, &state,
+                          &stateSpec))
+      throw python_error();
+    if (isDTensor && Py_TYPE(state) != dtensor)
+      return std::nullopt;
+    Shard held = shardOf(state, isDTensor);
+    if (!held || !isReadable(*held.tensor))
+      return std::nullopt;
+    record.states.push_back(
+        {name, state, Py_TYPE(state), isDTensor ? stateSpec : nullptr, Held(*held.tensor)});
+  }
+  return record;
+}
+
+} // namespace stepc

@@ -1,0 +1,79 @@
+"""A parameter of the plan that this rank holds, and what of it is bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from stepc._library import Parameter
+from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.placements import parse_placements
+from stepc.torch.slices import moved_in
+from stepc.torch.states import local, spec_axes
+
+
+class Resharded(Exception):
+    """A parameter is no longer what the library was compiled for: prepare again."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"parameter '{name}' has not the placement, shape or dtype that was bound")
+
+
+class Record:
+    """One parameter of the plan that this rank holds, and what of it is bound."""
+
+    __slots__ = (
+        "apart", "device", "dtype", "grad_dtype", "grad_placements", "grad_shape", "index", "info",
+        "is_dtensor", "masters", "moved", "name", "pointer", "shape", "spec", "staged", "state",
+        "state_tensors", "step_pointer", "step_view", "stride", "tensor", "versions",
+    )  # fmt: skip
+
+    def __init__(
+        self, info: Parameter, tensor: torch.Tensor, state: dict[str, Any], step: torch.Tensor,
+        mesh_axes: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
+        self.name, self.index = info.name, info.index
+        self.is_dtensor = isinstance(tensor, DTensor)
+        # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.
+        self.moved = moved_in(tensor, info.placements)
+        self.spec = tensor._spec if self.is_dtensor else None
+        self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
+        shard = local(tensor)
+        self.device, self.shape = shard.device, shard.shape
+        # Where its gradients lie: as the parameter, or in shards of their own.
+        self.grad_shape, self.grad_placements = self.shape, self.spec and self.spec.placements
+        self.apart = self.is_dtensor and info.gradient_placements != info.placements
+        if self.apart:
+            placements = parse_placements(info.gradient_placements)
+            self.grad_placements = tuple(placements[axis] for axis in spec_axes(tensor, mesh_axes))
+            self.grad_shape = torch.Size(info.gradient_local_shape)
+        self.pointer: int | None = None
+        # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
+        self.staged: torch.Tensor | None = None
+        self.stride: tuple[int, ...] | None = None
+        self.step_pointer = step.data_ptr()
+        # The tensor, its address, dtype and local shape and, of a DTensor, its spec.
+        self.state_tensors: list[tuple[Any, ...] | None] = [None] * len(info.states)
+        self.masters = [state.name for state in info.states if state.master]
+        # None: the masters have not been compared with the parameter yet.
+        self.versions: tuple[int, int] | None = None
+
+    def description(self) -> tuple[Any, ...] | None:
+        """What is bound, as `describe` in native/record.h reads it; None for a class of tensors that
+        has a `grad` of its own."""
+        if type(self.tensor).grad is not torch.Tensor.grad:
+            return None
+        states = tuple(
+            (info.name, bound[0], bound[4])
+            for info, bound in zip(self.info.states, self.state_tensors, strict=True)
+        )
+        return (
+            self.index, self.tensor, self.spec, self.state, states, self.step_view,
+            self.grad_dtype, self.device, tuple(self.grad_shape),
+            self.grad_placements and tuple(self.grad_placements), self.apart,
+            None if self.staged is None else self.stride,
+            self.versions if self.masters else None,
+        )  # fmt: skip

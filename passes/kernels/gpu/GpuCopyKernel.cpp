@@ -1,0 +1,112 @@
+//===- GpuCopyKernel.cpp - A row of a copy per block -------------------------===//
+
+#include "passes/kernels/gpu/GpuKernels.h"
+#include "runtime/plan/Tables.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+/// What a thread moves at once.
+constexpr int64_t kBytes = 16;
+
+class CopyEmitter {
+public:
+  CopyEmitter(KernelBuilder &b, gpu::GPUFuncOp kernel, int64_t elementBytes)
+      : b(b), kernel(kernel), bytes(elementBytes), element(b.getIntegerType(8 * bytes)) {}
+
+  void emit(bool fromShards, bool toShards) {
+    constexpr int64_t words = sizeof(plan::CopyRow) / sizeof(int64_t);
+    row = b.address(kernel.getArgument(0), b.getI64Type(), b.mul(blockIndex(b), b.constant(words)));
+    Value parameter = field(offsetof(plan::CopyRow, parameter));
+    auto move = [&] {
+      emitRows(side(1, 3, fromShards, parameter), side(2, 4, toShards, parameter));
+    };
+    // Of a skipped parameter the gradient may be null.
+    if (fromShards || toShards)
+      ifActive(b, kernel.getArgument(5), parameter, move);
+    else
+      move();
+  }
+
+private:
+  Value field(size_t offset) {
+    return b.load(b.getI64Type(),
+                  b.address(row, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
+  }
+
+  /// Where a side begins: a buffer, or the shards of a parameter.
+  Value side(unsigned buffer, unsigned shards, bool isShards, Value parameter) {
+    if (!isShards)
+      return kernel.getArgument(buffer);
+    return b.load(b.pointer, b.address(kernel.getArgument(shards), b.pointer, parameter));
+  }
+
+  void emitRows(Value from, Value to) {
+    Value rows = field(offsetof(plan::CopyRow, rows)), cols = field(offsetof(plan::CopyRow, cols));
+    Value fromStride = field(offsetof(plan::CopyRow, sourceStride));
+    Value toStride = field(offsetof(plan::CopyRow, targetStride));
+    from = b.address(from, element, field(offsetof(plan::CopyRow, source)));
+    to = b.address(to, element, field(offsetof(plan::CopyRow, target)));
+    int64_t width = kBytes / bytes;
+    auto at = [&](Value base, Value line, Value stride, Value column) {
+      return b.address(base, element, b.add(b.mul(line, stride), column));
+    };
+    shareOut(
+        b, rows, cols, width, isAligned(rows, from, fromStride, to, toStride), [](Value) {},
+        [&](Value line, Value column, bool isWide) {
+          Type type = isWide ? Type(VectorType::get(width, element)) : Type(element);
+          unsigned alignment = isWide ? kBytes : bytes;
+          Value moved = b.load(type, at(from, line, fromStride, column), alignment);
+          b.store(moved, at(to, line, toStride, column), alignment);
+        });
+  }
+
+  /// Whether vectors may move in all rows. Where there is one row alone its stride is anything.
+  Value isAligned(Value rows, Value from, Value fromStride, Value to, Value toStride) {
+    auto either = [&](Value x, Value y) -> Value { return arith::OrIOp::create(b, b.loc, x, y); };
+    auto equals = [&](Value x, int64_t y) -> Value {
+      return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, x, b.constant(y));
+    };
+    auto address = [&](Value pointer) -> Value {
+      return LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), pointer);
+    };
+    Value strides = b.mul(either(fromStride, toStride), b.constant(bytes));
+    strides = arith::SelectOp::create(b, b.loc, equals(rows, 1), b.constant(0), strides);
+    Value low = arith::AndIOp::create(b, b.loc, either(either(address(from), address(to)), strides),
+                                      b.constant(kBytes - 1));
+    return equals(low, 0);
+  }
+
+  KernelBuilder &b;
+  gpu::GPUFuncOp kernel;
+  int64_t bytes;
+  IntegerType element;
+  Value row;
+};
+
+std::string nameOf(exec::CopyOp op) {
+  return llvm::formatv("stepc_copy_{0}{1}{2}", op.getTable().getElementBytes(),
+                       isa<exec::ShardsAttr>(op.getSource()) ? "_from_shards" : "",
+                       isa<exec::ShardsAttr>(op.getTarget()) ? "_to_shards" : "");
+}
+
+} // namespace
+
+GpuKernels addGpuCopyKernel(gpu::GPUModuleOp code, exec::CopyOp op) {
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
+    return {{known, 1}};
+  KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
+  // The rows; where they come from and go to, as buffers and as lists of shards; the records.
+  SmallVector<Type> arguments(6, b.pointer);
+  gpu::GPUFuncOp made = beginGpuKernel(code, nameOf(op), arguments, b);
+  CopyEmitter(b, made, op.getTable().getElementBytes())
+      .emit(isa<exec::ShardsAttr>(op.getSource()), isa<exec::ShardsAttr>(op.getTarget()));
+  return {{made, 1}};
+}
+
+} // namespace stepc::kernels

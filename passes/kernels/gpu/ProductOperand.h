@@ -1,0 +1,80 @@
+//===- ProductOperand.h - An operand in a block's memory --------*- C++ -*-===//
+//
+// A block makes a square tile of a product. Slabs of both operands, some steps of k each, stand in its
+// memory as f32: for each step the lines of the tile side by side.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_GPU_PRODUCTOPERAND_H
+#define STEPC_PASSES_KERNELS_GPU_PRODUCTOPERAND_H
+
+#include "passes/kernels/gpu/BlockBuilder.h"
+
+namespace stepc::kernels {
+
+/// Threads along an edge of a tile.
+inline constexpr int64_t kEdge = 16;
+static_assert(kEdge * kEdge == kThreads);
+
+/// How a shape is cut for blocks. It decides speed alone.
+struct Cut {
+  int64_t tile;   ///< elements along an edge
+  int64_t slab;   ///< steps of k in memory at once
+  int64_t group;  ///< elements of a thread that are neighbours, along each axis of the tile
+  int64_t groups; ///< of them along each axis, kEdge groups apart
+
+  Cut(int64_t m, int64_t n) {
+    int64_t least = std::min(m, n);
+    tile = least >= 512 ? 128 : least >= 64 ? 64 : 32;
+    slab = tile == 128 ? 16 : 32;
+    group = std::min<int64_t>(4, tile / kEdge);
+    groups = tile / kEdge / group;
+  }
+  int64_t perThread() const { return group * groups; }
+  /// Where element i of a thread stands from its first one.
+  int64_t inTile(int64_t i) const { return i / group * kEdge * group + i % group; }
+  /// Elements from one step of a slab to the next; the extra ones keep threads that store a line's
+  /// steps out of each other's banks.
+  int64_t pitch() const { return tile + 4; }
+  int64_t slabElements() const { return slab * pitch(); }
+};
+
+/// `lines` lines of the product (rows of the left operand, columns of the right) by k steps.
+class ProductOperand {
+public:
+  struct Shape {
+    mlir::Type type;
+    int64_t lines, k;
+    bool alongK;   ///< neighbours are steps of one line, not lines of one step
+    float neutral; ///< what stands for steps past the last one
+  };
+  /// `base`: the slot's; `line0`: the tile's first line.
+  ProductOperand(BlockBuilder &b, const Cut &cut, const Shape &shape, mlir::Value base,
+                 mlir::Value line0);
+
+  /// What the thread brings of the slab that begins with a step, as it stands in the operand.
+  llvm::SmallVector<mlir::Value> fetch(mlir::Value step0);
+  /// Puts it where the slab at `offset` stands.
+  void keep(mlir::Value offset, llvm::ArrayRef<mlir::Value> fetched);
+  /// A thread's groups of a step, which begins at `at`; its first line in the tile is given.
+  llvm::SmallVector<mlir::Value> groups(mlir::Value at, mlir::Value line);
+
+private:
+  mlir::Value fetch(mlir::Value line, mlir::Value step);
+  mlir::Value below(mlir::Value a, int64_t bound);
+  mlir::Value both(mlir::Value a, mlir::Value c) { return !a ? c : !c ? a : b.both(a, c); }
+
+  BlockBuilder &b;
+  const Cut &cut;
+  Shape shape;
+  mlir::Value base, line0;
+  int64_t width;          ///< elements of an access
+  int64_t across;         ///< threads side by side along a run of neighbours
+  int64_t count;          ///< accesses of a thread for a slab
+  mlir::Value inRun, run; ///< of the thread's first access
+  mlir::Value isAligned;  ///< null where no access can be
+  mlir::Value memory;     ///< two slabs
+};
+
+} // namespace stepc::kernels
+
+#endif

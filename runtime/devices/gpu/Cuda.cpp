@@ -1,0 +1,277 @@
+//===- Cuda.cpp - A GPU behind NVIDIA's driver -------------------------------===//
+//
+// Everything that may wait or allocate happens when an instance is made or goes: the device's primary
+// context, which PyTorch uses too, the module of the chip's machine code, streams and events. A step
+// enqueues, and the trainer's stream waits for it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/devices/gpu/CudaDriver.h"
+#include "runtime/devices/gpu/GpuDevice.h"
+#include "runtime/text/Text.h"
+
+#include <climits>
+
+namespace stepc::runtime {
+
+struct Gpu::Event {
+  cuda::EventHandle handle = nullptr;
+};
+/// The driver's own.
+struct Gpu::Function {};
+
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kThreads = 256; // of a block, in all kernels
+
+class Cuda : public Gpu {
+public:
+  Cuda(const cuda::Driver &driver, StreamHandle trainers) : driver(driver), trainers(trainers) {}
+
+  ~Cuda() override {
+    if (!context)
+      return;
+    enter();
+    for (StreamHandle stream : streams)
+      if (stream) {
+        driver.cuStreamSynchronize(stream);
+        driver.cuStreamDestroy_v2(stream);
+      }
+    for (Event *event : {&begun, &done[0], &done[1]})
+      if (event->handle)
+        driver.cuEventDestroy_v2(event->handle);
+    if (module)
+      driver.cuModuleUnload(module);
+    exit();
+    driver.cuDevicePrimaryCtxRelease_v2(device);
+  }
+
+  /// Everything of an instance but memory; `problem()` says what is missing.
+  void open(const DeviceContext &opened, const stepc_options &options) {
+    int count = 0;
+    if (!check("counting GPUs", driver.cuDeviceGetCount(&count)))
+      return;
+    if (options.device_ordinal < 0 || options.device_ordinal >= count)
+      return fail(
+          format("expected the number of a GPU below %d, found %d", count, options.device_ordinal));
+    if (!check("naming a GPU", driver.cuDeviceGet(&device, options.device_ordinal)))
+      return;
+    const stepc_image *image = imageFor(opened.plan.name);
+    if (!image || !check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, device)))
+      return;
+    enter();
+    checkTrainersStream();
+    for (StreamHandle &stream : streams)
+      check("making a stream", driver.cuStreamCreate(&stream, kNonBlocking));
+    for (Event *event : {&begun, &done[0], &done[1]})
+      check("making an event", driver.cuEventCreate(&event->handle, kDisableTiming));
+    if (check("loading the kernels", driver.cuModuleLoadData(&module, image->code)))
+      for (const std::string &name : opened.plan.kernels) {
+        cuda::Function found = nullptr;
+        check(("finding kernel " + name).c_str(),
+              driver.cuModuleGetFunction(&found, module, name.c_str()));
+        functions.push_back(found);
+      }
+    exit();
+  }
+
+  void *allocate(int64_t bytes) override {
+    Address memory = 0;
+    enter();
+    check("allocating memory", driver.cuMemAlloc_v2(&memory, size_t(std::max<int64_t>(bytes, 1))));
+    exit();
+    return reinterpret_cast<void *>(memory);
+  }
+  void release(void *memory) override {
+    enter();
+    if (memory)
+      driver.cuMemFree_v2(addressOf(memory));
+    exit();
+  }
+  void *allocateStaging(int64_t bytes) override {
+    void *memory = nullptr;
+    enter();
+    check("allocating staging memory",
+          driver.cuMemAllocHost_v2(&memory, size_t(std::max<int64_t>(bytes, 1))));
+    exit();
+    return memory;
+  }
+  void releaseStaging(void *memory) override {
+    enter();
+    if (memory)
+      driver.cuMemFreeHost(memory);
+    exit();
+  }
+
+  Gpu::Function *function(int64_t number) override {
+    return reinterpret_cast<Gpu::Function *>(functions[size_t(number)]);
+  }
+
+  void launch(Stream stream, Gpu::Function *function, const Launch &launch) override {
+    constexpr size_t kMost = 64;
+    void *parameters[kMost] = {};
+    int64_t items = launch.items, blocks = items;
+    size_t count = size_t(launch.argumentCount);
+    if (count + 1 > kMost)
+      return fail(
+          format("expected a kernel of at most %zu arguments, found %zu", kMost - 1, count));
+    for (size_t i = 0; i < count; ++i)
+      parameters[i] = const_cast<void **>(&launch.arguments[i]);
+    if (launch.isPerThread) {
+      parameters[count] = &items;
+      blocks = (items + kThreads - 1) / kThreads;
+    }
+    if (blocks > INT_MAX)
+      return fail(
+          format("expected at most %d blocks of a kernel, found %lld", INT_MAX, (long long)blocks));
+    check("starting a kernel",
+          driver.cuLaunchKernel(reinterpret_cast<cuda::Function>(function), unsigned(blocks), 1, 1,
+                                kThreads, 1, 1, 0, at(stream), parameters, nullptr));
+  }
+  void fill(Stream stream, void *memory, int64_t bytes) override {
+    enter();
+    check("clearing memory",
+          driver.cuMemsetD8Async(addressOf(memory), 0, size_t(bytes), at(stream)));
+    exit();
+  }
+  void upload(Stream stream, void *to, const void *staging, int64_t bytes) override {
+    enter();
+    check("copying to the GPU",
+          driver.cuMemcpyHtoDAsync_v2(addressOf(to), staging, size_t(bytes), at(stream)));
+    exit();
+  }
+  void move(Stream stream, void *to, const void *from, int64_t bytes) override {
+    check("copying on the GPU",
+          driver.cuMemcpyDtoDAsync_v2(addressOf(to), addressOf(from), size_t(bytes), at(stream)));
+  }
+  /// What a function begins is enqueued itself.
+  void call(Stream, void (*function)(void *), void *argument) override { function(argument); }
+
+  Event *makeEvent() override {
+    auto *event = new Event;
+    enter();
+    check("making an event", driver.cuEventCreate(&event->handle, kDisableTiming));
+    exit();
+    return event;
+  }
+  void destroy(Event *event) override {
+    enter();
+    if (event->handle)
+      driver.cuEventDestroy_v2(event->handle);
+    exit();
+    delete event;
+  }
+  void record(Stream stream, Event *event) override {
+    enter();
+    check("recording an event", driver.cuEventRecord(event->handle, at(stream)));
+    exit();
+  }
+  void wait(Stream stream, Event *event) override {
+    check("waiting for an event", driver.cuStreamWaitEvent(at(stream), event->handle, 0));
+  }
+  void synchronize(Event *event) override {
+    enter();
+    check("waiting for the GPU", driver.cuEventSynchronize(event->handle));
+    exit();
+  }
+
+  void join() override {
+    enter();
+    check("following the trainer's stream", driver.cuEventRecord(begun.handle, trainers));
+    for (StreamHandle stream : streams)
+      check("following the trainer's stream", driver.cuStreamWaitEvent(stream, begun.handle, 0));
+  }
+  void leave() override {
+    for (size_t i = 0; i < 2; ++i) {
+      check("handing over", driver.cuEventRecord(done[i].handle, streams[i]));
+      check("handing over", driver.cuStreamWaitEvent(trainers, done[i].handle, 0));
+    }
+    exit();
+  }
+
+private:
+  static Address addressOf(const void *memory) { return reinterpret_cast<Address>(memory); }
+  StreamHandle at(Stream stream) const { return streams[size_t(stream)]; }
+
+  bool check(const char *doing, Result result) {
+    if (result)
+      fail(format("%s failed: %s", doing, describe(driver, result).c_str()));
+    return result == 0;
+  }
+
+  /// The context is the calling thread's between them. They nest.
+  void enter() {
+    if (entered++ == 0)
+      check("entering the context", driver.cuCtxPushCurrent_v2(context));
+  }
+  void exit() {
+    Context left;
+    if (--entered == 0)
+      driver.cuCtxPopCurrent_v2(&left);
+  }
+
+  /// Machine code runs on its own chip and on later ones of its generation, but for chips with an 'a'.
+  const stepc_image *imageFor(const std::string &library) {
+    int major = 0, minor = 0;
+    char name[100] = "";
+    if (!check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) ||
+        !check("asking a GPU", driver.cuDeviceGetAttribute(&minor, kMinor, device)) ||
+        !check("asking a GPU", driver.cuDeviceGetName(name, sizeof(name), device)))
+      return nullptr;
+    const stepc_image *best = nullptr;
+    std::string chips;
+    for (int64_t i = 0; i < stepc_program_image_count; ++i) {
+      const stepc_image &image = stepc_program_images[i];
+      chips += (i ? ", " : "") + std::string(image.chip);
+      bool runs =
+          image.major == major && (image.is_exact ? image.minor == minor : image.minor <= minor);
+      if (runs &&
+          (!best || image.minor > best->minor || (image.minor == best->minor && image.is_exact)))
+        best = &image;
+    }
+    if (!best)
+      fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d", library.c_str(),
+                  chips.c_str(), name, major, minor));
+    return best;
+  }
+
+  void checkTrainersStream() {
+    Context theirs = nullptr;
+    if (trainers &&
+        check("asking the trainer's stream", driver.cuStreamGetCtx(trainers, &theirs)) &&
+        theirs != context)
+      fail("expected a stream of the GPU's primary context, found one of another context");
+  }
+
+  const cuda::Driver &driver;
+  StreamHandle trainers; // null: the context's own
+  DeviceNumber device = 0;
+  Context context = nullptr;
+  Module module = nullptr;
+  std::vector<cuda::Function> functions; // by the plan's number
+  StreamHandle streams[2] = {};
+  Event begun, done[2];
+  int64_t entered = 0;
+};
+
+std::string openCuda(DeviceContext &context, const stepc_options &options) {
+  return openGpuDevice(
+      context, options,
+      [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
+        std::unique_ptr<Cuda> gpu;
+        if (const cuda::Driver *driver = cuda::driver(problem)) {
+          gpu = std::make_unique<Cuda>(*driver, static_cast<StreamHandle>(given.stream));
+          gpu->open(opened, given);
+          problem = gpu->problem();
+        }
+        return problem.empty() ? std::unique_ptr<Gpu>(std::move(gpu)) : nullptr;
+      });
+}
+
+} // namespace
+} // namespace stepc::runtime
+
+extern "C" const stepc_device_table stepc_device_cuda =
+    stepc::runtime::gpuDeviceTable("cuda", STEPC_DEVICE_CUDA, stepc::runtime::openCuda);

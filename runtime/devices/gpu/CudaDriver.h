@@ -1,0 +1,76 @@
+//===- CudaDriver.h - What is used of NVIDIA's driver ------------*- C++ -*-===//
+//
+// Types and functions of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api), declared here so that
+// a library needs neither CUDA's headers when it is built nor the driver when it is linked. They are the
+// oldest versions that still exist, so each has one layout on all drivers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_DEVICES_GPU_CUDADRIVER_H
+#define STEPC_RUNTIME_DEVICES_GPU_CUDADRIVER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace stepc::runtime::cuda {
+
+using Result = int; // CUresult; 0: success
+using DeviceNumber = int;
+using Address = uint64_t; // CUdeviceptr
+using Context = struct ContextOpaque *;
+using Module = struct ModuleOpaque *;
+using Function = struct FunctionOpaque *;
+using StreamHandle = struct StreamOpaque *;
+using EventHandle = struct EventOpaque *;
+
+inline constexpr int kMajor = 75, kMinor = 76;                  // CU_DEVICE_ATTRIBUTE_COMPUTE_…
+inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2; // of streams, of events
+
+/// The functions, by their names in cuda.h; a name that the header maps to `…_v2` has it here.
+struct Driver {
+  Result (*cuInit)(unsigned flags);
+  Result (*cuDriverGetVersion)(int *version);
+  Result (*cuGetErrorName)(Result, const char **name);
+  Result (*cuGetErrorString)(Result, const char **text);
+  Result (*cuDeviceGetCount)(int *count);
+  Result (*cuDeviceGet)(DeviceNumber *, int ordinal);
+  Result (*cuDeviceGetName)(char *name, int length, DeviceNumber);
+  Result (*cuDeviceGetAttribute)(int *value, int attribute, DeviceNumber);
+  Result (*cuDevicePrimaryCtxRetain)(Context *, DeviceNumber);
+  Result (*cuDevicePrimaryCtxRelease_v2)(DeviceNumber);
+  Result (*cuCtxPushCurrent_v2)(Context);
+  Result (*cuCtxPopCurrent_v2)(Context *);
+  Result (*cuMemAlloc_v2)(Address *, size_t bytes);
+  Result (*cuMemFree_v2)(Address);
+  Result (*cuMemAllocHost_v2)(void **, size_t bytes);
+  Result (*cuMemFreeHost)(void *);
+  Result (*cuMemsetD8Async)(Address, unsigned char value, size_t bytes, StreamHandle);
+  Result (*cuMemcpyHtoDAsync_v2)(Address to, const void *from, size_t bytes, StreamHandle);
+  Result (*cuMemcpyDtoDAsync_v2)(Address to, Address from, size_t bytes, StreamHandle);
+  Result (*cuStreamCreate)(StreamHandle *, unsigned flags);
+  Result (*cuStreamDestroy_v2)(StreamHandle);
+  Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned flags);
+  Result (*cuStreamSynchronize)(StreamHandle);
+  Result (*cuStreamGetCtx)(StreamHandle, Context *);
+  Result (*cuEventCreate)(EventHandle *, unsigned flags);
+  Result (*cuEventDestroy_v2)(EventHandle);
+  Result (*cuEventRecord)(EventHandle, StreamHandle);
+  Result (*cuEventSynchronize)(EventHandle);
+  Result (*cuModuleLoadData)(Module *, const void *image);
+  Result (*cuModuleUnload)(Module);
+  Result (*cuModuleGetFunction)(Function *, Module, const char *name);
+  Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
+                           unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
+                           StreamHandle, void **parameters, void **extra);
+};
+
+/// NVIDIA's driver, loaded once per library (what the process has loaded already is used) and initialized; null
+/// with what is missing.
+const Driver *driver(std::string &problem);
+
+/// "CUDA_ERROR_OUT_OF_MEMORY, out of memory".
+std::string describe(const Driver &, Result);
+
+} // namespace stepc::runtime::cuda
+
+#endif

@@ -1,0 +1,68 @@
+//===- Gpu.h - What a device of the kind asks of a GPU -----------*- C++ -*-===//
+//
+// The few calls by which a step reaches a GPU, so that the device above them (GpuDevice.h) is the same
+// on NVIDIA's driver and on this machine. Nothing here waits but what says so. Calls that may fail say
+// why in `problem()`, which keeps the first failure.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_DEVICES_GPU_GPU_H
+#define STEPC_RUNTIME_DEVICES_GPU_GPU_H
+
+#include "runtime/devices/Device.h"
+
+namespace stepc::runtime {
+
+class Gpu {
+public:
+  struct Event;
+  struct Function;
+
+  virtual ~Gpu() = default;
+
+  const std::string &problem() const { return firstProblem; }
+
+  /// Memory of the GPU, aligned to 256 bytes; null where there is none.
+  virtual void *allocate(int64_t bytes) = 0;
+  virtual void release(void *memory) = 0;
+  /// Memory of the host that copies to the GPU read without a copy of their own.
+  virtual void *allocateStaging(int64_t bytes) = 0;
+  virtual void releaseStaging(void *memory) = 0;
+
+  /// The kernel of that number in the plan, null where the library has none for this GPU.
+  virtual Function *function(int64_t number) = 0;
+
+  // What stands on a stream happens in order.
+  /// What a launch says beside its kernel is the same for all GPUs.
+  virtual void launch(Stream, Function *, const Launch &) = 0;
+  virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros
+  virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
+  virtual void move(Stream, void *to, const void *from, int64_t bytes) = 0;
+  /// A function of the host that stands between them.
+  virtual void call(Stream, void (*function)(void *), void *argument) = 0;
+
+  virtual Event *makeEvent() = 0;
+  virtual void destroy(Event *) = 0;
+  virtual void record(Stream, Event *) = 0;
+  virtual void wait(Stream, Event *) = 0;
+  /// Returns when what stood before the event's last record is done.
+  virtual void synchronize(Event *) = 0;
+
+  /// Both streams begin behind what is on the trainer's, before the first command of a step; the
+  /// trainer's goes on behind both, after the last.
+  virtual void join() = 0;
+  virtual void leave() = 0;
+
+protected:
+  /// Keeps the first thing that went wrong.
+  void fail(const std::string &text) {
+    if (firstProblem.empty())
+      firstProblem = text;
+  }
+
+private:
+  std::string firstProblem;
+};
+
+} // namespace stepc::runtime
+
+#endif

@@ -1,0 +1,215 @@
+//===- GpuDevice.cpp - A device table over a GPU ----------------------------===//
+//
+// What kernels read of the host stands in one piece of the GPU's memory: first what binds and steps change,
+// which each step uploads in one copy, then what stays. The copy leaves from staging memory that the
+// GPU reads later, so there is a ring of it, and a place is used again when its copy has gone.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/devices/gpu/GpuDevice.h"
+
+#include <array>
+#include <cstring>
+
+namespace stepc::runtime {
+namespace {
+
+/// How many steps may be under way before the host waits for the first of them.
+constexpr size_t kRing = 8;
+
+class GpuState : public DeviceState {
+public:
+  explicit GpuState(std::unique_ptr<Gpu> given, size_t events) : gpu(std::move(given)) {
+    for (size_t i = 0; i < events; ++i)
+      this->events.push_back(gpu->makeEvent());
+    for (Slot &slot : ring)
+      slot.uploaded = gpu->makeEvent();
+  }
+
+  ~GpuState() override {
+    for (Slot &slot : ring) {
+      if (slot.isUsed)
+        gpu->synchronize(slot.uploaded);
+      gpu->destroy(slot.uploaded);
+      gpu->releaseStaging(slot.staging);
+    }
+    for (Gpu::Event *event : events)
+      gpu->destroy(event);
+    gpu->release(mirror);
+  }
+
+  bool lend(std::vector<HostList> &lists) {
+    int64_t bytes = 0;
+    std::vector<int64_t> offsets(lists.size());
+    for (bool changes : {true, false}) {
+      for (size_t i = 0; i < lists.size(); ++i)
+        if (lists[i].changes == changes) {
+          offsets[i] = bytes;
+          bytes = plan::aligned(bytes + lists[i].bytes);
+        }
+      if (changes)
+        changing = bytes;
+    }
+    mirror = static_cast<char *>(gpu->allocate(bytes));
+    auto *all = static_cast<char *>(gpu->allocateStaging(bytes));
+    if (!mirror || !all) {
+      gpu->releaseStaging(all);
+      return false;
+    }
+    std::memset(all, 0, bytes);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      lists[i].address = mirror + offsets[i];
+      if (lists[i].bytes > 0)
+        std::memcpy(all + offsets[i], lists[i].data, lists[i].bytes);
+      if (lists[i].changes)
+        sources.push_back({lists[i], offsets[i]});
+    }
+    gpu->upload(Stream::Compute, mirror, all, bytes);
+    gpu->record(Stream::Compute, ring[0].uploaded);
+    gpu->synchronize(ring[0].uploaded);
+    gpu->releaseStaging(all);
+    for (Slot &slot : ring)
+      if (!(slot.staging = static_cast<char *>(gpu->allocateStaging(changing))))
+        return false;
+    return true;
+  }
+
+  void begin() {
+    gpu->join();
+    Slot &slot = ring[next++ % kRing];
+    if (slot.isUsed)
+      gpu->synchronize(slot.uploaded);
+    for (const Source &source : sources)
+      if (source.list.bytes > 0)
+        std::memcpy(slot.staging + source.offset, source.list.data, source.list.bytes);
+    gpu->upload(Stream::Compute, mirror, slot.staging, changing);
+    gpu->record(Stream::Compute, slot.uploaded);
+    slot.isUsed = true;
+  }
+
+  std::unique_ptr<Gpu> gpu;
+  std::vector<Gpu::Event *> events; // of the program
+
+private:
+  struct Slot {
+    char *staging = nullptr;
+    Gpu::Event *uploaded = nullptr;
+    bool isUsed = false;
+  };
+  struct Source {
+    HostList list;
+    int64_t offset;
+  };
+  std::array<Slot, kRing> ring;
+  size_t next = 0;
+  std::vector<Source> sources; // what changes
+  int64_t changing = 0;        // bytes
+  char *mirror = nullptr;      // of all lists
+};
+
+GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
+Gpu &gpuOf(DeviceContext &context) { return *stateOf(context).gpu; }
+
+/// Puts what went wrong where the walker looks.
+void notice(DeviceContext &context) {
+  if (context.failure.empty())
+    context.failure = gpuOf(context).problem();
+}
+
+bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc_options &options) {
+  Gpu &gpu = gpuOf(context);
+  if (!memory.adopt(
+          bytes, options,
+          [](void *owner, int64_t size) { return static_cast<Gpu *>(owner)->allocate(size); },
+          [](void *owner, void *base, int64_t) { static_cast<Gpu *>(owner)->release(base); }, &gpu))
+    return false;
+  gpu.fill(Stream::Compute, memory.data(), bytes);
+  return gpu.problem().empty();
+}
+
+bool allocateZeros(DeviceContext &context, Memory &memory, int64_t bytes) {
+  return allocate(context, memory, bytes, {});
+}
+
+std::string lend(DeviceContext &context, std::vector<HostList> &lists) {
+  if (stateOf(context).lend(lists))
+    return gpuOf(context).problem();
+  return "expected memory for the tables of this rank, found none: " + gpuOf(context).problem();
+}
+
+void begin(DeviceContext &context) {
+  stateOf(context).begin();
+  notice(context);
+}
+
+void start(DeviceContext &context, Stream stream, const Launch &launch) {
+  Gpu &gpu = gpuOf(context);
+  if (launch.items > 0)
+    gpu.launch(stream, gpu.function(launch.number), launch);
+  notice(context);
+}
+
+void launchKernel(DeviceContext &context, Stream stream, const Launch &launch) {
+  ++context.executed.launches;
+  context.executed.chunks += launch.items;
+  start(context, stream, launch);
+}
+
+void compute(DeviceContext &context, Stream stream, const BatchWork &work) {
+  ++context.executed.launches;
+  context.executed.chunks += work.blocks;
+  for (const Launch &kernel : work.kernels)
+    start(context, stream, kernel);
+}
+
+void copyRows(DeviceContext &context, Stream stream, const RowCopy &copy) {
+  ++context.executed.launches;
+  context.executed.chunks += copy.count;
+  start(context, stream, copy.launch);
+}
+
+void moveBytes(DeviceContext &context, Stream stream, const char *from, char *to, int64_t bytes) {
+  gpuOf(context).move(stream, to, from, bytes);
+  notice(context);
+}
+
+void call(DeviceContext &context, Stream stream, void (*function)(void *), void *argument) {
+  gpuOf(context).call(stream, function, argument);
+  notice(context);
+}
+
+void record(DeviceContext &context, Stream stream, int64_t event) {
+  gpuOf(context).record(stream, stateOf(context).events[size_t(event)]);
+  notice(context);
+}
+
+void wait(DeviceContext &context, Stream stream, int64_t event) {
+  gpuOf(context).wait(stream, stateOf(context).events[size_t(event)]);
+  notice(context);
+}
+
+void finish(DeviceContext &context) {
+  gpuOf(context).leave();
+  notice(context);
+}
+
+} // namespace
+
+std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
+  std::string problem;
+  std::unique_ptr<Gpu> gpu = openGpu(context, options, problem);
+  if (!gpu)
+    return problem;
+  auto state = std::make_unique<GpuState>(std::move(gpu), 2 * context.plan.starts().size());
+  problem = state->gpu->problem();
+  context.state = std::move(state);
+  return problem;
+}
+
+stepc_device_table gpuDeviceTable(const char *name, int32_t kind,
+                                  std::string (*open)(DeviceContext &, const stepc_options &)) {
+  return {name,    kind,     open,      allocate, allocateZeros, lend, begin, launchKernel,
+          compute, copyRows, moveBytes, call,     record,        wait, finish};
+}
+
+} // namespace stepc::runtime
