@@ -105,7 +105,7 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
       }
       Diagnostic &error = diagnostics.error(
           option.name.range, "unknown argument '" + name + "' of '" + call.callee.text + "'");
-      bool isValue = symbols.contains(name);
+      bool isValue = llvm::is_contained(valueNames(option.name.range.begin), name);
       if (allowed.empty() && isValue)
         error.withHint("equality is written '" + name + " == ...'");
       else if (allowed.empty())
@@ -114,6 +114,8 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
         error.withHint("did you mean '" + allowed[0] + "'?");
       else
         hintNearest(error, name, allowed);
+      if (error.hint.empty())
+        error.withHint("it takes " + list(allowed));
     } else if (&first != &option) {
       valid = false;
       diagnostics.error(option.name.range, "argument '" + name + "' is given twice")

@@ -215,6 +215,18 @@ private:
     push(TokenKind::String);
   }
 
+  /// What a value's attribute in other languages is called here.
+  std::string hintAfterPoint() const {
+    StringRef word = text.drop_front(position).take_while(isNamePart);
+    if (word == "rows" || word == "cols" || word == "numel")
+      return ("write '" + word + "' alone: it is the parameter's").str();
+    if (word == "shape" || word == "size")
+      return "the parameter's sizes are 'rows', 'cols' and 'numel'";
+    if (word == "T" || word == "mT" || word == "t")
+      return "a transpose is 'transpose(x)', which is not supported yet";
+    return "functions have no prefix: 'sqrt(x)'";
+  }
+
   /// One whole character, which may be several bytes of UTF-8.
   void unexpected() {
     unsigned char lead = static_cast<unsigned char>(text[position++]);
@@ -240,7 +252,7 @@ private:
     else if (found == "." && llvm::isDigit(at(0)))
       error.withHint("write a digit before the point: 0.5");
     else if (found == ".")
-      error.withHint("functions have no prefix: 'sqrt(x)'");
+      error.withHint(hintAfterPoint());
     else if (found == "'")
       error.withHint("strings stand in double quotes");
     else if (found.starts_with("&"))

@@ -224,7 +224,8 @@ ExprPtr Parser::parseCall(const Token &callee) {
 
 bool Parser::parseArgument(CallExpr &call) {
   std::optional<Name> option;
-  if (at(TokenKind::Name) && next().kind == TokenKind::Equal) {
+  // No option has a built-in value's name: the analysis says what was meant.
+  if ((at(TokenKind::Name) || isBuiltinValue(current().kind)) && next().kind == TokenKind::Equal) {
     Token name = consume();
     option = Name{spelling(name).str(), name.range};
     consume();

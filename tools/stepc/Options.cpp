@@ -62,7 +62,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option(
          "--waves", options.waves,
          "Force this number of waves, whatever the model says of time and workspace; at most "
-         "as many as there are blocks for")
+         "as many as there are blocks for, and --remarks waves tells how many")
       ->check(checkPositive)
       ->type_name("N");
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
