@@ -52,7 +52,7 @@ TEST(Hints, Syntax) {
           {"let x = lr > 0 ? 1", "2:16: error: unexpected character '?'", select},
           {"return grad", "2:8: error: expected '=' after 'return', found 'grad'",
            "a step ends with 'param = ...'"},
-          {"let x = select(step = 1, 1, 2)",
+          {"let x = select(step = 1, 2)",
            "2:26: error: expected arguments by position before those by name",
            "equality is written 'step == ...'"},
           {"let x = (lr = 1)", "2:13: error: expected ')', found '='", equality},
