@@ -1,6 +1,7 @@
 //===- TargetShape.cpp - The chip that code is made for --------------------===//
 
 #include "passes/kernels/TargetShape.h"
+#include "passes/kernels/GpuChips.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -66,6 +67,8 @@ constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 
 Expected<std::string> chipOfTarget(StringRef target) {
+  if (StringRef names = target; names.consume_front("cuda"))
+    return cudaChip(names);
   if (StringRef gpu = target; gpu.consume_front(kEmulated)) {
     if (gpu.empty())
       gpu = ":sm_80";
@@ -101,6 +104,9 @@ Expected<std::string> chipOfTarget(StringRef target) {
 }
 
 std::pair<std::string, std::string> splitChip(StringRef chip) {
+  // What is for the host there is plain calls.
+  if (isCuda(chip))
+    return {Triple(sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic", ""};
   if (isEmulated(chip))
     chip = chip.substr(chip.find(kHost) + kHost.size());
   auto [cpu, features] = chip.split(';');
