@@ -1,6 +1,7 @@
 //===- EmbedPlan.cpp - The plan as bytes -----------------------------------===//
 
 #include "passes/kernels/EmbedPlan.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/TargetShape.h"
@@ -107,6 +108,11 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
         LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64});
     for (const std::string &name : plan.kernels) {
       auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
+      if (kernel && kernel.isExternal() && isCuda(plan.chip)) {
+        // Its body is in the GPU's code, which knows it by name.
+        kernel.erase();
+        continue;
+      }
       if (!kernel || kernel.isExternal() || kernel.getFunctionType() != type)
         return symbols.lookup(name)->emitOpError("expected a kernel, an llvm.func of type ")
                << type << " with a body";
@@ -129,7 +135,9 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     global(kPlanBytes, b.getI64Type(), b.getI64IntegerAttr(int64_t(bytes.size())));
     global(kPlan, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), b.getStringAttr(text));
     // The runtime's: its type is not ours to know.
-    StringRef device = isEmulated(plan.chip) ? "stepc_device_emulated" : "stepc_device_cpu";
+    StringRef device = isCuda(plan.chip)       ? "stepc_device_cuda"
+                       : isEmulated(plan.chip) ? "stepc_device_emulated"
+                                               : "stepc_device_cpu";
     global(device, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
 
     // Tables of addresses: of the device, and of the kernels in the plan's order.
@@ -137,8 +145,10 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       OpBuilder::InsertionGuard guard(b);
       LLVM::GlobalOp table = global(name, type, Attribute());
       b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-      Value all =
-          isa<LLVM::LLVMArrayType>(type) ? Value(LLVM::PoisonOp::create(b, b.loc, type)) : Value();
+      Value all;
+      if (isa<LLVM::LLVMArrayType>(type))
+        all = symbols.empty() ? Value(LLVM::ZeroOp::create(b, b.loc, type))
+                              : Value(LLVM::PoisonOp::create(b, b.loc, type));
       for (auto [index, symbol] : llvm::enumerate(symbols)) {
         Value address = LLVM::AddressOfOp::create(b, b.loc, b.pointer, symbol);
         all = all ? Value(LLVM::InsertValueOp::create(b, b.loc, all, address, int64_t(index)))
@@ -147,7 +157,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       LLVM::ReturnOp::create(b, b.loc, all);
     };
     addresses(kDevice, {device.str()}, b.pointer);
-    addresses(kKernels, plan.kernels, LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size()));
+    addresses(kKernels, isCuda(plan.chip) ? ArrayRef<std::string>() : ArrayRef(plan.kernels),
+              LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size()));
 
     // The one symbol that users see. What it calls is hidden, so each library answers for itself.
     auto library = declare(module, kLibrary, b.pointer, {});

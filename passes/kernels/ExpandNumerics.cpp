@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -85,6 +86,8 @@ struct ExpandNumerics : impl::ExpandNumericsBase<ExpandNumerics> {
       return failure();
 
     SmallVector<Operation *> kernels(module.getOps<LLVM::LLVMFuncOp>());
+    for (auto code : module.getOps<gpu::GPUModuleOp>())
+      llvm::append_range(kernels, code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(kernels, (*target)->fuses(), (*target)->convertsHalf());
   }
 

@@ -177,6 +177,28 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect"];
 }
 
+def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
+  let summary = "PTX as machine code of chips, in constants";
+  let description = [{
+    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas: of the folder that STEPC_CUDA_BIN names, else
+    where the build found it, else on the path; of CUDA 13.1 or later. The constants are those of kernel_abi.h.
+
+    Before:
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_80">, properties = {…}, assembly = "…">]
+    ```
+    After:
+    ```mlir
+    llvm.mlir.global internal constant @stepc_image_sm_90("…") {alignment = 16 : i64}
+    llvm.mlir.global internal constant @stepc_chip_sm_90("sm_90\00")
+    llvm.mlir.global external hidden constant @stepc_program_image_count(1 : i64)
+    llvm.mlir.global external hidden constant @stepc_program_images() : !llvm.array<1 x struct<(ptr, i64, i64, i64, ptr, i64)>> { … }
+    ```
+  }];
+  let options = [ListOption<"chips", "chips", "std::string", "sm_80, sm_90a, …">];
+  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect"];
+}
+
 def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"> {
   let summary = "IEEE functions as LLVM's intrinsics, which PTX has instructions for";
   let description = [{

@@ -2,11 +2,15 @@
 
 #include "passes/kernels/Target.h"
 
+#include "passes/kernels/GpuChips.h"
+
 using namespace mlir;
 
 namespace stepc::kernels {
 
 static llvm::Expected<std::unique_ptr<Target>> makeTarget(StringRef chip) {
+  if (isCuda(chip))
+    return makeCudaTarget(chip);
   return isEmulated(chip) ? makeEmulatedTarget(chip) : makeCpuTarget(chip);
 }
 

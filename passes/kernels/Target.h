@@ -69,6 +69,7 @@ mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 llvm::Expected<std::unique_ptr<Target>> makeCpuTarget(llvm::StringRef chip);
 /// This machine in the place of a GPU, likewise (gpu/EmulatedTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(llvm::StringRef chip);
+std::unique_ptr<Target> makeCudaTarget(llvm::StringRef chip);
 
 } // namespace stepc::kernels
 

@@ -1,6 +1,7 @@
 //===- TargetShape.cpp - The chip that code is made for --------------------===//
 
 #include "passes/kernels/TargetShape.h"
+#include "passes/kernels/GpuChips.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,22 +54,20 @@ std::vector<std::string> knownFeatures() {
 
 } // namespace
 
-/// The GPUs that kernels are made for. Older ones lack bf16 and what the kernels' barriers ask for.
-constexpr StringLiteral kGpus[] = {"sm_80",  "sm_86",   "sm_87",  "sm_89",   "sm_90",  "sm_90a",
-                                   "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110", "sm_110a",
-                                   "sm_120", "sm_120a", "sm_121", "sm_121a"};
-
 constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 
 Expected<std::string> chipOfTarget(StringRef target) {
+  if (StringRef names = target; names.consume_front("cuda"))
+    return cudaChip(names);
   if (StringRef gpu = target; gpu.consume_front(kEmulated)) {
     if (gpu.empty())
       gpu = ":sm_80";
-    if (!gpu.consume_front(":") || !is_contained(kGpus, gpu))
-      return failure("expected target 'emulated' or 'emulated:<gpu>', where <gpu> is one of " +
-                     join(ArrayRef(kGpus), ", ") + ", found '" + target + "'");
+    if (!gpu.consume_front(":"))
+      return failure("expected target 'emulated' or 'emulated:<gpu>', found '" + target + "'");
+    if (Expected<GpuChip> known = gpuChip(gpu); !known)
+      return known.takeError();
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;
@@ -98,6 +97,9 @@ Expected<std::string> chipOfTarget(StringRef target) {
 }
 
 std::pair<std::string, std::string> splitChip(StringRef chip) {
+  // What is for the host there is plain calls.
+  if (isCuda(chip))
+    return {Triple(sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic", ""};
   if (isEmulated(chip))
     chip = chip.substr(chip.find(kHost) + kHost.size());
   auto [cpu, features] = chip.split(';');

@@ -92,15 +92,15 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
   if (stepc_program_device->kind == STEPC_DEVICE_CUDA) {
-    if (options->device != STEPC_DEVICE_CUDA)
-      return fault(error, STEPC_ERROR_ARGUMENT,
-                   format("library '%s' is for GPUs: expected device %d, found device %d",
-                          lib.plan.name.c_str(), STEPC_DEVICE_CUDA, options->device));
     if (given > 1)
       return fault(error, STEPC_ERROR_TRANSPORT,
                    format("library '%s' is for GPUs: expected a transport between them, found one "
                           "for the host's memory",
                           lib.plan.name.c_str()));
+    if (options->device != STEPC_DEVICE_CUDA)
+      return fault(error, STEPC_ERROR_ARGUMENT,
+                   format("library '%s' is for GPUs: expected device %d, found device %d",
+                          lib.plan.name.c_str(), STEPC_DEVICE_CUDA, options->device));
   } else if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
     return fault(error, STEPC_ERROR_ARGUMENT,
                  format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "

@@ -37,9 +37,10 @@ std::string driver::checkTarget(const std::string &text) {
   if ((rest.consume_front("cpu") || rest.consume_front("emulated")) &&
       (rest.empty() || (rest.starts_with(":") && rest.size() > 1)))
     return "";
-  std::string expected =
-      "expected cpu, cpu:<llvm cpu>, emulated or emulated:<gpu>, found '" + text + "'";
-  return text.rfind("cuda", 0) == 0 ? expected + ", which is not supported yet" : expected;
+  if (text.rfind("cuda", 0) == 0)
+    return "";
+  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated or emulated:<gpu>, found '" + text +
+         "'";
 }
 
 static std::string checkPattern(const std::string &text) {

@@ -40,6 +40,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("M");
   app.add_option("--target", options.target,
                  "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
+                 "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
                  "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
                  "emulated: those of sm_80")
       ->check(checkTarget)

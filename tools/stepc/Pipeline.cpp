@@ -46,6 +46,7 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
               mlir::cf::ControlFlowDialect, mlir::index::IndexDialect, mlir::ub::UBDialect,
               mlir::DLTIDialect, mlir::LLVM::LLVMDialect>();
   schedule::registerBufferizationModels(registry);
+  kernels::registerGpuInterfaces(registry);
 }
 
 std::string driver::strategyNames() {

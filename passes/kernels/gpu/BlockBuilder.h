@@ -36,6 +36,11 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
+  /// a < bound
+  Value below(Value a, Value bound) {
+    return mlir::arith::CmpIOp::create(*this, loc, mlir::arith::CmpIPredicate::slt, a, bound);
+  }
+  Value below(Value a, int64_t bound) { return below(a, constant(bound)); }
   /// Whether an address is a multiple of so many bytes, a power of two.
   Value isMultiple(Value address, int64_t bytes);
   /// Memory of the block, aligned for accesses of 16 bytes.

@@ -16,6 +16,10 @@ inline constexpr int32_t kThreads = 256;
 /// The address space of a GPU's global memory.
 inline constexpr unsigned kGlobal = 1;
 
+/// The module of all kernels, at the begin of `module`: for a chip, in a version of PTX.
+mlir::gpu::GPUModuleOp makeGpuModule(mlir::ModuleOp module, llvm::StringRef chip,
+                                     llvm::StringRef features);
+
 /// What a kernel of level 5 says of every chunk, or parameter, as a function at the end of `code`.
 /// `dispatches` are all that run it, one at least. Emits an error where one does not fit.
 mlir::FailureOr<mlir::gpu::GPUFuncOp>

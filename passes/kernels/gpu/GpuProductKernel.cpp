@@ -59,9 +59,6 @@ public:
 
 private:
   Value pointer(unsigned index) { return b.function.getArgument(index); }
-  Value below(Value a, int64_t bound) {
-    return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, a, b.constant(bound));
-  }
   Value all(ArrayRef<Value> conditions) {
     Value result;
     for (Value condition : conditions)
@@ -69,6 +66,7 @@ private:
         result = result ? b.both(result, condition) : condition;
     return result;
   }
+
   /// Row and column of the block's tile among tiles; of a symmetric result not above the diagonal.
   std::pair<Value, Value> place() {
     int64_t across = ceilDivide(n, cut.tile);
@@ -84,11 +82,8 @@ private:
     auto walk = scf::WhileOp::create(
         b, b.loc, TypeRange{i64, i64}, ValueRange{b.constant(0), b.item},
         [&](OpBuilder &, Location, ValueRange state) {
-          inRegion(state, [&] {
-            Value beyond =
-                arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, state[0], state[1]);
-            scf::ConditionOp::create(b, b.loc, beyond, state);
-          });
+          inRegion(state,
+                   [&] { scf::ConditionOp::create(b, b.loc, b.below(state[0], state[1]), state); });
         },
         [&](OpBuilder &, Location, ValueRange state) {
           inRegion(state, [&] {
@@ -193,12 +188,9 @@ private:
       return oneByOne(sums);
     auto widthOf = [&](Type type) { return cut.group * type.getIntOrFloatBitWidth() / 8; };
     auto fits = [&](Value first, int64_t extent) {
-      return extent % cut.tile ? below(first, extent - cut.tile + 1) : Value();
+      return extent % cut.tile ? b.below(first, extent - cut.tile + 1) : Value();
     };
-    Value offDiagonal =
-        isSymmetric
-            ? Value(arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, tileColumn, tileRow))
-            : Value();
+    Value offDiagonal = isSymmetric ? b.below(tileColumn, tileRow) : Value();
     Value isWhole = all({b.isMultiple(outBase, widthOf(out)),
                          addend ? b.isMultiple(addendBase, widthOf(addend)) : Value(),
                          fits(row0, m), fits(column0, n), offDiagonal});
@@ -246,8 +238,8 @@ private:
           Value rowEnds =
               isSymmetric
                   ? Value(arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sle, col, r))
-                  : below(col, n);
-          b.when(b.both(below(r, m), rowEnds), [&] {
+                  : b.below(col, n);
+          b.when(b.both(b.below(r, m), rowEnds), [&] {
             Value sum = vector::ExtractOp::create(b, b.loc, sums[i * cut.groups + g], c);
             Value term = addend ? b.read(addend, at(addendBase, addend, r, col), 0) : Value();
             Value value = result(sum, term);

@@ -114,7 +114,7 @@ private:
   Value longChain(Type type, Value from, int64_t count, bool raw, Value scale) {
     if (!slab)
       slab = b.memory(f32, kSlab);
-    Value inFirst = below(b.thread, kWarp);
+    Value inFirst = b.below(b.thread, kWarp);
     Value sum = b.fold(b.constant(0), b.constant(count), kSlab, b.number(f32, r.neutral),
                        [&](Value base, Value sum) {
                          Value length = b.smaller(b.sub(b.constant(count), base), kSlab);
@@ -144,10 +144,7 @@ private:
     return result;
   }
 
-  Value below(Value a, int64_t bound) {
-    return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, a, b.constant(bound));
-  }
-  Value isFirst() { return below(b.thread, 1); }
+  Value isFirst() { return b.below(b.thread, 1); }
   /// Whether a condition holds in a lane of the warp that differs in none but these bits.
   Value anyOf(Value condition, ArrayRef<int32_t> lanes) {
     Value flag = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), condition);
@@ -172,12 +169,12 @@ private:
     Value count = b.smaller(b.sub(b.constant(shape.rows), first), rowsPerBlock());
     b.loop(b.constant(0), count, kRows, [&](Value base) {
       Value row = b.add(b.add(first, base), line);
-      body(b.smaller(row, shape.rows - 1), below(row, shape.rows));
+      body(b.smaller(row, shape.rows - 1), b.below(row, shape.rows));
     });
   }
   /// By the first thread of each row that is there.
   void storeRow(Value result, unsigned index, Value row, Value isThere) {
-    b.when(b.both(isThere, below(lane, 1)),
+    b.when(b.both(isThere, b.below(lane, 1)),
            [&] { b.store(result, element(index, b.add(b.mul(b.slot, shape.rows), row)), 4); });
   }
 
@@ -237,9 +234,9 @@ private:
           [&](Value base, Value sum) {
             Value row = b.add(base, line);
             Value next = r.combine(sum, chain(b.smaller(row, shape.rows - 1), scale));
-            return Value(arith::SelectOp::create(b, b.loc, below(row, shape.rows), next, sum));
+            return Value(arith::SelectOp::create(b, b.loc, b.below(row, shape.rows), next, sum));
           });
-      b.when(below(lane, 1), [&] { b.store(sum, b.address(shared, f32, line), 4); });
+      b.when(b.below(lane, 1), [&] { b.store(sum, b.address(shared, f32, line), 4); });
       b.barrier();
       Value partial = b.load(f32, b.address(shared, f32, lane));
       b.barrier();
@@ -293,7 +290,7 @@ private:
     // All warps have the same columns, and so decide alike.
     auto any = [&](Value condition) { return anyOf(condition, {16, 8, 4, 2, 1}); };
     Value result = r.result(block({}), shape.rows, block, any);
-    b.when(b.both(below(b.thread, kWarp), below(col, shape.cols)),
+    b.when(b.both(b.below(b.thread, kWarp), b.below(col, shape.cols)),
            [&] { b.store(result, element(kOut, b.add(b.mul(b.slot, shape.cols), col)), 4); });
   }
 

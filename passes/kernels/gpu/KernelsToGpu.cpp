@@ -15,6 +15,13 @@ namespace stepc::kernels {
 
 static constexpr StringLiteral kModule = "kernels";
 
+gpu::GPUModuleOp makeGpuModule(ModuleOp module, StringRef chip, StringRef features) {
+  OpBuilder b(module.getBodyRegion());
+  auto target = NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
+                                          "nvptx64-nvidia-cuda", chip, features);
+  return gpu::GPUModuleOp::create(b, module.getLoc(), kModule, b.getArrayAttr(target));
+}
+
 gpu::GPUFuncOp beginGpuKernel(gpu::GPUModuleOp code, StringRef name, ArrayRef<Type> arguments,
                               KernelBuilder &b) {
   b.setInsertionPointToEnd(code.getBody());
@@ -63,10 +70,7 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
     if (Operation *other = symbols.lookup(kModule))
       return other->emitOpError("expected no symbol of the name that the GPU's code gets, found @")
              << kModule;
-    OpBuilder b(module.getBodyRegion());
-    auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda",
-                                            chip, features);
-    auto code = gpu::GPUModuleOp::create(b, module.getLoc(), kModule, b.getArrayAttr(target));
+    gpu::GPUModuleOp code = makeGpuModule(module, chip, features);
     auto addChunks = [&](func::FuncOp kernel, ArrayRef<exec::DispatchChunksOp> dispatches) {
       return LogicalResult(addGpuChunkKernel(code, kernel, dispatches));
     };

@@ -24,10 +24,6 @@ ProductOperand::ProductOperand(BlockBuilder &b, const Cut &cut, const Shape &sha
   memory = b.memory(b.getF32Type(), 2 * cut.slabElements());
 }
 
-Value ProductOperand::below(Value a, int64_t bound) {
-  return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, a, b.constant(bound));
-}
-
 SmallVector<Value> ProductOperand::fetch(Value step0) {
   SmallVector<Value> fetched;
   for (int64_t i = 0; i < count; ++i) {
@@ -51,8 +47,8 @@ Value ProductOperand::fetch(Value line, Value step) {
     SmallVector<Value> elements;
     for (int64_t i = 0; i < width; ++i) {
       Value isThere =
-          both(lineEnds ? below(shape.alongK ? line : b.add(line, i), shape.lines) : Value(),
-               stepEnds ? below(shape.alongK ? b.add(step, i) : step, shape.k) : Value());
+          both(lineEnds ? b.below(shape.alongK ? line : b.add(line, i), shape.lines) : Value(),
+               stepEnds ? b.below(shape.alongK ? b.add(step, i) : step, shape.k) : Value());
       // Volatile beside whole accesses: else LLVM finds that both branches load the same vector, and
       // loads it once, as if it could stand anywhere.
       auto load = [&]() -> Value {
@@ -67,8 +63,8 @@ Value ProductOperand::fetch(Value line, Value step) {
   if (!isAligned)
     return oneByOne();
   // Runs are whole accesses: one whose first element is there is there.
-  Value isWhole = both(isAligned, both(lineEnds ? below(line, shape.lines) : Value(),
-                                       stepEnds ? below(step, shape.k) : Value()));
+  Value isWhole = both(isAligned, both(lineEnds ? b.below(line, shape.lines) : Value(),
+                                       stepEnds ? b.below(step, shape.k) : Value()));
   unsigned bytes = width * shape.type.getIntOrFloatBitWidth() / 8;
   return b.choose(isWhole, [&] { return b.load(type, from, bytes); }, oneByOne);
 }

@@ -60,7 +60,6 @@ public:
 
 private:
   mlir::Value fetch(mlir::Value line, mlir::Value step);
-  mlir::Value below(mlir::Value a, int64_t bound);
   mlir::Value both(mlir::Value a, mlir::Value c) { return !a ? c : !c ? a : b.both(a, c); }
 
   BlockBuilder &b;

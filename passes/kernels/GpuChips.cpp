@@ -1,0 +1,58 @@
+//===- GpuChips.cpp - NVIDIA's chips, by name --------------------------------===//
+
+#include "passes/kernels/GpuChips.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+namespace stepc {
+
+/// Those that ptxas 13.1 assembles for and that have what our PTX asks for.
+constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
+                                    "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
+                                    "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
+constexpr StringLiteral kCuda = "cuda:";
+
+static Error failure(const Twine &message) {
+  return createStringError(inconvertibleErrorCode(), message);
+}
+
+Expected<GpuChip> gpuChip(StringRef name) {
+  if (!is_contained(kChips, name))
+    return failure("expected a GPU of " + join(ArrayRef(kChips), ", ") + ", found '" + name + "'");
+  GpuChip chip{name.str(), 0, 0, name.ends_with("a")};
+  StringRef digits = name.drop_front(3);
+  digits = chip.isExact ? digits.drop_back() : digits;
+  if (digits.drop_back().getAsInteger(10, chip.major) ||
+      digits.take_back().getAsInteger(10, chip.minor))
+    llvm_unreachable("known names end in digits");
+  return chip;
+}
+
+bool isCuda(StringRef chip) { return chip.starts_with(kCuda); }
+
+std::vector<std::string> gpuChips(StringRef chip) {
+  SmallVector<StringRef> names;
+  chip.drop_front(kCuda.size()).split(names, ',');
+  return {names.begin(), names.end()};
+}
+
+Expected<std::string> cudaChip(StringRef names) {
+  if (!names.consume_front(":") || names.empty())
+    return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, found 'cuda" +
+                   names + "'");
+  std::vector<std::string> chips;
+  for (const std::string &name : gpuChips((kCuda + names).str())) {
+    Expected<GpuChip> chip = gpuChip(name);
+    if (!chip)
+      return chip.takeError();
+    if (!is_contained(chips, name))
+      chips.push_back(name);
+  }
+  return (kCuda + join(chips, ",")).str();
+}
+
+} // namespace stepc

@@ -1,0 +1,197 @@
+//===- Assemble.cpp - PTX to machine code, chip by chip ----------------------===//
+//
+// ptxas is NVIDIA's and no library, so it runs beside the compiler. It is looked for where STEPC_CUDA_BIN
+// says, where the build found it, and on the path.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/KernelBuilder.h"
+#include "passes/kernels/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/Regex.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace stepc::kernels {
+#define GEN_PASS_DEF_ASSEMBLEGPU
+#include "passes/kernels/Passes.h.inc"
+
+using namespace mlir;
+
+namespace {
+
+/// Before 13.1 it contracts packed products and sums.
+constexpr int64_t kLeastMajor = 13, kLeastMinor = 1;
+constexpr StringLiteral kInstall =
+    " (`pip install --no-deps nvidia-cuda-nvcc==13.1.115` has it; STEPC_CUDA_BIN names its folder)";
+
+using Folder = llvm::SmallString<128>;
+
+/// Runs a program; what it printed, or an error with that.
+llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments) {
+  Folder log;
+  if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", "log", log))
+    return llvm::createStringError(wrong, "expected a temporary file");
+  auto remove = llvm::make_scope_exit([&] { llvm::sys::fs::remove(log); });
+  SmallVector<StringRef> all = {program};
+  llvm::append_range(all, arguments);
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+  std::string problem;
+  int status = llvm::sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0, 0, &problem);
+  auto text = llvm::MemoryBuffer::getFile(log);
+  std::string printed = text ? (*text)->getBuffer().str() : std::string();
+  if (status == 0)
+    return printed;
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 program + " failed: " + problem + printed);
+}
+
+llvm::Expected<std::string> findPtxas() {
+  auto fail = [](const Twine &text) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), text + kInstall);
+  };
+  std::string found;
+  if (std::optional<std::string> given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN")) {
+    Folder path(*given);
+    llvm::sys::path::append(path, "ptxas");
+    if (!llvm::sys::fs::can_execute(path))
+      return fail("expected ptxas in STEPC_CUDA_BIN, found no program " + Twine(path));
+    found = path.str();
+  } else if (llvm::sys::fs::can_execute(STEPC_PTXAS)) {
+    found = STEPC_PTXAS;
+  } else if (auto onPath = llvm::sys::findProgramByName("ptxas")) {
+    found = *onPath;
+  } else {
+    return fail("expected NVIDIA's assembler ptxas, found none");
+  }
+  llvm::Expected<std::string> printed = run(found, {"--version"});
+  if (!printed)
+    return printed;
+  SmallVector<StringRef> parts;
+  int64_t major = 0, minor = 0;
+  if (!llvm::Regex("release ([0-9]+)\\.([0-9]+)").match(*printed, &parts) ||
+      parts[1].getAsInteger(10, major) || parts[2].getAsInteger(10, minor))
+    return fail("expected " + Twine(found) + " to tell its release, found '" + *printed + "'");
+  if (std::pair(major, minor) < std::pair(kLeastMajor, kLeastMinor))
+    return fail("expected ptxas of CUDA 13.1 or later, found " + Twine(major) + "." + Twine(minor) +
+                " as " + found);
+  return found;
+}
+
+llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
+  Folder source, code;
+  for (auto [path, kind] : {std::pair(&source, "ptx"), std::pair(&code, "cubin")})
+    if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", kind, *path))
+      return llvm::createStringError(wrong, "expected a temporary file");
+  auto remove = llvm::make_scope_exit([&] {
+    llvm::sys::fs::remove(source);
+    llvm::sys::fs::remove(code);
+  });
+  {
+    std::error_code wrong;
+    llvm::raw_fd_ostream os(source, wrong);
+    os << ptx;
+    if (wrong || os.has_error())
+      return llvm::createStringError(wrong ? wrong : os.error(), "expected to write " + source);
+  }
+  std::string arch = ("-arch=" + chip).str();
+  llvm::Expected<std::string> printed = run(ptxas, {arch, "-O3", source, "-o", code});
+  if (!printed)
+    return printed;
+  auto bytes = llvm::MemoryBuffer::getFile(code);
+  if (!bytes)
+    return llvm::createStringError(bytes.getError(), "expected machine code from ptxas");
+  return (*bytes)->getBuffer().str();
+}
+
+struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
+  using AssembleGpuBase::AssembleGpuBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto binaries = llvm::to_vector(module.getOps<gpu::BinaryOp>());
+    if (binaries.size() != 1 || binaries[0].getObjects().size() != 1) {
+      module.emitError("expected one gpu.binary of one object, found ") << binaries.size();
+      return signalPassFailure();
+    }
+    auto object = cast<gpu::ObjectAttr>(binaries[0].getObjects()[0]);
+    llvm::Expected<std::string> ptxas = findPtxas();
+    if (!ptxas) {
+      module.emitError(llvm::toString(ptxas.takeError()));
+      return signalPassFailure();
+    }
+    SmallVector<std::pair<GpuChip, std::string>> images;
+    for (const std::string &name : chips) {
+      llvm::Expected<GpuChip> chip = gpuChip(name);
+      llvm::Expected<std::string> code =
+          chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
+      if (!code) {
+        module.emitError(llvm::toString(code.takeError()));
+        return signalPassFailure();
+      }
+      images.push_back({*chip, std::move(*code)});
+    }
+    binaries[0].erase();
+    embed(module, images);
+  }
+
+  /// Constants of the types in kernel_abi.h.
+  static void embed(ModuleOp module, ArrayRef<std::pair<GpuChip, std::string>> images) {
+    KernelBuilder b(module.getContext(), module.getLoc());
+    b.setInsertionPointToEnd(module.getBody());
+    auto constant = [&](StringRef name, Type type, Attribute value, bool isInternal) {
+      auto op = LLVM::GlobalOp::create(
+          b, b.loc, type, /*isConstant=*/true,
+          isInternal ? LLVM::Linkage::Internal : LLVM::Linkage::External, name, value,
+          /*alignment=*/16);
+      if (!isInternal)
+        op.setVisibility_(LLVM::Visibility::Hidden);
+      return op;
+    };
+    auto bytes = [&](const std::string &name, StringRef text) {
+      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text),
+               /*isInternal=*/true);
+    };
+    for (const auto &[chip, code] : images) {
+      bytes("stepc_image_" + chip.name, code);
+      bytes("stepc_chip_" + chip.name, chip.name + std::string(1, '\0'));
+    }
+    Type i64 = b.getI64Type();
+    auto image = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                  {b.pointer, i64, i64, i64, b.pointer, i64});
+    auto all = LLVM::LLVMArrayType::get(image, images.size());
+    constant("stepc_program_image_count", i64, b.getI64IntegerAttr(int64_t(images.size())), false);
+    LLVM::GlobalOp table = constant("stepc_program_images", all, Attribute(), false);
+    b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
+    Value value = LLVM::PoisonOp::create(b, b.loc, all);
+    for (auto [index, entry] : llvm::enumerate(images)) {
+      const auto &[chip, code] = entry;
+      auto addressOf = [&](const std::string &name) -> Value {
+        return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
+      };
+      auto number = [&](int64_t n) -> Value {
+        return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
+      };
+      Value fields[] = {addressOf("stepc_chip_" + chip.name),
+                        number(chip.major),
+                        number(chip.minor),
+                        number(chip.isExact),
+                        addressOf("stepc_image_" + chip.name),
+                        number(int64_t(code.size()))};
+      for (auto [field, given] : llvm::enumerate(fields))
+        value = LLVM::InsertValueOp::create(b, b.loc, value, given,
+                                            ArrayRef<int64_t>{int64_t(index), int64_t(field)});
+    }
+    LLVM::ReturnOp::create(b, b.loc, value);
+  }
+};
+
+} // namespace
+} // namespace stepc::kernels

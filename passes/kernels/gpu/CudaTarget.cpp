@@ -1,0 +1,104 @@
+//===- CudaTarget.cpp - NVIDIA's GPUs ----------------------------------------===//
+//
+// Kernels are gpu.funcs of one module, which becomes machine code for every chip that is asked for. What
+// commands name are declarations: the host has no body for them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/Passes.h"
+#include "passes/kernels/Target.h"
+#include "passes/kernels/gpu/GpuKernels.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+/// Elements of a chunk: thirty-two for each thread of its block.
+constexpr int64_t kChunkElements = 32 * kThreads;
+
+class CudaTarget : public Target {
+public:
+  using Target::Target;
+
+  FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
+                                     ArrayRef<exec::DispatchChunksOp> dispatches) const override {
+    auto module = kernel->getParentOfType<ModuleOp>();
+    return onHost(module, addGpuChunkKernel(codeOf(module), kernel, dispatches));
+  }
+  FailureOr<LLVM::LLVMFuncOp>
+  kernel(func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) const override {
+    auto module = kernel->getParentOfType<ModuleOp>();
+    return onHost(module, addGpuParameterKernel(codeOf(module), kernel, dispatches));
+  }
+
+  int64_t chunkElements() const override { return kChunkElements; }
+  exec::Accumulation accumulation() const override { return exec::Accumulation::FusedChain; }
+  int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
+  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
+    return stepc::kernels::scratchBytesPerBlock(op, TargetShape());
+  }
+  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
+    return onHost(symbols, addGpuProductKernels(codeOf(moduleOf(symbols)), op));
+  }
+  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
+    return onHost(symbols, addGpuReduceKernels(codeOf(moduleOf(symbols)), op));
+  }
+  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
+    return onHost(symbols, addGpuCopyKernel(codeOf(moduleOf(symbols)), op));
+  }
+
+  void addKernelPasses(OpPassManager &manager) const override {
+    buildPtxPipeline(manager);
+    AssembleGpuOptions options;
+    llvm::append_range(options.chips, gpuChips(chip()));
+    manager.addPass(createAssembleGpu(options));
+  }
+  bool fuses() const override { return true; }
+  bool convertsHalf() const override { return true; }
+
+private:
+  static ModuleOp moduleOf(SymbolTable &symbols) { return cast<ModuleOp>(symbols.getOp()); }
+
+  /// The GPU's code, in the oldest PTX that all chips take.
+  static gpu::GPUModuleOp codeOf(ModuleOp module) {
+    for (auto known : module.getOps<gpu::GPUModuleOp>())
+      return known;
+    return makeGpuModule(module, "sm_80", "+ptx80");
+  }
+
+  static LLVM::LLVMFuncOp declare(ModuleOp module, gpu::GPUFuncOp kernel) {
+    OpBuilder b(module.getBodyRegion());
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                            {pointer, b.getI64Type(), b.getI64Type()});
+    return LLVM::LLVMFuncOp::create(b, kernel.getLoc(), kernel.getName(), type);
+  }
+
+  static FailureOr<LLVM::LLVMFuncOp> onHost(ModuleOp module, FailureOr<gpu::GPUFuncOp> made) {
+    if (failed(made))
+      return failure();
+    return declare(module, *made);
+  }
+  static Kernels onHost(SymbolTable &symbols, const GpuKernels &made) {
+    Kernels kernels;
+    for (auto [function, blocksPerSlot] : made) {
+      auto known = symbols.lookup<LLVM::LLVMFuncOp>(function.getName());
+      if (!known)
+        symbols.insert(known = declare(moduleOf(symbols), function));
+      kernels.push_back({known, blocksPerSlot});
+    }
+    return kernels;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Target> makeCudaTarget(StringRef chip) {
+  return std::make_unique<CudaTarget>(chip.str());
+}
+
+} // namespace stepc::kernels

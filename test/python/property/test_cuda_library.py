@@ -1,0 +1,136 @@
+"""Libraries for NVIDIA's GPUs, as far as a machine without one can look at them.
+
+ptxas makes the machine code (scripts/setup.sh installs it by pip). The driver is missing here, or one that tests plant.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compiler import ROOT, CompilerFailed, run, save, stepc, tensor
+
+TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
+pytestmark = pytest.mark.skipif(not (TOOLS / "ptxas").is_file(), reason="no ptxas was installed")
+
+MANIFEST = """{"version": 1, "meshes": [{"name": "one", "axes": [{"name": "dp", "size": 1}]}], "parameters": [
+  {"name": "w", "shape": [96, 64], "dtype": "bf16", "mesh": "one", "placements": ["R"]},
+  {"name": "b", "shape": [96], "dtype": "f32", "mesh": "one", "placements": ["R"]}]}"""
+
+
+def library(folder, chips, **variables):
+    folder.mkdir(exist_ok=True)
+    (folder / "m.json").write_text(MANIFEST)
+    files = [ROOT / "examples" / "muon.optim", "-m", folder / "m.json"]
+    stepc("compile", *files, "--target", f"cuda:{chips}", "-o", folder / "out", **variables)
+    return folder / "out" / "libmuon.so"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return library(tmp_path_factory.mktemp("made"), "sm_80,sm_90a,sm_100a,sm_120")
+
+
+def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
+    needed = subprocess.run(["readelf", "-d", made], capture_output=True, text=True, check=True).stdout
+    assert "cuda" not in needed
+    undefined = subprocess.run(["nm", "-D", "--undefined-only", made], capture_output=True, text=True, check=True).stdout
+    assert "cuda" not in undefined and " cu" not in undefined
+    data = made.read_bytes()
+    assert len(data) < 5 << 20
+    # An ELF file of machine EM_CUDA (190) per chip.
+    starts = [i for i in range(len(data) - 20) if data[i : i + 4] == b"\x7fELF" and data[i + 18] == 190]
+    assert len(starts) == 4
+    again = library(tmp_path / "again", "sm_80,sm_90a,sm_100a,sm_120")
+    assert again.read_bytes() == data
+
+
+CREATE = """
+import ctypes, sys
+from stepc import _abi
+from stepc._library import Library
+table = Library(sys.argv[1]).table
+device, ordinal = map(int, sys.argv[2:])
+sizes = {"abi_version": _abi.ABI_VERSION, "struct_size": ctypes.sizeof(_abi.Options)}
+options = _abi.Options(**sizes, device=device, device_ordinal=ordinal)
+error = ctypes.create_string_buffer(4096)
+print(table.create(ctypes.byref(options), ctypes.byref(ctypes.c_void_p()), error, len(error)), error.value.decode())
+"""
+
+
+def create(path, device=1, ordinal=0, **variables):
+    """What `create` says, in a process of its own, because a driver stays loaded."""
+    command = [sys.executable, "-c", CREATE, str(path), str(device), str(ordinal)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def planted(folder, text):
+    """A driver of that C text."""
+    folder.mkdir()
+    (folder / "driver.c").write_text(text)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "libcuda.so.1", folder / "driver.c"], check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def test_a_driver_that_is_missing_or_old_is_named(made, tmp_path):
+    assert "library 'muon' is for GPUs: expected device 1, found device 0" in create(made, device=0)
+    assert "14 rank 0: expected NVIDIA's driver, found no libcuda.so.1" in create(made, **planted_nothing())
+    partial = planted(tmp_path / "partial", "int cuInit(unsigned flags) { return 0; }")
+    assert "expected the function cuDriverGetVersion in libcuda.so.1, found none: an older driver" in create(made, **partial)
+    every = re.findall(r"STEPC_LOAD\((\w+)\)", (ROOT / "runtime/devices/gpu/CudaDriver.cpp").read_text())
+    text = "".join(f"int {name}() {{ return 0; }}\n" for name in every if name not in ("cuInit", "cuDriverGetVersion", "cuGetErrorName"))
+    name = "int cuGetErrorName(int e, const char **n) { *n = e == 100 ? \"CUDA_ERROR_NO_DEVICE\" : \"?\"; return 0; }\n"
+    version = "int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { *v = 11080; return 0; }"
+    old = planted(tmp_path / "old", text + name + version)
+    assert "expected NVIDIA's driver for CUDA 12.0 or later, found 11.8" in create(made, **old)
+    refuses = "int cuInit(unsigned f) { return 100; } int cuDriverGetVersion(int *v) { return 0; }"
+    none = planted(tmp_path / "none", text + name + refuses)
+    assert "NVIDIA's driver does not start: CUDA_ERROR_NO_DEVICE" in create(made, **none)
+    counts = text.replace("int cuDeviceGetCount() { return 0; }", "int cuDeviceGetCount(int *n) { *n = 2; return 0; }")
+    two = planted(tmp_path / "two", counts + name + version.replace("11080", "13000"))
+    assert "expected the number of a GPU below 2, found 2" in create(made, ordinal=2, **two)
+
+
+def planted_nothing():
+    """A machine with a driver is not this test's."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return {}
+    pytest.skip("NVIDIA's driver is installed")
+
+
+def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
+    for layout, refusal in (
+        ("one", "library 'muon' is for GPUs: expected device 1, found device 0"),
+        ("two", "library 'muon' is for GPUs: expected a transport between them, found one for the host's memory"),
+    ):
+        size = {"one": 1, "two": 2}[layout]
+        (tmp_path / "m.json").write_text(MANIFEST.replace('"size": 1', f'"size": {size}'))
+        save(tmp_path / "in.safetensors", {f"{what}:{name}": tensor(np.ones(shape), dtype) for what in ("param", "grad")
+                                           for name, shape, dtype in (("w", (96, 64), "bf16"), ("b", (96,), "f32"))})  # fmt: skip
+        files = [ROOT / "examples" / "muon.optim", tmp_path / "m.json", tmp_path / "in.safetensors"]
+        with pytest.raises(CompilerFailed, match=refusal):
+            run(*files, tmp_path / "out.safetensors", "--target", "cuda:sm_80", steps=1)
+
+
+def test_a_ptxas_that_is_missing_or_old_is_named(tmp_path):
+    with pytest.raises(CompilerFailed, match="expected ptxas in STEPC_CUDA_BIN, found no program .*pip install"):
+        library(tmp_path / "none", "sm_80", STEPC_CUDA_BIN=tmp_path)
+    old = tmp_path / "ptxas"
+    printings = {"Cuda compilation tools, release 13.0, V13.0.88": "found 13.0", "hello": "to tell its release, found 'hello"}
+    for printed, found in printings.items():
+        old.write_text(f"#!/bin/sh\necho '{printed}'\n")
+        old.chmod(0o755)
+        with pytest.raises(CompilerFailed, match=found):
+            library(tmp_path / "old", "sm_80", STEPC_CUDA_BIN=tmp_path)
+    old.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'release 13.1' && exit 0\necho 'no such chip' && exit 7\n")
+    with pytest.raises(CompilerFailed, match="failed: no such chip"):
+        library(tmp_path / "fails", "sm_80", STEPC_CUDA_BIN=tmp_path)
