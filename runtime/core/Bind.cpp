@@ -56,9 +56,8 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
 int32_t checkMemory(stepc_instance &instance, const char *what, int32_t memory) {
   if (memory == STEPC_MEMORY_HOST)
     return STEPC_OK;
-  return instance.refuse(
-      STEPC_ERROR_ARGUMENT,
-      format("%s: a library for the CPU expects host memory (0), found memory %d", what, memory));
+  return instance.refuse(STEPC_ERROR_ARGUMENT,
+                         format("%s: expected host memory (0), found memory %d", what, memory));
 }
 
 Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }

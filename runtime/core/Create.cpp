@@ -277,9 +277,11 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   if (!stepc_program_device->allocate(instance.deviceContext, instance.arena, workspaceBytes,
                                       options))
     return fault(error, STEPC_ERROR_MEMORY,
-                 format("a workspace of %lld bytes, aligned to 64, could not be allocated%s",
+                 format("a workspace of %lld bytes, aligned to 64, could not be allocated%s%s%s",
                         (long long)workspaceBytes,
-                        options.allocate ? " by the options' allocator" : ""));
+                        options.allocate ? " by the options' allocator" : "",
+                        instance.deviceContext.failure.empty() ? "" : ": ",
+                        instance.deviceContext.failure.c_str()));
   if (std::string wrong = prepareProgram(instance); !wrong.empty())
     return fault(error, STEPC_ERROR_PLAN, wrong);
   if (std::string wrong = lendLists(instance); !wrong.empty())
@@ -291,7 +293,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
       zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradient.bytes);
   if (zeroBytes &&
       !stepc_program_device->allocateZeros(instance.deviceContext, instance.zeros, zeroBytes))
-    return fault(error, STEPC_ERROR_MEMORY, "zero pages could not be mapped");
+    return fault(error, STEPC_ERROR_MEMORY, "zeros for absent gradients could not be allocated");
   return STEPC_OK;
 }
 
@@ -379,6 +381,8 @@ void destroy(stepc_instance *instance) { delete instance; }
 } // namespace stepc::runtime
 
 stepc_instance::~stepc_instance() {
+  // Before anything goes that a step may still use.
+  stepc_program_device->drain(deviceContext);
   stepc::runtime::closeCommunicators(*this);
   if (!hasTransport)
     return;

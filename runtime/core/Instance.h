@@ -212,6 +212,7 @@ int32_t bindHyperparameters(stepc_instance *, const double *values, int64_t grou
                             int64_t stride, const int32_t *groups, int32_t memory);
 int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, double value);
 int32_t step(stepc_instance *);
+int32_t enqueue(stepc_instance *);
 int32_t poll(stepc_instance *, int32_t *done);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);

@@ -356,6 +356,14 @@ void walkProgram(stepc_instance &instance) {
   beginTraffic(instance);
   DeviceContext &context = instance.deviceContext;
   context.failure.clear();
+  struct Walk {
+    DeviceContext &context;
+    bool hasEnded = false;
+    ~Walk() {
+      if (!hasEnded)
+        stepc_program_device->abandon(context);
+    }
+  } walk{context};
   stepc_program_device->begin(context);
   auto hasFailed = [&] {
     if (!context.failure.empty())
@@ -370,6 +378,7 @@ void walkProgram(stepc_instance &instance) {
     carryOut(instance, command);
   }
   stepc_program_device->finish(context);
+  walk.hasEnded = true;
   hasFailed();
   if (!instance.failure && !instance.stepsAdvanced)
     instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",

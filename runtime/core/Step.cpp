@@ -148,7 +148,7 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
 
-int32_t step(stepc_instance *self) {
+int32_t enqueue(stepc_instance *self) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   FloatModes modes;
@@ -173,14 +173,28 @@ int32_t step(stepc_instance *self) {
   return STEPC_OK;
 }
 
-// On this device a step that was enqueued is done, and its failure known.
+/// What the device found while it carried out a step that was enqueued.
+static int32_t conclude(stepc_instance &instance) {
+  if (instance.failure || instance.deviceContext.failure.empty())
+    return instance.failure;
+  instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
+  return poison(instance);
+}
+
+int32_t step(stepc_instance *self) {
+  if (int32_t status = enqueue(self))
+    return status;
+  stepc_program_device->drain(self->deviceContext);
+  return conclude(*self);
+}
+
 int32_t poll(stepc_instance *self, int32_t *done) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!done)
     return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
-  *done = 1;
-  return self->failure;
+  *done = self->failure || stepc_program_device->poll(self->deviceContext);
+  return conclude(*self);
 }
 
 int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {
@@ -204,6 +218,7 @@ int32_t recover(stepc_instance *self) {
                         "the transport was aborted and cannot be used again: make a new instance");
   self->poisoned = false;
   self->failure = STEPC_OK;
+  self->deviceContext.failure.clear();
   std::fill(self->halfStepped.begin(), self->halfStepped.end(), uint8_t(0));
   self->error.clear();
   self->textLost = false;

@@ -216,8 +216,9 @@ stepc_library makeTable() {
   table.bind_steps = Guard<bindSteps>::call;
   table.bind_hyperparameters = Guard<bindHyperparameters>::call;
   table.set_hyperparameter = Guard<setHyperparameter>::call;
-  table.device = STEPC_DEVICE_CPU;
-  table.step = table.enqueue = Guard<step>::call;
+  table.device = stepc_program_device->kind;
+  table.step = Guard<step>::call;
+  table.enqueue = Guard<enqueue>::call;
   table.poll = Guard<poll>::call;
   table.half_stepped = Guard<halfStepped>::call;
   table.recover = Guard<recover>::call;

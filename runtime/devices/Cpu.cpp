@@ -150,4 +150,7 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     [](DeviceContext &, Stream, int64_t) {},
     [](DeviceContext &, Stream, int64_t) {},
     [](DeviceContext &) {},
+    [](DeviceContext &) { return true; },
+    [](DeviceContext &) {},
+    [](DeviceContext &) noexcept {},
 };

@@ -118,8 +118,14 @@ struct stepc_device_table {
   /// event.
   void (*record)(Context &, Stream, int64_t event);
   void (*wait)(Context &, Stream, int64_t event);
-  /// Returns when all streams are done.
+  /// After the last command of a step.
   void (*finish)(Context &);
+  /// Whether all that was enqueued is done. Never waits; what went wrong meanwhile is in the context.
+  bool (*poll)(Context &);
+  /// Returns when it is. Also of an instance that was never opened.
+  void (*drain)(Context &);
+  /// Instead of `finish`, where the walk ended by an exception: what has not begun does not begin.
+  void (*abandon)(Context &) noexcept;
 };
 
 #endif

@@ -11,7 +11,6 @@
 #include "runtime/plan/Tables.h"
 
 namespace stepc::plan {
-
 namespace {
 
 constexpr int64_t kMostItems = int64_t(1) << 42; // of a block: far above any matrix
@@ -310,7 +309,6 @@ private:
   Check copy(const Command &command) {
     if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
       return wrong;
-    // A device that copies by itself needs none.
     if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
       return outside("kernel", command.kernel, plan.kernels);
     if (command.operands.size() != 2)

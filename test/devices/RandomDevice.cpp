@@ -215,4 +215,7 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     [](DeviceContext &, Stream stream, int64_t event) { streams.record(stream, event); },
     [](DeviceContext &, Stream stream, int64_t event) { streams.wait(stream, event); },
     [](DeviceContext &context) { streams.carryOut(context); },
+    stepc_device_in_order.poll,
+    stepc_device_in_order.drain,
+    stepc_device_in_order.abandon,
 };

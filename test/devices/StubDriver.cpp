@@ -9,6 +9,8 @@
 //   STEPC_STUB_CALLS  a file that is told of each step how often the driver was called
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
+//   STEPC_STUB_CAPTURES  the trainer's stream is captured
+//   STEPC_STUB_FOREIGN   it is of another context
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +38,8 @@ extern "C" const int64_t stepc_program_image_count = 1;
 namespace stepc::runtime::cuda {
 namespace {
 
-constexpr Result kInvalidValue = 1, kNoMemory = 2, kNoContext = 201,
-                 kInvalidHandle = 400, kInStep = 900;
+constexpr Result kInvalidValue = 1, kNoMemory = 2, kNoContext = 201, kInvalidHandle = 400,
+                 kInStep = 900;
 
 /// Of all ranks, which are threads.
 struct World {
@@ -140,7 +142,7 @@ struct HostKernel {
     int64_t items = blocks;
     if (isPerThread) {
       items = reinterpret_cast<int64_t>(values.back());
-      if (items <= 256 * (blocks - 1) || items > 256 * blocks)
+      if (items <= STEPC_BLOCK_THREADS * (blocks - 1) || items > STEPC_BLOCK_THREADS * blocks)
         return kInvalidValue;
     }
     function(values.data(), 0, items);
@@ -257,6 +259,10 @@ const Driver kDriver = {
       *context = reinterpret_cast<Context>(&world());
       return begin("cuStreamGetCtx");
     },
+    [](StreamHandle, int *status) -> Result {
+      *status = std::getenv("STEPC_STUB_CAPTURES") ? 1 : 0;
+      return begin("cuStreamIsCapturing");
+    },
     [](EventHandle *event, unsigned) -> Result {
       if (Result wrong = beginSetup("cuEventCreate"))
         return wrong;
@@ -268,6 +274,11 @@ const Driver kDriver = {
         return wrong;
       noteRecord(stream);
       return isKnown(stream) && event && isKnown(event) ? 0 : kInvalidHandle;
+    },
+    [](EventHandle event) -> Result {
+      if (Result wrong = begin("cuEventQuery"))
+        return wrong;
+      return event && isKnown(event) ? 0 : kInvalidHandle;
     },
     // Of an event that is long past, as those of the ring are, this does not wait.
     [](EventHandle event) -> Result {
@@ -291,7 +302,7 @@ const Driver kDriver = {
        unsigned, StreamHandle stream, void **parameters, void **) -> Result {
       if (Result wrong = begin("cuLaunchKernel"))
         return wrong;
-      if (!function || blocks == 0 || threads != 256 || !isKnown(stream))
+      if (!function || blocks == 0 || threads != STEPC_BLOCK_THREADS || !isKnown(stream))
         return kInvalidValue;
       return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters);
     },

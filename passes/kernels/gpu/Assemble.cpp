@@ -87,20 +87,18 @@ llvm::Expected<std::string> findPtxas() {
 
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
   Folder source, code;
-  for (auto [path, kind] : {std::pair(&source, "ptx"), std::pair(&code, "cubin")})
-    if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", kind, *path))
-      return llvm::createStringError(wrong, "expected a temporary file");
   auto remove = llvm::make_scope_exit([&] {
     llvm::sys::fs::remove(source);
     llvm::sys::fs::remove(code);
   });
-  {
-    std::error_code wrong;
-    llvm::raw_fd_ostream os(source, wrong);
-    os << ptx;
-    if (wrong || os.has_error())
-      return llvm::createStringError(wrong ? wrong : os.error(), "expected to write " + source);
-  }
+  for (auto [path, kind] : {std::pair(&source, "ptx"), std::pair(&code, "cubin")})
+    if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", kind, *path))
+      return llvm::createStringError(wrong, "expected a temporary file: " + wrong.message());
+  if (llvm::Error wrong = llvm::writeToOutput(source, [&](llvm::raw_ostream &os) {
+        os << ptx;
+        return llvm::Error::success();
+      }))
+    return std::move(wrong);
   std::string arch = ("-arch=" + chip).str();
   llvm::Expected<std::string> printed = run(ptxas, {arch, "-O3", source, "-o", code});
   if (!printed)

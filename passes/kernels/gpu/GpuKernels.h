@@ -12,7 +12,7 @@
 namespace stepc::kernels {
 
 /// Threads of a block, in all kernels.
-inline constexpr int32_t kThreads = 256;
+inline constexpr int32_t kThreads = STEPC_BLOCK_THREADS;
 /// The address space of a GPU's global memory.
 inline constexpr unsigned kGlobal = 1;
 

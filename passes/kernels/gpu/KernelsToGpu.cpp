@@ -19,7 +19,11 @@ gpu::GPUModuleOp makeGpuModule(ModuleOp module, StringRef chip, StringRef featur
   OpBuilder b(module.getBodyRegion());
   auto target = NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
                                           "nvptx64-nvidia-cuda", chip, features);
-  return gpu::GPUModuleOp::create(b, module.getLoc(), kModule, b.getArrayAttr(target));
+  // An optimizer may have the name.
+  std::string name = kModule.str();
+  while (module.lookupSymbol(name))
+    name += '_';
+  return gpu::GPUModuleOp::create(b, module.getLoc(), name, b.getArrayAttr(target));
 }
 
 gpu::GPUFuncOp beginGpuKernel(gpu::GPUModuleOp code, StringRef name, ArrayRef<Type> arguments,
@@ -67,9 +71,6 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
 
   LogicalResult run(ModuleOp module) {
     SymbolTable symbols(module);
-    if (Operation *other = symbols.lookup(kModule))
-      return other->emitOpError("expected no symbol of the name that the GPU's code gets, found @")
-             << kModule;
     gpu::GPUModuleOp code = makeGpuModule(module, chip, features);
     auto addChunks = [&](func::FuncOp kernel, ArrayRef<exec::DispatchChunksOp> dispatches) {
       return LogicalResult(addGpuChunkKernel(code, kernel, dispatches));

@@ -24,7 +24,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kThreads = 256; // of a block, in all kernels
+constexpr unsigned kThreads = STEPC_BLOCK_THREADS;
 
 class Cuda : public Gpu {
 public:
@@ -106,10 +106,14 @@ public:
   }
 
   Gpu::Function *function(int64_t number) override {
+    if (number < 0 || number >= int64_t(functions.size()))
+      return nullptr;
     return reinterpret_cast<Gpu::Function *>(functions[size_t(number)]);
   }
 
   void launch(Stream stream, Gpu::Function *function, const Launch &launch) override {
+    if (!function)
+      return fail("expected a kernel for each command, found none");
     constexpr size_t kMost = 64;
     void *parameters[kMost] = {};
     int64_t items = launch.items, blocks = items;
@@ -179,15 +183,47 @@ public:
 
   void join() override {
     enter();
+    int capturing = 0;
+    // Its replays would upload what a later step left in the ring.
+    if (check("asking the trainer's stream", driver.cuStreamIsCapturing(trainers, &capturing)) &&
+        capturing)
+      fail("expected a stream that no graph captures, found one that a graph does");
+    hasJoined = capturing == 0;
+    if (!hasJoined)
+      return;
     check("following the trainer's stream", driver.cuEventRecord(begun.handle, trainers));
     for (StreamHandle stream : streams)
       check("following the trainer's stream", driver.cuStreamWaitEvent(stream, begun.handle, 0));
   }
   void leave() override {
-    for (size_t i = 0; i < 2; ++i) {
+    for (size_t i = 0; i < 2 && hasJoined; ++i) {
       check("handing over", driver.cuEventRecord(done[i].handle, streams[i]));
       check("handing over", driver.cuStreamWaitEvent(trainers, done[i].handle, 0));
     }
+    exit();
+  }
+
+  void abandon() noexcept override {
+    for (; entered > 1; --entered)
+      continue;
+    exit();
+  }
+  bool isDone() override {
+    enter();
+    bool all = true;
+    for (Event &event : done) {
+      Result result = driver.cuEventQuery(event.handle);
+      all &= result != kNotReady;
+      if (result != kNotReady)
+        check("carrying out a step", result);
+    }
+    exit();
+    return all;
+  }
+  void drain() override {
+    enter();
+    for (Event &event : done)
+      check("carrying out a step", driver.cuEventSynchronize(event.handle));
     exit();
   }
 
@@ -204,11 +240,11 @@ private:
   /// The context is the calling thread's between them. They nest.
   void enter() {
     if (entered++ == 0)
-      check("entering the context", driver.cuCtxPushCurrent_v2(context));
+      isCurrent = check("entering the context", driver.cuCtxPushCurrent_v2(context));
   }
   void exit() {
     Context left;
-    if (--entered == 0)
+    if (--entered == 0 && isCurrent)
       driver.cuCtxPopCurrent_v2(&left);
   }
 
@@ -254,6 +290,7 @@ private:
   StreamHandle streams[2] = {};
   Event begun, done[2];
   int64_t entered = 0;
+  bool isCurrent = false, hasJoined = false;
 };
 
 std::string openCuda(DeviceContext &context, const stepc_options &options) {
@@ -264,7 +301,7 @@ std::string openCuda(DeviceContext &context, const stepc_options &options) {
         if (const cuda::Driver *driver = cuda::driver(problem)) {
           gpu = std::make_unique<Cuda>(*driver, static_cast<StreamHandle>(given.stream));
           gpu->open(opened, given);
-          problem = gpu->problem();
+          problem = gpu->takeProblem();
         }
         return problem.empty() ? std::unique_ptr<Gpu>(std::move(gpu)) : nullptr;
       });

@@ -53,9 +53,11 @@ struct Loaded {
     STEPC_LOAD(cuStreamWaitEvent);
     STEPC_LOAD(cuStreamSynchronize);
     STEPC_LOAD(cuStreamGetCtx);
+    STEPC_LOAD(cuStreamIsCapturing);
     STEPC_LOAD(cuEventCreate);
     STEPC_LOAD(cuEventDestroy_v2);
     STEPC_LOAD(cuEventRecord);
+    STEPC_LOAD(cuEventQuery);
     STEPC_LOAD(cuEventSynchronize);
     STEPC_LOAD(cuModuleLoadData);
     STEPC_LOAD(cuModuleUnload);

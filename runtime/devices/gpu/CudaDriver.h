@@ -23,6 +23,7 @@ using Function = struct FunctionOpaque *;
 using StreamHandle = struct StreamOpaque *;
 using EventHandle = struct EventOpaque *;
 
+inline constexpr Result kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76;                  // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2; // of streams, of events
 
@@ -52,9 +53,11 @@ struct Driver {
   Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned flags);
   Result (*cuStreamSynchronize)(StreamHandle);
   Result (*cuStreamGetCtx)(StreamHandle, Context *);
+  Result (*cuStreamIsCapturing)(StreamHandle, int *status); // 0: no
   Result (*cuEventCreate)(EventHandle *, unsigned flags);
   Result (*cuEventDestroy_v2)(EventHandle);
   Result (*cuEventRecord)(EventHandle, StreamHandle);
+  Result (*cuEventQuery)(EventHandle);
   Result (*cuEventSynchronize)(EventHandle);
   Result (*cuModuleLoadData)(Module *, const void *image);
   Result (*cuModuleUnload)(Module);

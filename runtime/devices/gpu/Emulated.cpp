@@ -61,6 +61,8 @@ public:
   Function *function(int64_t) override { return nullptr; }
 
   void launch(Stream stream, Function *, const Launch &launch) override {
+    if (!launch.kernel)
+      return fail("expected a kernel for each command, found none");
     add(stream, [this, &launch] {
       parallel.run(runKernel, const_cast<Launch *>(&launch), launch.items, 1);
     });
@@ -92,6 +94,13 @@ public:
 
   void join() override { carryOut(); }
   void leave() override { carryOut(); }
+  void abandon() noexcept override {
+    for (auto &queue : queues)
+      queue.clear();
+    settled = recorded;
+  }
+  bool isDone() override { return true; }
+  void drain() override {}
 
 private:
   struct Command {
@@ -129,7 +138,7 @@ private:
     }
     if (!queues[0].empty() || !queues[1].empty())
       fail("the streams of the emulated GPU wait for each other");
-    settled = recorded;
+    abandon();
   }
 
   Parallel &parallel;

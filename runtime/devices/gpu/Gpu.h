@@ -2,13 +2,15 @@
 //
 // The few calls by which a step reaches a GPU, so that the device above them (GpuDevice.h) is the same
 // on NVIDIA's driver and on this machine. Nothing here waits but what says so. Calls that may fail say
-// why in `problem()`, which keeps the first failure.
+// why in `takeProblem()`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_GPU_H
 #define STEPC_RUNTIME_DEVICES_GPU_GPU_H
 
 #include "runtime/devices/Device.h"
+
+#include <utility>
 
 namespace stepc::runtime {
 
@@ -19,7 +21,8 @@ public:
 
   virtual ~Gpu() = default;
 
-  const std::string &problem() const { return firstProblem; }
+  /// What went wrong first since it was last asked.
+  std::string takeProblem() { return std::exchange(firstProblem, {}); }
 
   /// Memory of the GPU, aligned to 256 bytes; null where there is none.
   virtual void *allocate(int64_t bytes) = 0;
@@ -51,6 +54,11 @@ public:
   /// trainer's goes on behind both, after the last.
   virtual void join() = 0;
   virtual void leave() = 0;
+  /// Instead of `leave`: what has not begun does not begin, and nobody waits for it.
+  virtual void abandon() noexcept = 0;
+  /// Whether what stood before the last `leave` is done; returns when it is.
+  virtual bool isDone() = 0;
+  virtual void drain() = 0;
 
 protected:
   /// Keeps the first thing that went wrong.

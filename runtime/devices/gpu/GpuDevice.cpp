@@ -112,8 +112,9 @@ Gpu &gpuOf(DeviceContext &context) { return *stateOf(context).gpu; }
 
 /// Puts what went wrong where the walker looks.
 void notice(DeviceContext &context) {
+  std::string problem = gpuOf(context).takeProblem();
   if (context.failure.empty())
-    context.failure = gpuOf(context).problem();
+    context.failure = std::move(problem);
 }
 
 bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc_options &options) {
@@ -121,10 +122,17 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
   if (!memory.adopt(
           bytes, options,
           [](void *owner, int64_t size) { return static_cast<Gpu *>(owner)->allocate(size); },
-          [](void *owner, void *base, int64_t) { static_cast<Gpu *>(owner)->release(base); }, &gpu))
+          [](void *owner, void *base, int64_t) { static_cast<Gpu *>(owner)->release(base); },
+          &gpu)) {
+    notice(context);
     return false;
+  }
+  // An allocator in stream order may give what the trainer's stream still reads.
+  gpu.join();
   gpu.fill(Stream::Compute, memory.data(), bytes);
-  return gpu.problem().empty();
+  gpu.leave();
+  notice(context);
+  return context.failure.empty();
 }
 
 bool allocateZeros(DeviceContext &context, Memory &memory, int64_t bytes) {
@@ -133,8 +141,8 @@ bool allocateZeros(DeviceContext &context, Memory &memory, int64_t bytes) {
 
 std::string lend(DeviceContext &context, std::vector<HostList> &lists) {
   if (stateOf(context).lend(lists))
-    return gpuOf(context).problem();
-  return "expected memory for the tables of this rank, found none: " + gpuOf(context).problem();
+    return gpuOf(context).takeProblem();
+  return "expected memory for the tables of this rank, found none: " + gpuOf(context).takeProblem();
 }
 
 void begin(DeviceContext &context) {
@@ -193,6 +201,21 @@ void finish(DeviceContext &context) {
   notice(context);
 }
 
+bool poll(DeviceContext &context) {
+  bool isDone = gpuOf(context).isDone();
+  notice(context);
+  return isDone;
+}
+
+void drain(DeviceContext &context) {
+  if (!context.state)
+    return;
+  gpuOf(context).drain();
+  notice(context);
+}
+
+void abandon(DeviceContext &context) noexcept { gpuOf(context).abandon(); }
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -201,15 +224,15 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
   if (!gpu)
     return problem;
   auto state = std::make_unique<GpuState>(std::move(gpu), 2 * context.plan.starts().size());
-  problem = state->gpu->problem();
+  problem = state->gpu->takeProblem();
   context.state = std::move(state);
   return problem;
 }
 
 stepc_device_table gpuDeviceTable(const char *name, int32_t kind,
                                   std::string (*open)(DeviceContext &, const stepc_options &)) {
-  return {name,    kind,     open,      allocate, allocateZeros, lend, begin, launchKernel,
-          compute, copyRows, moveBytes, call,     record,        wait, finish};
+  return {name,     kind,      open, allocate, allocateZeros, lend,   begin, launchKernel, compute,
+          copyRows, moveBytes, call, record,   wait,          finish, poll,  drain,        abandon};
 }
 
 } // namespace stepc::runtime

@@ -2,7 +2,8 @@
  *
  * A program is data (the plan with its commands, runtime/plan/Plan.h) and kernels. The runtime walks
  * the commands and calls the kernels through a device (runtime/devices/Device.h); kernels call
- * nothing of the runtime, but for those of the target emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against
+ * nothing of the runtime, but for those of the target emulated. Both sides check
+ * STEPC_KERNEL_ABI_VERSION: the compiler against
  * this header when it is built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
@@ -86,6 +87,8 @@ extern const uint8_t stepc_program_plan[];
 extern const int64_t stepc_program_plan_bytes;
 /* In the order of the plan's kernels. */
 extern const stepc_kernel stepc_program_kernels[];
+/* Threads of a block, in all kernels for GPUs. */
+#define STEPC_BLOCK_THREADS 256
 /* Of a program for GPUs, all kernels of the plan as machine code of one chip each; its stepc_program_kernels
  * are null. */
 typedef struct stepc_image {

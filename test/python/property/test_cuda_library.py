@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiler import ROOT, CompilerFailed, run, save, stepc, tensor
+from stepc._library import Library
 
 TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
 pytestmark = pytest.mark.skipif(not (TOOLS / "ptxas").is_file(), reason="no ptxas was installed")
@@ -46,6 +47,7 @@ def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
     # An ELF file of machine EM_CUDA (190) per chip.
     starts = [i for i in range(len(data) - 20) if data[i : i + 4] == b"\x7fELF" and data[i + 18] == 190]
     assert len(starts) == 4
+    assert Library(made).table.device == 1
     again = library(tmp_path / "again", "sm_80,sm_90a,sm_100a,sm_120")
     assert again.read_bytes() == data
 

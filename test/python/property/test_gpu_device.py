@@ -57,8 +57,9 @@ def test_calls_of_the_driver_do_not_grow_with_parameters(tmp_path):
         files, library = adamw(tmp_path / str(count), count)
         calls = tmp_path / f"calls-{count}"
         run(*files, tmp_path / "out.safetensors", "--library", library, steps=10, STEPC_STUB_CALLS=calls)
-        steps = [int(line) for line in calls.read_text().split()]
-        assert len(steps) == 10
+        # The workspace is cleared between the trainer's work, too, as steps are.
+        created, *steps = [int(line) for line in calls.read_text().split()]
+        assert len(steps) == 10 and created < steps[0]
         # A place in the ring of staging memory that was used before is asked for its event.
         assert set(steps[:8]) == {steps[0]} and set(steps[8:]) == {steps[0] + 1}, steps
         counts[count] = steps[-1]
@@ -71,7 +72,9 @@ FAULTS = [
     ("cuEventCreate:4", "making an event failed"),
     ("cuModuleLoadData:0", "loading the kernels failed"),
     ("cuModuleGetFunction:1", "finding kernel AdamW_"),
-    ("cuMemAlloc_v2:0", "a workspace of [0-9]+ bytes, aligned to 64, could not be allocated"),
+    ("cuMemAlloc_v2:0", "a workspace of [0-9]+ bytes, aligned to 64, could not be allocated: allocating memory failed"),
+    ("cuCtxPushCurrent_v2:0", "entering the context failed"),
+    ("cuEventSynchronize:2", "carrying out a step failed"),
     ("cuMemAlloc_v2:1", "expected memory for the tables of this rank"),
     ("cuMemAllocHost_v2:3", "expected memory for the tables of this rank"),
     ("cuMemcpyHtoDAsync_v2:0", "copying to the GPU failed"),
@@ -79,8 +82,8 @@ FAULTS = [
     ("cuLaunchKernel:0", "starting a kernel failed"),
     ("cuLaunchKernel:1", "starting a kernel failed"),
     ("cuStreamWaitEvent:0", "following the trainer's stream failed"),
-    ("cuEventRecord:1", "following the trainer's stream failed"),
-    ("cuEventRecord:3", "handing over failed"),
+    ("cuEventRecord:4", "following the trainer's stream failed"),
+    ("cuEventRecord:6", "handing over failed"),
 ]
 
 
@@ -96,6 +99,12 @@ def test_what_the_driver_refuses_is_an_error(tmp_path, few, fault, message):
         run(*files, tmp_path / "out.safetensors", "--library", library, steps=2, STEPC_STUB_FAILS=fault)
     assert re.search(message, str(failed.value)), failed.value
     assert not (tmp_path / "out.safetensors").exists()
+
+
+def test_a_stream_that_a_graph_captures_is_refused(tmp_path, few):
+    files, library = few
+    with pytest.raises(CompilerFailed, match="expected a stream that no graph captures, found one that a graph does"):
+        run(*files, tmp_path / "out.safetensors", "--library", library, steps=1, STEPC_STUB_CAPTURES=1)
 
 
 def test_code_for_another_chip_is_refused(tmp_path, few):

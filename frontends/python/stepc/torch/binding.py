@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -356,10 +357,13 @@ class Binding:
             copy_back(staged)
         except BaseException as error:
             copy_back_after(error, staged)
-            raise
-        finally:
             self._kept.clear()
-            self._tell_autograd()
+            # The step's own error is the one to see.
+            with contextlib.suppress(RuntimeError):
+                self._tell_autograd()
+            raise
+        self._kept.clear()
+        self._tell_autograd()
 
     def _tell_autograd(self) -> None:
         if self._table is not None:

@@ -78,6 +78,15 @@ PyObject *listOf(const std::vector<size_t> &numbers) {
   return result.release();
 }
 
+/// What Python calls must not throw: memory may run out.
+template <typename Body> PyObject *guarded(Body body) {
+  try {
+    return body();
+  } catch (const std::exception &error) {
+    return raised(error);
+  }
+}
+
 template <typename Test> PyObject *listUnless(const Table &table, Test test) {
   std::vector<size_t> numbers;
   for (size_t i = 0; i < table.records->size(); ++i)
@@ -87,13 +96,17 @@ template <typename Test> PyObject *listUnless(const Table &table, Test test) {
 }
 
 PyObject *differing(PyObject *self, PyObject *) {
-  return listUnless(*reinterpret_cast<Table *>(self),
-                    [](const Record &record) { return isBound(record); });
+  return guarded([&] {
+    return listUnless(*reinterpret_cast<Table *>(self),
+                      [](const Record &record) { return isBound(record); });
+  });
 }
 
 PyObject *bindGradients(PyObject *self, PyObject *) {
   const Table &table = *reinterpret_cast<Table *>(self);
-  return listUnless(table, [&](const Record &record) { return bindGradient(table, record); });
+  return guarded([&] {
+    return listUnless(table, [&](const Record &record) { return bindGradient(table, record); });
+  });
 }
 
 /// Whether parameter groups have the members that were bound, as frozen as then; of records' own
@@ -133,8 +146,7 @@ PyObject *sameGroups(PyObject *self, PyObject *groups) {
   return PyBool_FromLong(same);
 }
 
-PyObject *look(PyObject *self, PyObject *groups) {
-  const Table &table = *reinterpret_cast<Table *>(self);
+PyObject *lookAt(const Table &table, PyObject *groups) {
   bool same = haveMembers(table, groups, /*askRecords=*/false);
   PyErr_Clear();
   if (!same)
@@ -151,8 +163,11 @@ PyObject *look(PyObject *self, PyObject *groups) {
   return listOf(unusual);
 }
 
-PyObject *remember(PyObject *self, PyObject *signature) {
-  Table &table = *reinterpret_cast<Table *>(self);
+PyObject *look(PyObject *self, PyObject *groups) {
+  return guarded([&] { return lookAt(*reinterpret_cast<Table *>(self), groups); });
+}
+
+PyObject *rememberIn(Table &table, PyObject *signature) {
   std::unordered_set<const PyObject *> tensors;
   for (const std::optional<Record> &record : *table.records)
     if (record)
@@ -174,6 +189,10 @@ PyObject *remember(PyObject *self, PyObject *signature) {
     return nullptr;
   std::swap(*table.groups, groups);
   Py_RETURN_NONE;
+}
+
+PyObject *remember(PyObject *self, PyObject *signature) {
+  return guarded([&] { return rememberIn(*reinterpret_cast<Table *>(self), signature); });
 }
 
 PyObject *stepped(PyObject *self, PyObject *) {
@@ -231,6 +250,8 @@ PyObject *set(PyObject *self, PyObject *arguments) {
     return nullptr;
   try {
     std::optional<Record> record = describe(description, table.gradientCount, table.dtensor);
+    if (PyErr_Occurred()) // of an attribute that could not be read
+      return nullptr;
     bool known = record.has_value();
     std::swap(recordAt(table, number), record);
     return PyBool_FromLong(known);
@@ -245,8 +266,14 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(table.dtensor);
   if (table.records)
     for (const std::optional<Record> &record : *table.records)
-      if (record)
+      if (record) {
         Py_VISIT(record->description.get());
+        Py_VISIT(record->mesh.get());
+        Py_VISIT(record->samePlacements.get());
+      }
+  if (table.groups)
+    for (const Group &group : *table.groups)
+      Py_VISIT(group.route.get());
   return 0;
 }
 
