@@ -156,3 +156,9 @@ def test_arguments_are_a_list_of_options_for_a_library(fake):
     for arguments in (["--emit", "comm"], ["--emit=comm"], ["--waves", "2", "-o", "x"]):
         with pytest.raises(ValueError, match="arguments: expected options that shape the library, found '-"):
             stepc.compile(SPEC, {}, arguments=arguments)
+
+
+@pytest.mark.parametrize(("given", "found"), [({}, "neither"), ({"spec": SPEC, "library": "libmuon.so"}, "both")])
+def test_a_definition_or_a_library(given, found):
+    with pytest.raises(TypeError, match=f"expected a definition or library=, found {found}"):
+        Optimizer(Model().named_parameters(), given.get("spec"), library=given.get("library"))

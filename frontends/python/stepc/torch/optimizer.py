@@ -77,7 +77,7 @@ class Optimizer(RoutedGroups):
         **routes: Any,
     ) -> None:
         if (spec is None) == (library is None):
-            raise TypeError("expected a definition or library=, and not both")
+            raise TypeError(f"expected a definition or library=, found {'neither' if spec is None else 'both'}")
         if partial_gradients not in ("reduce", "error"):
             raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
