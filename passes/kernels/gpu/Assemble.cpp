@@ -39,7 +39,7 @@ llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments
   Folder log;
   if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", "log", log))
     return llvm::createStringError(wrong, "expected a temporary file");
-  auto remove = llvm::make_scope_exit([&] { llvm::sys::fs::remove(log); });
+  llvm::scope_exit remove([&] { llvm::sys::fs::remove(log); });
   SmallVector<StringRef> all = {program};
   llvm::append_range(all, arguments);
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
@@ -87,7 +87,7 @@ llvm::Expected<std::string> findPtxas() {
 
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
   Folder source, code;
-  auto remove = llvm::make_scope_exit([&] {
+  llvm::scope_exit remove([&] {
     llvm::sys::fs::remove(source);
     llvm::sys::fs::remove(code);
   });

@@ -217,7 +217,7 @@ TEST(Failure, AnExchangeThatTheTransportLostIsFound) {
       };
     }
   };
-  std::barrier stepped(2, [] noexcept { loses = true; });
+  std::barrier stepped(2, []() noexcept { loses = true; });
   runWorld(2, options, [&](Trainer &trainer, int) {
     trainer.bindAll();
     EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
