@@ -90,9 +90,10 @@ def test_batch_needs_matrices():
 def test_patterns_that_match_nothing_are_warned_of():
     named = [("w", nn.Parameter(torch.zeros(2, 3, 4))), ("v", nn.Parameter(torch.zeros(2)))]
     named[1][1].requires_grad_(False)
+    nowhere = Placed(None, [])  # what it says is not looked at
     with pytest.warns(UserWarning) as caught:
         export_manifest(named, batch=["w", "exprets.*"], replicated=["v", "norm*"],
-                        placements={"x": None})  # fmt: skip
+                        placements={"x": nowhere})  # fmt: skip
     assert [str(one.message) for one in caught] == [
         "batch= pattern 'exprets.*' matches no parameter",
         "replicated= pattern 'norm*' matches no parameter",

@@ -1,0 +1,13 @@
+// PTX becomes machine code of each chip, in constants of the types in kernel_abi.h. (The assembler here is the test's own.)
+// RUN: env STEPC_CUDA_BIN=%S/Inputs/cuda stepc-opt %s --gpu-assemble=chips=sm_80,sm_90a | FileCheck %s
+// CHECK-NOT: gpu.binary
+// CHECK: llvm.mlir.global internal constant @stepc_image_sm_80("sm_80 of 14 bytes") {{.*}}alignment = 16
+// CHECK: llvm.mlir.global internal constant @stepc_chip_sm_80("sm_80\00")
+// CHECK: llvm.mlir.global internal constant @stepc_image_sm_90a("sm_90a of 14 bytes")
+// CHECK: llvm.mlir.global external hidden constant @stepc_program_image_count(2 : i64)
+// CHECK: llvm.mlir.global external hidden constant @stepc_program_images()
+// CHECK-SAME: !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64)>>
+// CHECK-DAG: llvm.mlir.constant(8 : i64)
+// CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_80
+// CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_90a
+gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "// fourteen at">]
