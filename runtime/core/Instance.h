@@ -109,7 +109,6 @@ struct stepc_instance {
   std::vector<stepc::runtime::PreparedExchange> exchanges;
   std::vector<stepc::runtime::Meeting> meetings; // each set of ranks once
   std::vector<stepc::runtime::PreparedCommand> program;
-  std::vector<stepc::runtime::HostList> lists; // that kernels read
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};

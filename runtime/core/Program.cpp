@@ -280,7 +280,7 @@ std::string prepareProgram(stepc_instance &instance) {
 
 /// Only when the program is complete do its lists stay where they are.
 std::string lendLists(stepc_instance &instance) {
-  std::vector<HostList> &lists = instance.lists;
+  std::vector<HostList> lists;
   auto lend = [&](const auto &list, bool changes) {
     lists.push_back({list.data(), int64_t(list.size() * sizeof(list[0])), changes});
   };

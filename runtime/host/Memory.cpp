@@ -28,14 +28,11 @@ Memory::~Memory() {
 
 // The heap and not mmap: AddressSanitizer then guards both ends.
 bool Memory::allocate(int64_t bytes, const stepc_options &options) {
-  size = std::max<int64_t>(bytes, 1);
   if (options.allocate) {
-    deallocate = options.deallocate;
-    context = options.allocator_context;
-    base = options.allocate(context, size, plan::kAlignment);
-    if (!base || reinterpret_cast<uintptr_t>(base) % plan::kAlignment)
+    if (!adopt(bytes, options, nullptr, nullptr, nullptr))
       return false;
   } else {
+    size = std::max<int64_t>(bytes, 1);
     if (posix_memalign(&base, plan::kAlignment, size) != 0) {
       base = nullptr;
       return false;

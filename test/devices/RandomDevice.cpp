@@ -16,15 +16,13 @@
 #undef stepc_device_cpu
 
 #include "runtime/core/Instance.h"
+#include "runtime/devices/StreamQueues.h"
 
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <map>
-#include <random>
 
 namespace {
 
@@ -32,12 +30,6 @@ int64_t environment(const char *name, int64_t otherwise) {
   const char *value = std::getenv(name);
   return value ? std::atoll(value) : otherwise;
 }
-
-struct Command {
-  std::function<void(DeviceContext &)> run;
-  int64_t waitsFor = -1; // a record's number
-  int64_t records = -1;
-};
 
 /// Memory of its own for the messages of one exchange that is under way: sent is what stood there
 /// when it was started, and what has arrived is there when it has been awaited. In memory that
@@ -99,22 +91,20 @@ public:
 
   void useArena(char *data, int64_t bytes) { arena = data, arenaBytes = bytes; }
 
-  void add(Stream stream, std::function<void(DeviceContext &)> run, int64_t weight) {
+  void add(Stream stream, std::function<void()> run, int64_t weight) {
     mix = mix * 0x9e3779b97f4a7c15u + uint64_t(weight);
-    queues[size_t(stream)].push_back({std::move(run)});
+    queues.add(stream, std::move(run));
   }
 
   void record(Stream stream, int64_t event) {
-    if (event == lostEvent())
-      return;
-    latest[event] = recorded;
-    queues[size_t(stream)].push_back({nullptr, -1, recorded++});
+    if (event != lostEvent())
+      latest[event] = queues.record(stream);
   }
 
   /// Of an event that was not recorded there is nothing to wait for.
   void wait(Stream stream, int64_t event) {
     if (auto found = latest.find(event); found != latest.end())
-      queues[size_t(stream)].push_back({nullptr, found->second, -1});
+      queues.wait(stream, found->second);
   }
 
   /// Calls what starts or awaits an exchange, whose messages travel by a wire of their own in half
@@ -130,45 +120,24 @@ public:
     }
   }
 
-  void carryOut(DeviceContext &context) {
+  void carryOut() {
     static const int64_t seed = environment("STEPC_DEVICE_SEED", 0);
-    std::mt19937_64 random(uint64_t(seed) * 1000003 + uint64_t(steps++) + mix);
+    StreamQueues::Random random(uint64_t(seed) * 1000003 + uint64_t(steps++) + mix);
     // Nothing that an earlier step left in the workspace may be read: as floats these are NaN.
     std::fill(arena, arena + arenaBytes, char(0xff));
     usesWires = lostEvent() >= 0 || random() % 2 == 0;
-    // Often one stream runs as far ahead of the other as events let it.
-    constexpr std::array kBias = {0., 0.5, 1.};
-    std::bernoulli_distribution second(kBias[random() % kBias.size()]);
-    std::vector<bool> done(recorded, false);
-    auto isReady = [&](const std::deque<Command> &queue) {
-      return !queue.empty() && (queue.front().waitsFor < 0 || done[queue.front().waitsFor]);
-    };
-    for (;;) {
-      size_t next = second(random) ? 1 : 0;
-      if (!isReady(queues[next]))
-        next = 1 - next;
-      if (!isReady(queues[next]))
-        break;
-      Command command = std::move(queues[next].front());
-      queues[next].pop_front();
-      if (command.run)
-        command.run(context);
-      if (command.records >= 0)
-        done[command.records] = true;
-    }
-    if (!queues[0].empty() || !queues[1].empty()) {
+    if (!queues.carryOut(random, StreamQueues::drawBias(random))) {
       std::fputs("random device: streams wait for each other\n", stderr);
       std::abort();
     }
     latest.clear();
-    recorded = 0;
     mix = 0;
   }
 
 private:
-  std::array<std::deque<Command>, 2> queues;
+  StreamQueues queues;
   std::map<int64_t, int64_t> latest; // per event, the number of its last record
-  int64_t recorded = 0, steps = 0, arenaBytes = 0;
+  int64_t steps = 0, arenaBytes = 0;
   uint64_t mix = 0; // of what was queued: ranks differ in it
   char *arena = nullptr;
   bool usesWires = false;
@@ -192,29 +161,29 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     stepc_device_in_order.allocateZeros,
     stepc_device_in_order.lend,
     stepc_device_in_order.begin,
-    [](DeviceContext &, Stream stream, const Launch &launch) {
-      auto run = [&launch](DeviceContext &context) { launchKernel(context, Stream(), launch); };
+    [](DeviceContext &context, Stream stream, const Launch &launch) {
+      auto run = [&context, &launch] { launchKernel(context, Stream(), launch); };
       streams.add(stream, run, launch.items);
     },
-    [](DeviceContext &, Stream stream, const BatchWork &work) {
-      auto run = [&work](DeviceContext &context) { compute(context, Stream(), work); };
+    [](DeviceContext &context, Stream stream, const BatchWork &work) {
+      auto run = [&context, &work] { compute(context, Stream(), work); };
       streams.add(stream, run, work.blocks);
     },
-    [](DeviceContext &, Stream stream, const RowCopy &copy) {
-      auto run = [&copy](DeviceContext &context) { copyRows(context, Stream(), copy); };
+    [](DeviceContext &context, Stream stream, const RowCopy &copy) {
+      auto run = [&context, &copy] { copyRows(context, Stream(), copy); };
       streams.add(stream, run, copy.elements);
     },
-    [](DeviceContext &, Stream stream, const char *from, char *to, int64_t bytes) {
-      auto run = [=](DeviceContext &context) { moveBytes(context, Stream(), from, to, bytes); };
+    [](DeviceContext &context, Stream stream, const char *from, char *to, int64_t bytes) {
+      auto run = [&context, from, to, bytes] { moveBytes(context, Stream(), from, to, bytes); };
       streams.add(stream, run, bytes);
     },
     [](DeviceContext &, Stream stream, void (*function)(void *), void *argument) {
-      auto run = [=](DeviceContext &) { streams.call(function, argument); };
+      auto run = [=] { streams.call(function, argument); };
       streams.add(stream, run, 1);
     },
     [](DeviceContext &, Stream stream, int64_t event) { streams.record(stream, event); },
     [](DeviceContext &, Stream stream, int64_t event) { streams.wait(stream, event); },
-    [](DeviceContext &context) { streams.carryOut(context); },
+    [](DeviceContext &) { streams.carryOut(); },
     stepc_device_in_order.poll,
     stepc_device_in_order.drain,
     stepc_device_in_order.abandon,

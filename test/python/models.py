@@ -6,6 +6,15 @@ from torch import nn
 from stepc.torch import Optimizer
 
 SPEC = "rule {}"
+# A definition for the compiler itself.
+SGD = """
+optimizer Sgd(lr) {
+  state m : f32
+  m = 0.5 * m + grad
+  param = param - lr * m
+}
+route { Sgd(lr = 0.5) for rest }
+"""
 
 
 class Model(nn.Module):

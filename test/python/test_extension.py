@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 import torch
-from models import Model, bits, make, same, set_gradients
+from models import SGD, Model, bits, make, same, set_gradients
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -19,15 +19,6 @@ from torch.distributed.tensor import DTensor
 import stepc
 from stepc.torch import Optimizer, build_extension, extension
 from stepc.torch.binding import Binding
-
-SGD = """
-optimizer Sgd(lr) {
-  state m : f32
-  m = 0.5 * m + grad
-  param = param - lr * m
-}
-route { Sgd(lr = 0.5) for rest }
-"""
 
 
 @pytest.fixture

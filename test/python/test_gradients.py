@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 import torch.distributed as dist
+from models import SGD
 from ranks import run_ranks
 from torch import nn
 from torch.distributed._functional_collectives import AsyncCollectiveTensor, all_gather_single
@@ -17,14 +18,6 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, 
 import stepc
 from stepc.torch import Optimizer, export_manifest
 
-SGD = """
-optimizer Sgd(lr) {
-  state m : f32
-  m = 0.5 * m + grad
-  param = param - lr * m
-}
-route { Sgd(lr = 0.5) for rest }
-"""
 R, S0, S1 = Replicate(), Shard(0), Shard(1)
 CUTS = {
     "rows": ([S0, R], [R, R]),

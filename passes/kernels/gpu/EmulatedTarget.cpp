@@ -39,19 +39,13 @@ public:
     return host->scratchBytesPerBlock(op);
   }
   Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
-    auto module = cast<ModuleOp>(symbols.getOp());
-    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
-    return emulate(symbols, addGpuProductKernels(*code, op));
+    return emulate(symbols, op, addGpuProductKernels);
   }
   Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    auto module = cast<ModuleOp>(symbols.getOp());
-    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
-    return emulate(symbols, addGpuReduceKernels(*code, op));
+    return emulate(symbols, op, addGpuReduceKernels);
   }
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
-    auto module = cast<ModuleOp>(symbols.getOp());
-    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
-    return emulate(symbols, addGpuCopyKernel(*code, op));
+    return emulate(symbols, op, addGpuCopyKernel);
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   bool fuses() const override { return true; }
@@ -63,13 +57,16 @@ private:
     return gpu::GPUModuleOp::create(builder, loc, "emulated");
   }
   /// A block is an item.
-  static Kernels emulate(SymbolTable &symbols, const GpuKernels &made) {
+  template <typename Command>
+  static Kernels emulate(SymbolTable &symbols, Command op,
+                         GpuKernels (*add)(gpu::GPUModuleOp, Command)) {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
     Kernels kernels;
-    for (auto [function, blocksPerSlot] : made) {
+    for (auto [function, blocksPerSlot] : add(*code, op)) {
       LLVM::LLVMFuncOp known = findKernel(symbols, function.getName());
       if (!known) {
-        FailureOr<LLVM::LLVMFuncOp> onHost =
-            threadsOnHost(function, cast<ModuleOp>(symbols.getOp()));
+        FailureOr<LLVM::LLVMFuncOp> onHost = threadsOnHost(function, module);
         assert(succeeded(onHost) && "our own kernels keep to what is emulated");
         symbols.insert(known = *onHost);
       }

@@ -29,28 +29,21 @@ public:
   }
 
 private:
-  /// Whether every operand along columns allows for vectors in all rows. Where there is one row alone
-  /// its stride is anything, and where nothing is staged a staged operand stands anywhere.
+  /// Whether every operand along columns allows for vectors in all rows. Where nothing is staged a
+  /// staged operand stands anywhere.
   Value isAligned(Value rows, bool storeStaged) {
-    Value bases = b.constant(0), strides = bases;
+    SmallVector<Value> bases, strides;
     for (const auto *list : {&kernel.reads, &kernel.writes})
       for (const ChunkOperand &operand : *list) {
         bool leftOut = list == &kernel.writes && !storeStaged && kernel.mayBeAbsent(operand);
         if (!operand.alongColumns() || leftOut)
           continue;
-        Value address = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), operand.base);
-        bases = arith::OrIOp::create(b, b.loc, bases, address);
-        if (!operand.stride)
-          continue;
-        Value bytes =
-            b.mul(operand.stride, b.constant(operand.element.getIntOrFloatBitWidth() / 8));
-        strides = arith::OrIOp::create(b, b.loc, strides, bytes);
+        bases.push_back(operand.base);
+        if (operand.stride)
+          strides.push_back(
+              b.mul(operand.stride, b.constant(operand.element.getIntOrFloatBitWidth() / 8)));
       }
-    Value one = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, rows, b.constant(1));
-    strides = arith::SelectOp::create(b, b.loc, one, b.constant(0), strides);
-    Value low = arith::AndIOp::create(b, b.loc, arith::OrIOp::create(b, b.loc, bases, strides),
-                                      b.constant(kBytes - 1));
-    return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, low, b.constant(0));
+    return areAligned(b, rows, bases, strides, kBytes);
   }
 
   void emitRows(Value rows, Value cols, bool storeStaged) override {

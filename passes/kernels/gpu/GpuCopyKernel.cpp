@@ -53,33 +53,21 @@ private:
     from = b.address(from, element, field(offsetof(plan::CopyRow, source)));
     to = b.address(to, element, field(offsetof(plan::CopyRow, target)));
     int64_t width = kBytes / bytes;
+    Value elementBytes = b.constant(bytes);
+    Value isAligned =
+        areAligned(b, rows, {from, to},
+                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)}, kBytes);
     auto at = [&](Value base, Value line, Value stride, Value column) {
       return b.address(base, element, b.add(b.mul(line, stride), column));
     };
     shareOut(
-        b, rows, cols, width, isAligned(rows, from, fromStride, to, toStride), [](Value) {},
+        b, rows, cols, width, isAligned, [](Value) {},
         [&](Value line, Value column, bool isWide) {
           Type type = isWide ? Type(VectorType::get(width, element)) : Type(element);
           unsigned alignment = isWide ? kBytes : bytes;
           Value moved = b.load(type, at(from, line, fromStride, column), alignment);
           b.store(moved, at(to, line, toStride, column), alignment);
         });
-  }
-
-  /// Whether vectors may move in all rows. Where there is one row alone its stride is anything.
-  Value isAligned(Value rows, Value from, Value fromStride, Value to, Value toStride) {
-    auto either = [&](Value x, Value y) -> Value { return arith::OrIOp::create(b, b.loc, x, y); };
-    auto equals = [&](Value x, int64_t y) -> Value {
-      return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, x, b.constant(y));
-    };
-    auto address = [&](Value pointer) -> Value {
-      return LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), pointer);
-    };
-    Value strides = b.mul(either(fromStride, toStride), b.constant(bytes));
-    strides = arith::SelectOp::create(b, b.loc, equals(rows, 1), b.constant(0), strides);
-    Value low = arith::AndIOp::create(b, b.loc, either(either(address(from), address(to)), strides),
-                                      b.constant(kBytes - 1));
-    return equals(low, 0);
   }
 
   KernelBuilder &b;

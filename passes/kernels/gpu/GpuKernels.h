@@ -64,6 +64,9 @@ mlir::Value threadIndex(KernelBuilder &b);
 void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t width,
               mlir::Value isAligned, llvm::function_ref<void(mlir::Value)> beginRow,
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
+/// Whether all `bases` are multiples of so many bytes and, of more rows than one, all `strides` (bytes), too.
+mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
+                       llvm::ArrayRef<mlir::Value> strides, int64_t bytes);
 /// Runs `body` where this step does not skip the parameter.
 void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
               llvm::function_ref<void()> body);

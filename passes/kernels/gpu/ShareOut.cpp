@@ -23,6 +23,23 @@ static Value shiftFor(KernelBuilder &b, Value vectors) {
   return arith::MinSIOp::create(b, b.loc, shift, b.constant(most));
 }
 
+Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<Value> strides,
+                 int64_t bytes) {
+  auto equals = [&](Value x, int64_t y) -> Value {
+    return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, x, b.constant(y));
+  };
+  Value all = b.constant(0), apart = all;
+  for (Value base : bases)
+    all = arith::OrIOp::create(b, b.loc, all,
+                               LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), base));
+  for (Value stride : strides)
+    apart = arith::OrIOp::create(b, b.loc, apart, stride);
+  // Where there is one row alone its stride is anything.
+  apart = arith::SelectOp::create(b, b.loc, equals(rows, 1), b.constant(0), apart);
+  all = arith::OrIOp::create(b, b.loc, all, apart);
+  return equals(arith::AndIOp::create(b, b.loc, all, b.constant(bytes - 1)), 0);
+}
+
 void shareOut(KernelBuilder &b, Value rows, Value cols, int64_t width, Value isAligned,
               function_ref<void(Value)> beginRow, function_ref<void(Value, Value, bool)> body) {
   Value zero = b.constant(0), one = b.constant(1);

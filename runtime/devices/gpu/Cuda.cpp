@@ -17,8 +17,6 @@ namespace stepc::runtime {
 struct Gpu::Event {
   cuda::EventHandle handle = nullptr;
 };
-/// The driver's own.
-struct Gpu::Function {};
 
 namespace {
 
@@ -105,15 +103,10 @@ public:
     exit();
   }
 
-  Gpu::Function *function(int64_t number) override {
-    if (number < 0 || number >= int64_t(functions.size()))
-      return nullptr;
-    return reinterpret_cast<Gpu::Function *>(functions[size_t(number)]);
-  }
-
-  void launch(Stream stream, Gpu::Function *function, const Launch &launch) override {
-    if (!function)
+  void launch(Stream stream, const Launch &launch) override {
+    if (launch.number < 0 || launch.number >= int64_t(functions.size()))
       return fail("expected a kernel for each command, found none");
+    cuda::Function function = functions[size_t(launch.number)];
     constexpr size_t kMost = 64;
     void *parameters[kMost] = {};
     int64_t items = launch.items, blocks = items;
@@ -130,9 +123,8 @@ public:
     if (blocks > INT_MAX)
       return fail(
           format("expected at most %d blocks of a kernel, found %lld", INT_MAX, (long long)blocks));
-    check("starting a kernel",
-          driver.cuLaunchKernel(reinterpret_cast<cuda::Function>(function), unsigned(blocks), 1, 1,
-                                kThreads, 1, 1, 0, at(stream), parameters, nullptr));
+    check("starting a kernel", driver.cuLaunchKernel(function, unsigned(blocks), 1, 1, kThreads, 1,
+                                                     1, 0, at(stream), parameters, nullptr));
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {
     enter();

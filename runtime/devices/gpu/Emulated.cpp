@@ -9,25 +9,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/devices/StreamQueues.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/host/FloatModes.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <random>
 
 namespace stepc::runtime {
 
 struct Gpu::Event {
-  int64_t last = -1; ///< record, of all that were queued
-};
-/// Kernels are functions.
-struct Gpu::Function {
-  stepc_kernel run;
+  int64_t last = -1; ///< record
 };
 
 namespace {
@@ -58,94 +51,52 @@ public:
   void *allocateStaging(int64_t bytes) override { return allocate(bytes); }
   void releaseStaging(void *memory) override { std::free(memory); }
 
-  Function *function(int64_t) override { return nullptr; }
-
-  void launch(Stream stream, Function *, const Launch &launch) override {
+  void launch(Stream stream, const Launch &launch) override {
     if (!launch.kernel)
       return fail("expected a kernel for each command, found none");
-    add(stream, [this, &launch] {
+    streams.add(stream, [this, &launch] {
       parallel.run(runKernel, const_cast<Launch *>(&launch), launch.items, 1);
     });
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {
-    add(stream, [=] { std::memset(memory, 0, size_t(bytes)); });
+    streams.add(stream, [=] { std::memset(memory, 0, size_t(bytes)); });
   }
   void upload(Stream stream, void *to, const void *staging, int64_t bytes) override {
     move(stream, to, staging, bytes);
   }
   void move(Stream stream, void *to, const void *from, int64_t bytes) override {
-    add(stream, [=] { std::memcpy(to, from, size_t(bytes)); });
+    streams.add(stream, [=] { std::memcpy(to, from, size_t(bytes)); });
   }
   void call(Stream stream, void (*function)(void *), void *argument) override {
-    add(stream, [=] { function(argument); });
+    streams.add(stream, [=] { function(argument); });
   }
 
   Event *makeEvent() override { return new Event; }
   void destroy(Event *event) override { delete event; }
-  void record(Stream stream, Event *event) override {
-    event->last = recorded;
-    queues[size_t(stream)].push_back({nullptr, -1, recorded++});
-  }
+  void record(Stream stream, Event *event) override { event->last = streams.record(stream); }
   void wait(Stream stream, Event *event) override {
     if (event->last >= 0)
-      queues[size_t(stream)].push_back({nullptr, event->last, -1});
+      streams.wait(stream, event->last);
   }
   void synchronize(Event *) override { carryOut(); }
 
   void join() override { carryOut(); }
   void leave() override { carryOut(); }
-  void abandon() noexcept override {
-    for (auto &queue : queues)
-      queue.clear();
-    settled = recorded;
-  }
+  void abandon() noexcept override { streams.clear(); }
   bool isDone() override { return true; }
   void drain() override {}
 
 private:
-  struct Command {
-    std::function<void()> run;
-    int64_t waitsFor, records;
-  };
-
-  void add(Stream stream, std::function<void()> run) {
-    queues[size_t(stream)].push_back({std::move(run), -1, -1});
-  }
-
   void carryOut() {
-    std::mt19937_64 random(seed * 1000003 + rounds++);
-    // Often one stream runs as far ahead of the other as events let it.
-    constexpr std::array kBias = {0., 0.5, 1.};
-    std::bernoulli_distribution second(isDrawn ? kBias[random() % kBias.size()] : 0.);
-    // Of the records that were queued since all were carried out.
-    std::vector<bool> done(size_t(recorded - settled), false);
-    auto isReady = [&](const std::deque<Command> &queue) {
-      return !queue.empty() &&
-             (queue.front().waitsFor < settled || done[size_t(queue.front().waitsFor - settled)]);
-    };
-    for (;;) {
-      size_t next = second(random) ? 1 : 0;
-      if (!isReady(queues[next]))
-        next = 1 - next;
-      if (!isReady(queues[next]))
-        break;
-      Command command = std::move(queues[next].front());
-      queues[next].pop_front();
-      if (command.run)
-        command.run();
-      if (command.records >= 0)
-        done[size_t(command.records - settled)] = true;
-    }
-    if (!queues[0].empty() || !queues[1].empty())
+    StreamQueues::Random random(seed * 1000003 + rounds++);
+    if (!streams.carryOut(random, isDrawn ? StreamQueues::drawBias(random) : 0))
       fail("the streams of the emulated GPU wait for each other");
-    abandon();
   }
 
   Parallel &parallel;
   uint64_t seed = 0, rounds = 0;
   bool isDrawn = false;
-  std::array<std::deque<Command>, 2> queues;
-  int64_t recorded = 0, settled = 0;
+  StreamQueues streams;
 };
 
 std::string open(DeviceContext &context, const stepc_options &options) {

@@ -17,7 +17,6 @@ namespace stepc::runtime {
 class Gpu {
 public:
   struct Event;
-  struct Function;
 
   virtual ~Gpu() = default;
 
@@ -31,12 +30,8 @@ public:
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
 
-  /// The kernel of that number in the plan, null where the library has none for this GPU.
-  virtual Function *function(int64_t number) = 0;
-
   // What stands on a stream happens in order.
-  /// What a launch says beside its kernel is the same for all GPUs.
-  virtual void launch(Stream, Function *, const Launch &) = 0;
+  virtual void launch(Stream, const Launch &) = 0;
   virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros
   virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
   virtual void move(Stream, void *to, const void *from, int64_t bytes) = 0;

@@ -153,7 +153,7 @@ void begin(DeviceContext &context) {
 void start(DeviceContext &context, Stream stream, const Launch &launch) {
   Gpu &gpu = gpuOf(context);
   if (launch.items > 0)
-    gpu.launch(stream, gpu.function(launch.number), launch);
+    gpu.launch(stream, launch);
   notice(context);
 }
 
