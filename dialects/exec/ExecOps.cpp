@@ -105,7 +105,10 @@ LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
-LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr kernel = getKernelAttr();
+  return kernel ? verifyKernel(*this, symbols, kernel) : success();
+}
 
 //===----------------------------------------------------------------------===//
 // Kernels

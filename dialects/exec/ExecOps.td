@@ -203,8 +203,11 @@ def Exec_AdvanceStepsOp : Exec_CommandOp<"advance_steps"> {
     ```mlir
     exec.advance_steps
     ```
+    A device whose step counts may stand in memory of its own has a `kernel` for it, which `exec-lower-to-target` adds.
+
     Constraints: the last command, so that what fails before it does not count.
   }];
+  let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }

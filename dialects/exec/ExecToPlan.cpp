@@ -231,8 +231,10 @@ FailureOr<plan::Command> AwaitOp::lower(Numbering &numbering) {
   return command;
 }
 
-FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &) {
+FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &numbering) {
   plan::Command command;
   command.kind = plan::CommandKind::AdvanceSteps;
+  if (FlatSymbolRefAttr kernel = getKernelAttr())
+    command.kernel = numbering.kernel(kernel);
   return command;
 }

@@ -26,6 +26,7 @@ public:
     return stepc::kernels::scratchBytesPerBlock(op, shape);
   }
   Kernels kernels(mlir::SymbolTable &, exec::CopyOp) const override { return {}; }
+  Kernels kernels(mlir::SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
   Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
     return emit(symbols, op, shape);
   }

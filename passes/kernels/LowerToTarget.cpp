@@ -38,7 +38,9 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     return success();
   }
 
-  static LogicalResult lower(exec::CopyOp op, const Target &target, SymbolTable &symbols) {
+  /// Gives a command its kernel, where the device needs one for it.
+  template <typename Command>
+  static LogicalResult lowerToOne(Command op, const Target &target, SymbolTable &symbols) {
     for (const Kernel &kernel : target.kernels(symbols, op))
       op.setKernelAttr(FlatSymbolRefAttr::get(kernel.function));
     return success();
@@ -66,8 +68,10 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
     for (auto program : module.getOps<exec::ProgramOp>())
       for (Operation &op : program.getBody().front()) {
         auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-                          .Case<exec::ProductOp, exec::ReduceOp, exec::CopyOp>(
+                          .Case<exec::ProductOp, exec::ReduceOp>(
                               [&](auto op) { return lower(op, **target, symbols); })
+                          .Case<exec::CopyOp, exec::AdvanceStepsOp>(
+                              [&](auto op) { return lowerToOne(op, **target, symbols); })
                           .Default(success());
         if (failed(result))
           return failure();

@@ -43,6 +43,16 @@ LogicalResult checkParameterKernel(func::FuncOp function,
   return success();
 }
 
+Value recordOf(KernelBuilder &b, Value records, Value parameter) {
+  return b.address(records, b.getI8Type(),
+                   b.mul(parameter, b.constant(sizeof(stepc_parameter_record))));
+}
+
+Value stepsTaken(KernelBuilder &b, Value record) {
+  return b.load(b.pointer, b.address(record, b.getI8Type(),
+                                     int64_t(offsetof(stepc_parameter_record, steps_taken))));
+}
+
 void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
                     const ParameterArguments &arguments, Value item, int64_t width) {
   Type f64 = b.getF64Type(), f32 = b.getF32Type(), i64 = b.getI64Type();
@@ -52,8 +62,7 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
     // A row is the parameter, and where its scalars stand.
     Value at = lane ? b.add(item, b.constant(lane)) : item;
     Value row = b.address(arguments.rows, i64, b.mul(at, b.constant(2)));
-    each.push_back(b.address(arguments.records, b.getI8Type(),
-                             b.mul(b.load(i64, row), b.constant(sizeof(stepc_parameter_record)))));
+    each.push_back(recordOf(b, arguments.records, b.load(i64, row)));
     outs.push_back(
         b.address(arguments.workspace, b.getI8Type(), b.load(i64, b.address(row, i64, 1))));
   }
@@ -73,9 +82,13 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
     values.push_back(gather(
         [&, lane = 0](Value) mutable { return b.load(f64, b.address(given[lane++], f64, i)); }));
   // The order of the kernel's arguments: step, rows, cols, numel.
+  values.push_back(gather([&](Value record) -> Value {
+    Value step = b.add(b.load(i64, stepsTaken(b, record)), b.constant(1));
+    return arith::SIToFPOp::create(b, b.loc, f64, step);
+  }));
   for (size_t offset :
-       {offsetof(stepc_parameter_record, step), offsetof(stepc_parameter_record, rows),
-        offsetof(stepc_parameter_record, cols), offsetof(stepc_parameter_record, numel)})
+       {offsetof(stepc_parameter_record, rows), offsetof(stepc_parameter_record, cols),
+        offsetof(stepc_parameter_record, numel)})
     values.push_back(gather([&](Value record) { return field(record, f64, offset); }));
   for (auto [k, value] : llvm::enumerate(region.emit(b, values, width)))
     for (int64_t lane = 0; lane < lanes; ++lane) {

@@ -22,6 +22,11 @@ struct ParameterArguments {
   mlir::Value rows, workspace, records;
 };
 
+/// Where the record of a parameter stands.
+mlir::Value recordOf(KernelBuilder &b, mlir::Value records, mlir::Value parameter);
+/// Where the number of steps stands that it took.
+mlir::Value stepsTaken(KernelBuilder &b, mlir::Value record);
+
 /// Emits the kernel's region for the parameters from `item` on: `width` of them, or one where that is
 /// 0. Hyperparameters, step and block sizes in f64 are loaded from a parameter's record, its row of
 /// scalars is stored.

@@ -41,7 +41,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
       .Case([&](comm::AdvanceStepsOp op) {
-        exec::AdvanceStepsOp::create(b, op.getLoc());
+        exec::AdvanceStepsOp::create(b, op.getLoc(), FlatSymbolRefAttr());
         return success();
       })
       .Case([&](optim::ProductOp op) { return lowerProduct(op); })

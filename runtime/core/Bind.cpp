@@ -52,12 +52,14 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
                                                       what, (long long)index, (long long)count));
 }
 
-/// Refuses memory that is not the host's, and is for this device.
+/// Numbers may stand in the host's memory, or in that of a device that counts steps by itself.
 int32_t checkMemory(stepc_instance &instance, const char *what, int32_t memory) {
-  if (memory == STEPC_MEMORY_HOST)
+  bool countsItself = instance.library.plan.commands.back().kernel >= 0;
+  if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself))
     return STEPC_OK;
   return instance.refuse(STEPC_ERROR_ARGUMENT,
-                         format("%s: expected host memory (0), found memory %d", what, memory));
+                         format("%s: expected host memory (0)%s, found memory %d", what,
+                                countsItself ? " or the device's (1)" : "", memory));
 }
 
 Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }
@@ -167,6 +169,8 @@ int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
   if (int32_t status = checkMemory(*self, "step counts", memory))
     return status;
   self->steps = steps;
+  self->areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
+  placeSteps(*self);
   return STEPC_OK;
 }
 
@@ -198,7 +202,7 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
                                  name.c_str(), lib.route(p).name.c_str(), (long long)needed,
                                  (long long)stride));
   }
-  placeHyperparameters(*self, values, stride, {groups, groups + count});
+  placeHyperparameters(*self, values, stride, {groups, groups + count}, memory);
   return STEPC_OK;
 }
 

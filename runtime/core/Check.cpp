@@ -85,8 +85,14 @@ bool isPresent(const stepc_instance &instance, int64_t parameter) {
   return !isMissing(instance.gradientBound[parameter], local.gradient.bytes);
 }
 
+void placeSteps(stepc_instance &instance) {
+  int64_t *steps = instance.areStepsOnDevice ? instance.steps : instance.stepsAddress;
+  for (size_t p = 0; p < instance.library.plan.parameters.size(); ++p)
+    instance.records[p].steps_taken = steps + p;
+}
+
 void placeHyperparameters(stepc_instance &instance, const double *values, int64_t stride,
-                          std::vector<int32_t> groups) {
+                          std::vector<int32_t> groups, int32_t memory) {
   const Library &lib = instance.library;
   std::vector<HyperparameterRow> rows;
   std::map<std::pair<const double *, int64_t>, int64_t> numbers; // of rows, each once
@@ -96,6 +102,13 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
     return std::pair(row, lib.parameter(p).route);
   };
   int64_t count = int64_t(lib.plan.parameters.size());
+  instance.areHyperparametersBound = values != nullptr;
+  if (memory == STEPC_MEMORY_DEVICE) {
+    instance.hyperparameterRows.clear(); // nothing for the host to read
+    for (int64_t p = 0; p < count; ++p)
+      instance.records[p].hyperparameters = keyOf(p).first;
+    return;
+  }
   for (int64_t p = 0; p < count; ++p)
     if (numbers.emplace(keyOf(p), int64_t(rows.size())).second)
       rows.push_back({keyOf(p).first, p});
@@ -105,7 +118,6 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
         instance.hyperparameterAddress +
         numbers.find(keyOf(p))->second * instance.hyperparameterStride;
   instance.hyperparameterRows.swap(rows);
-  instance.areHyperparametersBound = values != nullptr;
 }
 
 // Most steps are small, so what only a bind can change is not looked at again.
@@ -128,16 +140,16 @@ int32_t checkStep(stepc_instance &instance) {
     std::copy_n(row.values, namesOf(instance.library, row.parameter).size(), values);
     values += instance.hyperparameterStride;
   }
-  for (int64_t p = 0; p < count; ++p) {
+  for (int64_t p = 0; p < count && !instance.areStepsOnDevice; ++p) {
     if (instance.steps[p] < 0)
       return instance.refuse(STEPC_ERROR_ARGUMENT,
                              format("parameter '%s' has taken %lld steps",
                                     instance.library.parameter(p).name.c_str(),
                                     (long long)instance.steps[p]));
-    stepc_parameter_record &record = instance.records[p];
-    record.step = double(instance.steps[p] + 1);
-    record.active = 1;
+    instance.stepsTaken[p] = instance.steps[p];
   }
+  for (int64_t p = 0; p < count; ++p)
+    instance.records[p].active = 1;
   return STEPC_OK;
 }
 

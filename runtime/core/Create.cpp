@@ -166,6 +166,7 @@ void prepareBindings(stepc_instance &instance) {
   instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
   instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
   instance.halfStepped.assign(count, 0);
+  instance.stepsTaken.assign(count, 0);
   instance.firstRecord.assign(lib.plan.groups.size(), -1);
   for (const plan::Route &route : lib.plan.routes)
     instance.routeValues.push_back(route.defaults);
@@ -180,7 +181,7 @@ void prepareBindings(stepc_instance &instance) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())
         instance.firstRecord[g] = instance.records.size();
-      stepc_parameter_record record{rows, cols, numel, 0, nullptr, 1, {0, 0}};
+      stepc_parameter_record record{rows, cols, numel, nullptr, nullptr, 1, {0, 0}};
       if (isFirst)
         instance.records[p] = record;
       else

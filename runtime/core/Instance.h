@@ -122,6 +122,10 @@ struct stepc_instance {
   std::vector<stepc::runtime::Bound> parameterBound, gradientBound;
   std::vector<std::vector<stepc::runtime::Bound>> stateBound;
   int64_t *steps = nullptr;
+  bool areStepsOnDevice = false;
+  // What kernels read of steps that the host holds, as of this step, and where they find it.
+  std::vector<int64_t> stepsTaken;
+  int64_t *stepsAddress = nullptr;
   std::vector<std::vector<double>> routeValues;
   bool areHyperparametersBound = false;
   std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
@@ -244,7 +248,9 @@ void preparePresence(stepc_instance &);
 /// Tells the records which hyperparameters are theirs: at create, and after a bind.
 /// With null values they are their routes'.
 void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
-                          std::vector<int32_t> groups);
+                          std::vector<int32_t> groups, int32_t memory = STEPC_MEMORY_HOST);
+/// Tells the records where the counts of their steps stand.
+void placeSteps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips.

@@ -12,6 +12,9 @@
 namespace stepc::runtime {
 namespace {
 
+/// What is done per parameter is a few operations.
+constexpr int64_t kParameterGrain = 256;
+
 class Preparer {
 public:
   explicit Preparer(stepc_instance &instance)
@@ -42,7 +45,13 @@ public:
       made.exchange = command.index;
       return made;
     case plan::CommandKind::AdvanceSteps:
-      return made;
+      if (command.kernel < 0)
+        return made;
+      made.arguments = {instance.records.data()};
+      made.launch.items = int64_t(plan.parameters.size());
+      made.launch.grain = kParameterGrain;
+      made.launch.isPerThread = true;
+      break;
     }
     made.launch.number = command.kernel;
     made.launch.kernel = stepc_program_kernels[command.kernel];
@@ -148,10 +157,9 @@ private:
   }
 
   void prepareParameters(const plan::Command &command, PreparedCommand &made) {
-    constexpr int64_t kGrain = 256; // a scalar stage is a few operations per parameter
     size_t each = command.operands.size() / command.groups.size();
     made.arguments = {nullptr, arena(), instance.records.data()};
-    made.launch.grain = kGrain;
+    made.launch.grain = kParameterGrain;
     made.launch.isPerThread = true;
     made.launch.stride = 1 + int64_t(each);
     for (size_t i = 0; i < command.groups.size(); ++i)
@@ -197,10 +205,16 @@ private:
   int64_t started = 0;
 };
 
+/// Whether a command counts steps by a kernel.
+bool countsOnDevice(const PreparedCommand &command) {
+  return command.kind == plan::CommandKind::AdvanceSteps && command.launch.items > 0;
+}
+
 void countPlanned(stepc_instance &instance) {
   stepc_counters &planned = instance.planned;
   for (const PreparedCommand &command : instance.program) {
-    planned.launches += command.kind <= plan::CommandKind::Copy;
+    planned.launches +=
+        command.kind <= plan::CommandKind::Copy || countsOnDevice(command);
     planned.chunks += command.launch.items + command.batch.blocks;
     if (command.kind == plan::CommandKind::Copy)
       planned.chunks += int64_t(command.copies.size());
@@ -219,7 +233,7 @@ void advanceSteps(void *argument) {
   checkCounts(instance);
   if (instance.failure)
     return;
-  for (size_t p = 0; p < instance.library.plan.parameters.size(); ++p)
+  for (size_t p = 0; p < instance.library.plan.parameters.size() && !instance.areStepsOnDevice; ++p)
     instance.steps[p] += instance.records[p].active;
   instance.stepsAdvanced = true;
 }
@@ -258,6 +272,8 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
     device.wait(context, Stream::Compute, 2 * command.exchange + 1);
     break;
   case plan::CommandKind::AdvanceSteps:
+    if (countsOnDevice(command))
+      device.launch(context, Stream::Compute, command.launch);
     device.call(context, Stream::Compute, advanceSteps, &instance);
     break;
   }
@@ -285,6 +301,7 @@ std::string lendLists(stepc_instance &instance) {
     lists.push_back({list.data(), int64_t(list.size() * sizeof(list[0])), changes});
   };
   lend(instance.records, true);
+  lend(instance.stepsTaken, true);
   lend(instance.hyperparameterValues, true);
   lend(instance.parameters, true);
   lend(instance.gradients, true);
@@ -308,6 +325,9 @@ std::string lendLists(stepc_instance &instance) {
   const double *values = instance.hyperparameterValues.data();
   addressOf(values);
   instance.hyperparameterAddress = values;
+  instance.stepsAddress = instance.stepsTaken.data();
+  addressOf(instance.stepsAddress);
+  placeSteps(instance);
   for (PreparedCommand &command : instance.program) {
     if (command.launch.stride != 0) {
       command.launch.parameters = command.rows.data();
@@ -345,7 +365,7 @@ static void completeRecords(stepc_instance &instance) {
     for (size_t i = 0; instance.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size(); ++i) {
       stepc_parameter_record &record = instance.records[instance.firstRecord[g] + i];
       const stepc_parameter_record &own = instance.records[plan.groups[g].parameters[i]];
-      record.step = own.step;
+      record.steps_taken = own.steps_taken;
       record.hyperparameters = own.hyperparameters;
       record.active = own.active;
     }

@@ -226,7 +226,7 @@ enum class CommandKind : int64_t {
 std::string_view name(CommandKind kind); // "chunks", "parameters", "product", …
 struct Command {
   CommandKind kind = CommandKind::Chunks;
-  int64_t kernel = -1; // index into Plan::kernels: of Chunks and Parameters; of a Copy that has one
+  int64_t kernel = -1; // index into Plan::kernels; -1: none, as a Copy or AdvanceSteps may have
   int64_t index = 0;
   std::vector<int64_t> tables;
   std::vector<Operand> operands;

@@ -71,9 +71,14 @@ private:
       awaited[static_cast<size_t>(command.index)] = true;
       return {};
     case CommandKind::AdvanceSteps:
-      return {};
+      return optionalKernel(command);
     }
     return unknown("a kind of command", command.kind, CommandKind::AdvanceSteps);
+  }
+
+  Check optionalKernel(const Command &command) const {
+    bool isFine = command.kernel == -1 || inside(command.kernel, plan.kernels);
+    return isFine ? Check() : outside("kernel", command.kernel, plan.kernels);
   }
 
   static Check ofKind(std::string_view expected, TableKind found) {
@@ -309,8 +314,8 @@ private:
   Check copy(const Command &command) {
     if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
       return wrong;
-    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
-      return outside("kernel", command.kernel, plan.kernels);
+    if (Check wrong = optionalKernel(command); !wrong.empty())
+      return wrong;
     if (command.operands.size() != 2)
       return "expected where it moves from and to, found " +
              std::to_string(command.operands.size()) + " operands";

@@ -150,8 +150,10 @@ struct HostKernel {
   }
 };
 
-/// Stages of scalars take a parameter per thread; the driver knows a kernel by its name alone.
-bool isPerThread(std::string_view name) { return name.ends_with("_scalars"); }
+/// What takes a parameter per thread; the driver knows a kernel by its name alone.
+bool isPerThread(std::string_view name) {
+  return name.ends_with("_scalars") || name == "stepc_advance_steps";
+}
 
 int chip() {
   const char *given = std::getenv("STEPC_STUB_CHIP");

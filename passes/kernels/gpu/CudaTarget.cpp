@@ -50,6 +50,9 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return onHost(symbols, addGpuCopyKernel(codeOf(moduleOf(symbols)), op));
   }
+  Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
+    return onHost(symbols, addGpuAdvanceKernel(codeOf(moduleOf(symbols)), op));
+  }
 
   void addKernelPasses(OpPassManager &manager) const override {
     buildPtxPipeline(manager);

@@ -47,6 +47,9 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return emulate(symbols, op, addGpuCopyKernel);
   }
+  Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
+    return emulate(symbols, op, addGpuAdvanceKernel);
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }

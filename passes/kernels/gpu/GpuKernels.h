@@ -46,6 +46,8 @@ GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op)
 
 /// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
 GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
+/// The kernel that counts a step, a parameter per thread, likewise.
+GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
 /// another; where they wait for each other, by the runtime (runtime/emulated). An error at what that

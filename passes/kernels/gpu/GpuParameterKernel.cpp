@@ -7,6 +7,15 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
+/// The number of this thread's parameter. What follows is done where there is one.
+static Value beginItem(KernelBuilder &b, Value count) {
+  Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
+  Value exists = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, item, count);
+  auto guard = scf::IfOp::create(b, b.loc, exists, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(guard.thenBlock());
+  return item;
+}
+
 FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::FuncOp function,
                                                 ArrayRef<exec::DispatchParametersOp> dispatches) {
   if (failed(checkParameterKernel(function, dispatches)))
@@ -17,11 +26,7 @@ FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::Fun
   Block &body = function.getBody().front();
   ElementwiseBody region(body, body.getNumArguments());
   ParameterArguments arguments{made.getArgument(0), made.getArgument(1), made.getArgument(2)};
-  Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
-  Value exists =
-      arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, item, made.getArgument(3));
-  auto guard = scf::IfOp::create(b, b.loc, exists, /*withElseRegion=*/false);
-  b.setInsertionPointToStart(guard.thenBlock());
+  Value item = beginItem(b, made.getArgument(3));
   // A row is the parameter, and where its scalars stand.
   Value parameter =
       b.load(b.getI64Type(), b.address(arguments.rows, b.getI64Type(), b.mul(item, b.constant(2))));
@@ -30,6 +35,21 @@ FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::Fun
     emitParameters(b, region, body, arguments, item, /*width=*/0);
   });
   return made;
+}
+
+GpuKernels addGpuAdvanceKernel(gpu::GPUModuleOp code, exec::AdvanceStepsOp op) {
+  constexpr StringLiteral name = "stepc_advance_steps";
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(name))
+    return {{known, 1}};
+  KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
+  Type i64 = b.getI64Type();
+  gpu::GPUFuncOp made = beginGpuKernel(code, name, {b.pointer, i64}, b);
+  Value parameter = beginItem(b, made.getArgument(1));
+  ifActive(b, made.getArgument(0), parameter, [&] {
+    Value taken = stepsTaken(b, recordOf(b, made.getArgument(0), parameter));
+    b.store(b.add(b.load(i64, taken), b.constant(1)), taken);
+  });
+  return {{made, 1}};
 }
 
 } // namespace stepc::kernels

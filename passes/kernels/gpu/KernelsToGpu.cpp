@@ -2,6 +2,7 @@
 
 #include "passes/kernels/Expansions.h"
 #include "passes/kernels/ForEachKernel.h"
+#include "passes/kernels/ParameterKernel.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/GpuKernels.h"
 
@@ -53,8 +54,7 @@ Value threadIndex(KernelBuilder &b) {
 }
 
 void ifActive(KernelBuilder &b, Value records, Value parameter, function_ref<void()> body) {
-  Value record = b.address(records, b.getI8Type(),
-                           b.mul(parameter, b.constant(sizeof(stepc_parameter_record))));
+  Value record = recordOf(b, records, parameter);
   Value flag = b.load(b.getI64Type(), b.address(record, b.getI8Type(),
                                                 int64_t(offsetof(stepc_parameter_record, active))));
   Value isActive = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, flag, b.constant(0));
@@ -85,6 +85,8 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
       for (Operation &op : program.getBody().front()) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           addGpuCopyKernel(code, copy);
+        if (auto advance = dyn_cast<exec::AdvanceStepsOp>(op))
+          addGpuAdvanceKernel(code, advance);
         if (auto reduce = dyn_cast<exec::ReduceOp>(op))
           addGpuReduceKernels(code, reduce);
         auto product = dyn_cast<exec::ProductOp>(op);

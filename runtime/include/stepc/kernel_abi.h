@@ -17,6 +17,8 @@
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step
  *    skips are left out likewise;
+ *  - parameters whose steps are counted, on a device whose counts may stand in its own memory:
+ *    arguments[0] = the records of parameters, not of further parts;
  *  - rows of a copy, of a device that does not copy by itself: arguments[0] = rows, each a
  *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the workspace;
  *    arguments[3], [4] = the lists of shards that stand there instead, if any; arguments[5] = the records;
@@ -32,7 +34,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 5
+#define STEPC_KERNEL_ABI_VERSION 6
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -43,10 +45,10 @@ typedef struct stepc_chunk {
 /* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. Of divided matrices these are
  * the records of the first part; those of the others follow. rows and cols are the matrix
  * block's (as float64), numel too where batch axes are declared or matrices divided, and else the
- * whole parameter's;
- * step is the number of this step, from 1. */
+ * whole parameter's. */
 typedef struct stepc_parameter_record {
-  double rows, cols, numel, step;
+  double rows, cols, numel;
+  int64_t *steps_taken; /* before this one; all parts of a parameter have the same */
   const double *hyperparameters;
   int64_t active; /* 0: skipped in this step */
   int64_t reserved[2];

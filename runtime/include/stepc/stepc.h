@@ -206,7 +206,8 @@ typedef struct stepc_library {
   /* `count` pointers in the plan's order in one call, copied; null: absent or empty. */
   int32_t (*bind_gradients)(stepc_instance *, const void *const *data, int64_t count);
   /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step,
-   * in `memory` (stepc_memory). */
+   * in `memory` (stepc_memory). Numbers in a device's memory are its kernels' alone: the host reads and checks
+   * none, here and of hyperparameters. Of a library for a CPU they are the host's. */
   int32_t (*bind_steps)(stepc_instance *, int64_t *steps, int32_t memory);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
    * (float64 [group_count][stride], in the order of the route's rule), read in every step from

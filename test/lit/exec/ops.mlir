@@ -53,3 +53,9 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }
+
+// CHECK: exec.program arena 0 {
+exec.program arena 0 {
+  // CHECK-NEXT: exec.advance_steps {kernel = @k}
+  exec.advance_steps {kernel = @k}
+}

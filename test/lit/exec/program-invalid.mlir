@@ -159,6 +159,14 @@ exec.program arena 8192 {
 
 // -----
 
+// A kernel that counts exists.
+exec.program arena 0 {
+  // expected-error @below {{'exec.advance_steps' op expected a kernel, found no function named @counts}}
+  exec.advance_steps {kernel = @counts}
+}
+
+// -----
+
 // A workspace has a size.
 // expected-error @below {{attribute 'arena' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
 exec.program arena -1 {

@@ -84,6 +84,8 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
     // CHECK: exec.reduce sum {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_cols_16x70_f32, items = 3>]
     exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 4480, block = tensor<16x70xf32>>
       to <offset = 4480, bytes = 280, block = tensor<1x70xf32>>
+    // A GPU counts steps where they stand.
+    // CHECK: exec.advance_steps {kernel = @stepc_advance_steps}
     exec.advance_steps
   }
 }
@@ -98,3 +100,4 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
 // CHECK: llvm.call @stepc_rt_emulated_shuffle(%[[BLOCK]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: llvm.call @stepc_rt_emulated_barrier(%[[BLOCK]], %{{.*}})
 // CHECK: llvm.func internal @stepc_reduce_sum_cols_16x70_f32(
+// CHECK: llvm.func internal @stepc_advance_steps(

@@ -7,7 +7,7 @@
 // CHECK: module @my.net
 module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   // CHECK: llvm.func hidden @stepc_rt_library() -> !llvm.ptr
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(5 : i64)
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(6 : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan_bytes({{[0-9]+}} : i64)
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan("STEPCPLN
   // CHECK: llvm.mlir.global external hidden constant @stepc_device_cpu() {{.*}} : !llvm.array<0 x i8>

@@ -52,6 +52,9 @@ public:
   stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return real->kernels(symbols, op);
   }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
+    return real->kernels(symbols, op);
+  }
   int64_t chunkElements() const override { return real->chunkElements(); }
   void addKernelPasses(OpPassManager &manager) const override { real->addKernelPasses(manager); }
   bool fuses() const override { return real->fuses(); }

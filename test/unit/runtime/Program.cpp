@@ -235,7 +235,7 @@ void rates(void *const *arguments, int64_t first, int64_t last) {
     float *out = at(arguments, rows[i].word);
     out[0] = float(record.hyperparameters[0]);
     out[1] = float(record.hyperparameters[1]);
-    out[2] = float(record.step);
+    out[2] = float(*record.steps_taken + 1);
   }
 }
 
