@@ -140,6 +140,16 @@ def worlds(sizes, width):
             yield Case(f"world.{size}.hybrid", text, cut, reference=False)
 
 
+def trained_gpt():
+    """The model of examples/train_gpt.py under FSDP2 on one rank, in the size that checks/trainer.py trains."""
+    sys.path.insert(0, str(EXAMPLES))
+    from train_gpt import GPT
+
+    model = GPT(width=48, heads=3, layers=2, length=32)
+    made = [parameter(name, one.shape, placements=("S(0)",)) for name, one in model.named_parameters()]
+    return Case("trained.gpt", (EXAMPLES / "train_gpt.optim").read_text(), manifest(made), reference=False)
+
+
 LLAMA_8B = {"q": (4096, 4096), "k": (1024, 4096), "v": (1024, 4096), "o": (4096, 4096),
             "gate": (14336, 4096), "up": (14336, 4096), "down": (4096, 14336)}  # fmt: skip
 
@@ -182,5 +192,6 @@ def all_cases(small):
     yield from rules(1 if small else 4, 6 if small else 14)
     yield from products((1, 2) if small else (1, 2, 7))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
+    yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")
     yield from timings(small)

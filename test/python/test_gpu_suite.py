@@ -15,7 +15,8 @@ import pytest
 import stepc
 
 GPU = Path(__file__).resolve().parents[1] / "gpu"
-SKIPPED_HERE = {"errors.another_chip", "errors.foreign_stream", "sanitizer.memcheck", "sanitizer.racecheck", "sanitizer.initcheck"}
+SKIPPED_HERE = {"errors.another_chip", "errors.foreign_stream", "sanitizer.memcheck", "sanitizer.racecheck", "sanitizer.initcheck",
+                "trainer.workspace", "trainer.devices"}  # fmt: skip
 
 
 def suite(*arguments, script=GPU / "run.sh"):
@@ -34,7 +35,7 @@ def test_dry_run(real, tmp_path):
     assert status == 0, text
     found = json.loads((results / "results.json").read_text())["results"]
     assert {name for name, one in found.items() if one["outcome"] != "passed"} == SKIPPED_HERE, text
-    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw"}
+    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps"}
     assert "0 failed" in (results / "results.txt").read_text().splitlines()[-1]
 
     # A library that computes something else is found out.

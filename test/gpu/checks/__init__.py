@@ -1,8 +1,8 @@
 """The checks, in the order in which they run: what takes seconds first, timings last."""
 
-from checks import bits, errors, products, sanitizer, streams, timings
+from checks import bits, errors, products, sanitizer, streams, timings, trainer
 
-MODULES = (bits, products, errors, streams, sanitizer, timings)
+MODULES = (bits, products, errors, streams, trainer, sanitizer, timings)
 
 
 def all_checks(machine):
