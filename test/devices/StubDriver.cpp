@@ -1,10 +1,10 @@
 //===- StubDriver.cpp - NVIDIA's driver, as far as a step sees it ------------===//
 //
-// Stands in place of the driver in an archive of its own (CMakeLists.txt), with the device `cuda` in place of
-// `emulated`: so that any program for `emulated` runs through the code that drives a GPU. Everything is
-// carried out when it is enqueued, by the host. What a driver would refuse, or what a step must not do, is
-// an error here: a call without a current context, memory, streams or events that are not there,
-// and memory or handles that are made, or waited for, within a step.
+// A library of its own (CMakeLists.txt), so that all that runs in a process finds one driver: compiled steps,
+// by StubDevice.cpp, and the transport. Everything is carried out when it is enqueued, by the host. What a
+// driver would refuse, or what a step must not do, is an error here: a call without a current context,
+// memory, streams or events that are not there, and memory or handles that are made, or waited for,
+// within a step.
 //
 //   STEPC_STUB_CALLS  a file that is told of each step how often the driver was called
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
@@ -14,16 +14,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/devices/gpu/GpuDevice.h"
-
-// What a library of `emulated` names, on the trainer's side a CPU.
-#define stepc_device_cuda stepc_device_emulated
-#define STEPC_DEVICE_CUDA STEPC_DEVICE_CPU
-#include "runtime/devices/gpu/Cuda.cpp"
-#undef STEPC_DEVICE_CUDA
-#undef stepc_device_cuda
-
+#include "runtime/devices/gpu/CudaDriver.h"
 #include "runtime/host/FloatModes.h"
+#include "runtime/text/Text.h"
+#include "stepc/kernel_abi.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -31,9 +25,7 @@
 #include <map>
 #include <mutex>
 #include <set>
-
-extern "C" const stepc_image stepc_program_images[] = {{"sm_80", 8, 0, 0, "", 0}};
-extern "C" const int64_t stepc_program_image_count = 1;
+#include <vector>
 
 namespace stepc::runtime::cuda {
 namespace {
@@ -292,10 +284,10 @@ const Driver kDriver = {
       return beginSetup("cuModuleLoadData");
     },
     [](Module) -> Result { return 0; },
-    // Asked for in the plan's order.
-    [](Function *function, Module, const char *name) -> Result {
-      *function = reinterpret_cast<Function>(
-          new HostKernel{stepc_program_kernels[found++], isPerThread(name)});
+    // Asked for in the plan's order. An image is the program's list of them (StubDevice.cpp).
+    [](Function *function, Module module, const char *name) -> Result {
+      *function = reinterpret_cast<Function>(new HostKernel{
+          reinterpret_cast<const stepc_kernel *>(module)[found++], isPerThread(name)});
       return beginSetup("cuModuleGetFunction");
     },
     [](Function function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
@@ -309,14 +301,9 @@ const Driver kDriver = {
 };
 
 } // namespace
-
-const Driver *driver(std::string &) { return &kDriver; }
-
-std::string describe(const Driver &driver, Result result) {
-  const char *name = nullptr, *text = nullptr;
-  driver.cuGetErrorName(result, &name);
-  driver.cuGetErrorString(result, &text);
-  return format("%s, %s", name, text);
-}
-
 } // namespace stepc::runtime::cuda
+
+extern "C" __attribute__((visibility("default"))) const stepc::runtime::cuda::Driver *
+stepc_stub_driver() {
+  return &stepc::runtime::cuda::kDriver;
+}
