@@ -173,19 +173,28 @@ int32_t enqueue(stepc_instance *self) {
   return STEPC_OK;
 }
 
-/// What the device found while it carried out a step that was enqueued.
-static int32_t conclude(stepc_instance &instance) {
-  if (instance.failure || instance.deviceContext.failure.empty())
-    return instance.failure;
-  instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
-  return poison(instance);
+/// What was found while the device carried out a step that was enqueued, by the device or already known.
+static int32_t conclude(stepc_instance &instance, bool isDone) {
+  if (!instance.deviceContext.failure.empty())
+    instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
+  if (instance.failure)
+    return instance.poisoned ? instance.failure : poison(instance);
+  for (PreparedExchange &exchange : instance.exchanges)
+    exchange.inFlight &= !isDone;
+  return STEPC_OK;
 }
 
 int32_t step(stepc_instance *self) {
   if (int32_t status = enqueue(self))
     return status;
-  stepc_program_device->drain(self->deviceContext);
-  return conclude(*self);
+  if (self->isOnDevice()) {
+    std::string error;
+    if (int32_t status = self->waitForDevice("waiting for the GPU", error))
+      self->fail(status, error);
+  } else {
+    stepc_program_device->drain(self->deviceContext);
+  }
+  return conclude(*self, true);
 }
 
 int32_t poll(stepc_instance *self, int32_t *done) {
@@ -194,7 +203,12 @@ int32_t poll(stepc_instance *self, int32_t *done) {
   if (!done)
     return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
   *done = self->failure || stepc_program_device->poll(self->deviceContext);
-  return conclude(*self);
+  std::string error;
+  if (int32_t status = self->isOnDevice() && !self->failure ? self->findTransportProblem(error) : 0)
+    self->fail(status, error);
+  int32_t status = conclude(*self, *done);
+  *done |= status != STEPC_OK;
+  return status;
 }
 
 int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {

@@ -126,6 +126,9 @@ struct stepc_device_table {
   void (*drain)(Context &);
   /// Instead of `finish`, where the walk ended by an exception: what has not begun does not begin.
   void (*abandon)(Context &) noexcept;
+  /// The stream as a transport of the device's memory knows it. Null, of devices that work on the host's
+  /// memory: messages begin and end in functions that are called.
+  void *(*stream)(Context &, Stream);
 };
 
 #endif

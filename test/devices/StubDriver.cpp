@@ -7,6 +7,7 @@
 // within a step.
 //
 //   STEPC_STUB_CALLS  a file that is told of each step how often the driver was called
+//   STEPC_STUB_LOG    a file that is told the name of each call, NCCL's too
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_CAPTURES  the trainer's stream is captured
@@ -14,7 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/devices/gpu/CudaDriver.h"
+#include "test/devices/Stub.h"
+
 #include "runtime/host/FloatModes.h"
 #include "runtime/text/Text.h"
 #include "stepc/kernel_abi.h"
@@ -57,6 +59,10 @@ Result begin(const char *name, bool needsContext = true) {
       std::getenv("STEPC_STUB_FAILS") ? std::getenv("STEPC_STUB_FAILS") : "";
   std::lock_guard lock(world().mutex);
   int64_t number = world().calls[name]++;
+  static std::FILE *const log =
+      std::getenv("STEPC_STUB_LOG") ? std::fopen(std::getenv("STEPC_STUB_LOG"), "a") : nullptr;
+  if (log)
+    std::fprintf(log, "%s\n", name);
   if (fails == format("%s:%lld", name, (long long)number))
     return kNoMemory;
   return needsContext && entered == 0 ? kNoContext : 0;
@@ -230,6 +236,10 @@ const Driver kDriver = {
     [](Address to, Address from, size_t bytes, StreamHandle stream) -> Result {
       return copy("cuMemcpyDtoDAsync_v2", to, reinterpret_cast<const void *>(from), bytes, stream);
     },
+    [](void *to, Address from, size_t bytes, StreamHandle stream) -> Result {
+      return copy("cuMemcpyDtoHAsync_v2", reinterpret_cast<Address>(to),
+                  reinterpret_cast<const void *>(from), bytes, stream);
+    },
     [](StreamHandle *stream, unsigned) -> Result {
       if (Result wrong = beginSetup("cuStreamCreate"))
         return wrong;
@@ -303,7 +313,14 @@ const Driver kDriver = {
 } // namespace
 } // namespace stepc::runtime::cuda
 
-extern "C" __attribute__((visibility("default"))) const stepc::runtime::cuda::Driver *
-stepc_stub_driver() {
-  return &stepc::runtime::cuda::kDriver;
+extern "C" __attribute__((visibility("default"))) const StubDriver *stepc_stub_driver() {
+  using namespace stepc::runtime::cuda;
+  static const StubDriver stub = {
+      &kDriver,
+      [](const char *name, bool isSetup) { return isSetup ? beginSetup(name) : begin(name); },
+      [](const void *address, size_t bytes) {
+        return isKnown(reinterpret_cast<Address>(address), bytes);
+      },
+      [](StreamHandle stream) { return isKnown(stream); }};
+  return &stub;
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/devices/gpu/CudaDriver.h"
 #include "runtime/text/Text.h"
+#include "test/devices/Stub.h"
 
 #include <dlfcn.h>
 
@@ -13,10 +13,10 @@ namespace stepc::runtime::cuda {
 
 const Driver *driver(std::string &problem) {
   void *library = dlopen(STEPC_STUB_DRIVER, RTLD_NOW | RTLD_LOCAL);
-  auto entry = reinterpret_cast<const Driver *(*)()>(library ? dlsym(library, "stepc_stub_driver")
-                                                             : nullptr);
+  auto entry = reinterpret_cast<const StubDriver *(*)()>(
+      library ? dlsym(library, "stepc_stub_driver") : nullptr);
   problem = entry ? "" : dlerror();
-  return entry ? entry() : nullptr;
+  return entry ? entry()->functions : nullptr;
 }
 
 std::string describe(const Driver &driver, Result result) {

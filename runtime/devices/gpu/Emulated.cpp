@@ -110,4 +110,4 @@ std::string open(DeviceContext &context, const stepc_options &options) {
 } // namespace stepc::runtime
 
 extern "C" const stepc_device_table stepc_device_emulated =
-    stepc::runtime::gpuDeviceTable("emulated", STEPC_DEVICE_CPU, stepc::runtime::open);
+    stepc::runtime::gpuDeviceTable("emulated", STEPC_DEVICE_CPU, false, stepc::runtime::open);

@@ -30,6 +30,9 @@ public:
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
 
+  /// As the driver's functions take it; null on this machine.
+  virtual void *streamHandle(Stream) { return nullptr; }
+
   // What stands on a stream happens in order.
   virtual void launch(Stream, const Launch &) = 0;
   virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros

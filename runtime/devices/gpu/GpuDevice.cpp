@@ -216,6 +216,10 @@ void drain(DeviceContext &context) {
 
 void abandon(DeviceContext &context) noexcept { gpuOf(context).abandon(); }
 
+void *streamHandle(DeviceContext &context, Stream stream) {
+  return gpuOf(context).streamHandle(stream);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -229,10 +233,27 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
   return problem;
 }
 
-stepc_device_table gpuDeviceTable(const char *name, int32_t kind,
+stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
                                   std::string (*open)(DeviceContext &, const stepc_options &)) {
-  return {name,     kind,      open, allocate, allocateZeros, lend,   begin, launchKernel, compute,
-          copyRows, moveBytes, call, record,   wait,          finish, poll,  drain,        abandon};
+  return {name,
+          kind,
+          open,
+          allocate,
+          allocateZeros,
+          lend,
+          begin,
+          launchKernel,
+          compute,
+          copyRows,
+          moveBytes,
+          call,
+          record,
+          wait,
+          finish,
+          poll,
+          drain,
+          abandon,
+          hasOwnMemory ? streamHandle : nullptr};
 }
 
 } // namespace stepc::runtime
