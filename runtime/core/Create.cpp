@@ -315,17 +315,42 @@ void destroy(stepc_instance *instance) { delete instance; }
 
 } // namespace stepc::runtime
 
+using namespace stepc::runtime;
+
+// The watchdog ends exchanges whose peers do not come, and the GPU goes on.
+bool stepc_instance::drainOrGiveUp() noexcept try {
+  constexpr double kMoreSeconds = 30; // that an abort may take
+  double limit = (aborted ? 0 : timeout) + kMoreSeconds;
+  auto begin = Clock::now();
+  while (!stepc_program_device->poll(deviceContext)) {
+    auto waited = Clock::now() - begin;
+    if (std::chrono::duration<double>(waited).count() >= limit)
+      return false;
+    backOff(waited);
+  }
+  return true;
+} catch (...) {
+  return false;
+}
+
 stepc_instance::~stepc_instance() {
   // Before anything goes that a step may still use.
-  stepc_program_device->drain(deviceContext);
-  stepc::runtime::closeCommunicators(*this);
-  if (!hasTransport)
-    return;
-  if (transport.destroy)
+  bool isDrained = !isOnDevice() || !deviceContext.state || drainOrGiveUp();
+  watchdog.reset();
+  if (isDrained) {
+    stepc_program_device->drain(deviceContext);
+  } else {
+    // A GPU that does not come to an end uses it for as long as the process lives.
+    keepForever(deviceContext.state.release());
+    arena.leak();
+    zeros.leak();
+  }
+  closeCommunicators(*this);
+  if (hasTransport && transport.destroy)
     transport.destroy(transport.context);
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
   if (leftInFlight && !takesBack()) {
     arena.leak();
-    stepc::runtime::keepForever(presence.release());
+    keepForever(presence.release());
   }
 }

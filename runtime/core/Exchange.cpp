@@ -251,10 +251,21 @@ void startExchange(void *argument) {
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
+  const stepc_device_table &device = *stepc_program_device;
+  if (instance.isOnDevice())
+    device.mark(instance.deviceContext, Stream::Communication,
+                int32_t(Watchdog::kFirstExchange + exchange.order));
   int32_t status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                                   std::string(), error);
-  if (status)
-    return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
+  if (instance.isOnDevice())
+    device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
+  if (!status)
+    return;
+  // Where the watchdog gave up, it knows more.
+  std::string found;
+  if (int32_t cause = instance.watchdog ? instance.watchdog->found(found) : STEPC_OK)
+    return instance.fail(cause, found);
+  instance.fail(status, exchangeName(instance.library, exchange.order) + error);
 }
 
 void awaitExchange(void *argument) {

@@ -3,6 +3,7 @@
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
 #include "runtime/core/Library.h"
+#include "runtime/core/Watchdog.h"
 #include "runtime/devices/Device.h"
 
 #include <chrono>
@@ -151,6 +152,9 @@ struct stepc_instance {
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
 
+  // Of exchanges on a device. Before the transport goes, which it uses.
+  std::unique_ptr<stepc::runtime::Watchdog> watchdog;
+
   // --- after failures ---
   bool poisoned = false;
   bool aborted = false;      // the transport
@@ -170,6 +174,8 @@ struct stepc_instance {
   /// The running step fails for an exception, of memory or of a function that the trainer gave.
   void failWithoutText() noexcept;
   const char *lastError() const { return textLost ? memoryText.c_str() : error.c_str(); }
+  /// Waits until the device has done all; false: it does not come to an end.
+  bool drainOrGiveUp() noexcept;
   /// Gives up the transport. Peers that wait learn the reason.
   void abortTransport(const char *reason) noexcept;
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
@@ -178,11 +184,10 @@ struct stepc_instance {
   /// Starts operations; the handle is null where there are none, and on a stream.
   Status start(const std::vector<stepc_operation> &operations, void *stream, void **handle,
                const std::string &what, std::string &message);
-  /// What the transport says of operations on streams.
+  /// What the watchdog found, or the transport says of operations on streams.
   Status findTransportProblem(std::string &message);
-  /// Waits until the device has done all that was enqueued, with the transport's problems and the timeout
-  /// looked at meanwhile.
-  Status waitForDevice(const std::string &what, std::string &message);
+  /// Waits until the device has done all that was enqueued, or a problem is found, at most so many seconds.
+  Status waitForDevice(double seconds, const std::string &what, std::string &message);
   /// Whether exchanges stand on a stream of the device, and which; else the host carries them out.
   bool isOnDevice() const { return size > 1 && stepc_program_device->stream; }
   void *exchangeStream() {

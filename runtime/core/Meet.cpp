@@ -160,19 +160,30 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   stepc_program_device->begin(context);
   int32_t status = STEPC_OK;
   for (PreparedExchange &exchange : instance.exchanges) {
+    instance.leftInFlight |= !exchange.operations.empty();
     if (!status)
       status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                               exchangeName(instance.library, exchange.order), error);
   }
   stepc_program_device->finish(context);
   if (!status)
-    status = instance.waitForDevice(what, error);
+    status = instance.waitForDevice(instance.timeout, what, error);
   // A step that may skip parameters agrees on them first.
   if (void *handle = nullptr; !status && !instance.presenceMessages.empty()) {
     status = instance.start(instance.presenceMessages, nullptr, &handle, what, error);
     status = status ? status : instance.wait(handle, what, error);
   }
-  return status;
+  if (status)
+    return status;
+  instance.leftInFlight = false;
+  int32_t *words = stepc_program_device->marks(context);
+  if (!words)
+    return fault(error, STEPC_ERROR_MEMORY,
+                 "expected memory to watch exchanges by: " + context.failure);
+  instance.watchdog = std::make_unique<Watchdog>(
+      instance.transport, words, instance.timeout,
+      [&library = instance.library](int64_t order) { return exchangeName(library, order); });
+  return STEPC_OK;
 } catch (...) {
   error.assign("out of memory"); // short: does not allocate
   return STEPC_ERROR_MEMORY;
@@ -183,6 +194,8 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
 using namespace stepc::runtime;
 
 int32_t stepc_instance::findTransportProblem(std::string &message) {
+  if (int32_t status = watchdog ? watchdog->found(message) : STEPC_OK)
+    return status;
   char text[512] = "";
   int32_t code = transport.test(transport.context, nullptr, text, sizeof(text));
   if (code >= 0)
@@ -191,24 +204,22 @@ int32_t stepc_instance::findTransportProblem(std::string &message) {
   return statusOf(-code);
 }
 
-int32_t stepc_instance::waitForDevice(const std::string &what, std::string &message) {
+int32_t stepc_instance::waitForDevice(double seconds, const std::string &what,
+                                      std::string &message) {
   auto begin = Clock::now();
   while (!stepc_program_device->poll(deviceContext)) {
-    std::string problem;
-    if (int32_t status = findTransportProblem(problem)) {
-      message = what + ": " + problem;
+    if (int32_t status = findTransportProblem(message))
       return status;
-    }
     auto waited = Clock::now() - begin;
-    if (std::chrono::duration<double>(waited).count() >= timeout) {
-      message = what + format(": no answer within %g seconds", timeout);
+    if (std::chrono::duration<double>(waited).count() >= seconds) {
+      message = what + format(": no answer within %g seconds", seconds);
       return STEPC_ERROR_TIMEOUT;
     }
     backOff(waited);
   }
-  if (!deviceContext.failure.empty()) {
-    message = what + ": " + deviceContext.failure;
-    return STEPC_ERROR_DEVICE;
-  }
-  return STEPC_OK;
+  // What ended an exchange lets the device go on.
+  if (int32_t status = findTransportProblem(message))
+    return status;
+  message = deviceContext.failure;
+  return message.empty() ? STEPC_OK : STEPC_ERROR_DEVICE;
 }

@@ -4,6 +4,7 @@
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace stepc::runtime;
 
@@ -89,6 +90,12 @@ int32_t poison(stepc_instance &instance) noexcept {
   instance.poisoned = true;
   instance.poisonedText.clear();
   markHalfStepped(instance);
+  // A device may fail after its last command was enqueued.
+  for (size_t p = 0; instance.stepsAdvanced && p < instance.records.size() &&
+                     p < instance.library.plan.parameters.size();
+       ++p)
+    instance.steps[p] -= instance.records[p].active;
+  instance.stepsAdvanced = false;
   try {
     if (!instance.textLost) {
       instance.error += "; " + halfSteppedText(instance);
@@ -189,7 +196,9 @@ int32_t step(stepc_instance *self) {
     return status;
   if (self->isOnDevice()) {
     std::string error;
-    if (int32_t status = self->waitForDevice("waiting for the GPU", error))
+    // As long as it computes: the watchdog limits each exchange.
+    double limit = std::numeric_limits<double>::infinity();
+    if (int32_t status = self->waitForDevice(limit, "waiting for the GPU", error))
       self->fail(status, error);
   } else {
     stepc_program_device->drain(self->deviceContext);

@@ -154,4 +154,6 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     [](DeviceContext &) {},
     [](DeviceContext &) noexcept {},
     nullptr,
+    nullptr,
+    nullptr,
 };

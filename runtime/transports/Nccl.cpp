@@ -24,11 +24,17 @@ int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view 
   return status;
 }
 
+int32_t refuse(char *error, int64_t errorSize, const NcclWorld &world, std::string_view text) {
+  return refuse(error, errorSize, world.wasLate() ? STEPC_ERROR_TIMEOUT : STEPC_ERROR_TRANSPORT,
+                text);
+}
+
 int32_t start(void *context, const stepc_operations *group, void **handle, char *error,
               int64_t errorSize) try {
+  auto &world = *static_cast<NcclWorld *>(context);
   *handle = group->stream ? nullptr : &messagesBegun;
-  std::string wrong = static_cast<NcclWorld *>(context)->start(*group);
-  return wrong.empty() ? STEPC_OK : refuse(error, errorSize, STEPC_ERROR_TRANSPORT, wrong);
+  std::string wrong = world.start(*group);
+  return wrong.empty() ? STEPC_OK : refuse(error, errorSize, world, wrong);
 } catch (...) {
   return refuse(error, errorSize, STEPC_ERROR_TRANSPORT, "out of memory");
 }
@@ -127,9 +133,10 @@ extern "C" __attribute__((visibility("default"))) int32_t stepc_nccl_transport(
   nccl::UniqueId where;
   std::memcpy(&where, id, sizeof(where));
   if (std::string wrong = world->open(where, deviceOrdinal); !wrong.empty()) {
+    int32_t status = refuse(error, errorSize, *world, wrong);
     world->abort(wrong.c_str());
     destroy(world.release());
-    return refuse(error, errorSize, STEPC_ERROR_TRANSPORT, wrong);
+    return status;
   }
   *out = {STEPC_TRANSPORT_VERSION,
           int32_t(sizeof(stepc_transport)),

@@ -68,8 +68,11 @@ NcclWorld::~NcclWorld() {
         opened.pop_back();
       }
       end(world);
+      staging.reset();
+    } else {
+      // A peer of this process may still write where an aborted message was to arrive.
+      staging.release();
     }
-    staging.reset();
   }
   driver.cuDevicePrimaryCtxRelease_v2(device);
 }
@@ -129,8 +132,11 @@ std::string NcclWorld::settle(Lock &lock, const Communicator &communicator, cons
     if (done || !wrong.empty())
       return wrong;
     auto waited = Clock::now() - begin;
-    if (std::chrono::duration<double>(waited).count() >= timeout)
-      return format("NCCL's %s was not done within %g seconds", doing, timeout);
+    if (std::chrono::duration<double>(waited).count() >= timeout) {
+      isLate = true;
+      return format("NCCL's %s was not done within %g seconds: a peer is late, or gone", doing,
+                    timeout);
+    }
     lock.unlock();
     pause(waited);
     lock.lock();

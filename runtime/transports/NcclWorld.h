@@ -12,6 +12,7 @@
 #include "runtime/transports/NcclStaging.h"
 #include "stepc/transport.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,9 @@ public:
   std::string isDone(Begun begun, bool &done);
   /// What went wrong with what was enqueued.
   std::string findProblem();
+
+  /// Whether the last of these texts tells of a deadline.
+  bool wasLate() const { return isLate; }
 
   void abort(const char *reason) noexcept;
   /// Returns when an abort has come to its end, or, false, when that takes too long: NCCL may then use
@@ -88,6 +92,7 @@ private:
   const nccl::Nccl &nccl;
   const cuda::Driver &driver;
   const double timeout;
+  std::atomic<bool> isLate = false;
   cuda::DeviceNumber device = 0;
   cuda::Context context = nullptr;
 

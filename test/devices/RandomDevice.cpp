@@ -188,4 +188,6 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     stepc_device_in_order.drain,
     stepc_device_in_order.abandon,
     nullptr,
+    nullptr,
+    nullptr,
 };

@@ -3,6 +3,7 @@
 #define STEPC_TEST_DEVICES_STUB_H
 
 #include "runtime/devices/gpu/CudaDriver.h"
+#include "test/devices/StubStreams.h"
 
 /// The functions of the driver, and what the stand-in for NCCL asks of it.
 struct StubDriver {
@@ -13,6 +14,7 @@ struct StubDriver {
   /// Whether memory of the GPU, or of staging, holds so many bytes there; whether a stream is there.
   bool (*isMemory)(const void *address, size_t bytes);
   bool (*isStream)(stepc::runtime::cuda::StreamHandle);
+  StubStreams &streams;
 };
 
 #endif

@@ -1,7 +1,7 @@
 //===- StubDriver.cpp - NVIDIA's driver, as far as a step sees it ------------===//
 //
 // A library of its own (CMakeLists.txt), so that all that runs in a process finds one driver: compiled steps,
-// by StubDevice.cpp, and the transport. Everything is carried out when it is enqueued, by the host. What a
+// by StubDevice.cpp, and the transport. Everything is carried out by the host (StubStreams.h). What a
 // driver would refuse, or what a step must not do, is an error here: a call without a current context,
 // memory, streams or events that are not there, and memory or handles that are made, or waited for,
 // within a step.
@@ -41,13 +41,22 @@ struct World {
   std::map<Address, size_t> memory; // of the GPU and staging
   std::set<const void *> handles;   // streams and events
   std::map<std::string, int64_t> calls;
+  StubStreams streams;
   World() {
     handles.insert(nullptr); // the default stream
   }
 };
 World &world() {
-  static World all;
-  return all;
+  static World *const all = new World; // its threads outlive `main`
+  return *all;
+}
+
+/// What cannot fail when its turn comes.
+void enqueue(StreamHandle stream, std::function<void()> work) {
+  world().streams.enqueue(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
 }
 
 thread_local int64_t entered = 0, inStep = 0, called = 0, found = 0;
@@ -110,6 +119,7 @@ template <typename Handle> Result drop(Handle handle) {
   std::lock_guard lock(world().mutex);
   if (!handle || !world().handles.erase(handle))
     return kInvalidHandle;
+  world().streams.forget(handle);
   delete reinterpret_cast<char *>(handle);
   return 0;
 }
@@ -123,7 +133,7 @@ Result copy(const char *name, Address to, const void *from, size_t bytes, Stream
     return wrong;
   if (!isKnown(to, bytes) || !isKnown(reinterpret_cast<Address>(from), bytes) || !isKnown(stream))
     return kInvalidValue;
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
   return 0;
 }
 
@@ -132,8 +142,7 @@ struct HostKernel {
   stepc_kernel function;
   bool isPerThread;
 
-  Result run(int64_t blocks, void **parameters) const {
-    FloatModes modes;
+  Result run(int64_t blocks, void **parameters, StreamHandle stream) const {
     std::vector<void *> values;
     for (; *parameters; ++parameters)
       values.push_back(*static_cast<void **>(*parameters));
@@ -143,7 +152,10 @@ struct HostKernel {
       if (items <= STEPC_BLOCK_THREADS * (blocks - 1) || items > STEPC_BLOCK_THREADS * blocks)
         return kInvalidValue;
     }
-    function(values.data(), 0, items);
+    enqueue(stream, [kernel = function, values = std::move(values), items] {
+      FloatModes modes;
+      kernel(values.data(), 0, items);
+    });
     return 0;
   }
 };
@@ -227,7 +239,19 @@ const Driver kDriver = {
         return wrong;
       if (!isKnown(memory, bytes) || !isKnown(stream))
         return kInvalidValue;
-      std::memset(reinterpret_cast<void *>(memory), value, bytes);
+      enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(memory), value, bytes); });
+      return 0;
+    },
+    [](Address memory, unsigned value, size_t words, StreamHandle stream) -> Result {
+      if (Result wrong = begin("cuMemsetD32Async"))
+        return wrong;
+      if (!isKnown(memory, 4 * words) || !isKnown(stream))
+        return kInvalidValue;
+      // One after the other, as a GPU may.
+      enqueue(stream, [=] {
+        for (size_t i = 0; i < words; ++i)
+          __atomic_store_n(reinterpret_cast<unsigned *>(memory) + i, value, __ATOMIC_SEQ_CST);
+      });
       return 0;
     },
     [](Address to, const void *from, size_t bytes, StreamHandle stream) -> Result {
@@ -250,12 +274,18 @@ const Driver kDriver = {
       if (Result wrong = begin("cuStreamWaitEvent"))
         return wrong;
       noteWait(stream);
-      return isKnown(stream) && event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!isKnown(stream) || !event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.wait(stream, event);
+      return 0;
     },
     [](StreamHandle stream) -> Result {
       if (Result wrong = beginSetup("cuStreamSynchronize"))
         return wrong;
-      return isKnown(stream) ? 0 : kInvalidHandle;
+      if (!isKnown(stream))
+        return kInvalidHandle;
+      world().streams.synchronize(stream);
+      return 0;
     },
     [](StreamHandle, Context *context) -> Result {
       *context = reinterpret_cast<Context>(&world());
@@ -275,18 +305,26 @@ const Driver kDriver = {
       if (Result wrong = begin("cuEventRecord"))
         return wrong;
       noteRecord(stream);
-      return isKnown(stream) && event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!isKnown(stream) || !event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.record(event, stream);
+      return 0;
     },
     [](EventHandle event) -> Result {
       if (Result wrong = begin("cuEventQuery"))
         return wrong;
-      return event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!event || !isKnown(event))
+        return kInvalidHandle;
+      return world().streams.isDone(event) ? 0 : kNotReady;
     },
     // Of an event that is long past, as those of the ring are, this does not wait.
     [](EventHandle event) -> Result {
       if (Result wrong = begin("cuEventSynchronize"))
         return wrong;
-      return event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.synchronizeEvent(event);
+      return 0;
     },
     [](Module *module, const void *image) -> Result {
       found = 0;
@@ -306,7 +344,7 @@ const Driver kDriver = {
         return wrong;
       if (!function || blocks == 0 || threads != STEPC_BLOCK_THREADS || !isKnown(stream))
         return kInvalidValue;
-      return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters);
+      return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters, stream);
     },
 };
 
@@ -321,6 +359,6 @@ extern "C" __attribute__((visibility("default"))) const StubDriver *stepc_stub_d
       [](const void *address, size_t bytes) {
         return isKnown(reinterpret_cast<Address>(address), bytes);
       },
-      [](StreamHandle stream) { return isKnown(stream); }};
+      [](StreamHandle stream) { return isKnown(stream); }, world().streams};
   return &stub;
 }

@@ -1,8 +1,8 @@
 //===- StubNccl.cpp - NCCL, for ranks that are threads -----------------------===//
 //
 // Stands in place of libnccl.so.2, on the driver that is the host. Communicators do not block. A group is
-// under way when ncclGroupEnd returns, and done when ncclCommGetAsyncError says so: bytes are copied when
-// both sides of a message, or all ranks of a collective, are there. What NCCL would answer by waiting
+// enqueued by the time that ncclCommGetAsyncError says so, which, where streams do everything at once, is when it
+// is done. Bytes are copied when both sides of a message, or all ranks of a collective, are there. What NCCL would answer by waiting
 // for ever, by wrong bytes or not at all is an error: sides that differ in bytes or types,
 // collectives that differ, ranks that all wait, a group within a group that is under way,
 // a communicator that was destroyed or aborted, memory that is not the GPU's.
@@ -56,10 +56,10 @@ struct Operation {
 /// A group of one rank.
 struct Job {
   std::vector<std::unique_ptr<Operation>> operations;
-  bool isMissing = false;
+  bool isMissing = false, isDropped = false;
   bool isDone() const {
     for (auto &operation : operations)
-      if (!operation->isDone && !isMissing)
+      if (!operation->isDone && !isMissing && !isDropped)
         return false;
     return true;
   }
@@ -86,7 +86,7 @@ struct Communicator {
   bool isSplitting = false, isFinalized = false, isGone = false;
   Result failure = 0;
   // Of a world: what this rank has under way, on any communicator, and how many groups it began.
-  std::unique_ptr<Job> job;
+  std::shared_ptr<Job> job;
   int64_t groups = 0;
 };
 
@@ -97,7 +97,8 @@ std::vector<std::unique_ptr<Communicator>> all; // never freed: what is used too
 std::string lastError;
 
 thread_local int depth = 0;
-thread_local std::unique_ptr<Job> gathered;
+thread_local std::shared_ptr<Job> gathered;
+thread_local StreamHandle gatheredStream = nullptr;
 thread_local Result gatheredFailure = 0;
 
 const StubDriver &driver() {
@@ -246,7 +247,20 @@ void forget(Communicator &world) {
         if (one == operation.get())
           one = nullptr;
   }
+  world.job->isDropped = true; // what stands behind it on its stream goes on
   world.job.reset();
+}
+
+/// A group whose turn has come on its stream.
+void post(Communicator &world, std::shared_ptr<Job> job) {
+  if (world.isGone || job->isMissing) {
+    job->isDropped = true;
+    return;
+  }
+  world.job = std::move(job);
+  for (auto &operation : world.job->operations)
+    (operation->kind <= Kind::Receive ? postMessage : postCollective)(*operation);
+  findDeadlock(world);
 }
 
 void completeSplit(Clique &parent, int64_t number) {
@@ -295,7 +309,8 @@ Result add(const char *name, Operation operation, StreamHandle stream) {
   if (wrong)
     return gatheredFailure = wrong;
   if (!gathered)
-    gathered = std::make_unique<Job>();
+    gathered = std::make_shared<Job>();
+  gatheredStream = stream;
   gathered->operations.push_back(std::make_unique<Operation>(operation));
   return 0;
 }
@@ -432,7 +447,7 @@ STEPC_EXPORT Result ncclCommGetAsyncError(CommunicatorHandle communicator, Resul
   bool isBusy = size_t(self->clique->present) < self->clique->ranks.size() || self->isSplitting;
   if (world.job && world.job->isDone())
     world.job.reset();
-  isBusy |= world.job != nullptr;
+  isBusy |= world.job && !driver().streams.isAsync();
   *state = self->failure ? self->failure : isBusy ? kInProgress : 0;
   return 0;
 }
@@ -449,7 +464,7 @@ STEPC_EXPORT Result ncclGroupEnd() {
     return refuse(kInvalidUsage, "no group was begun");
   if (--depth > 0)
     return 0;
-  std::unique_ptr<Job> job = std::move(gathered);
+  std::shared_ptr<Job> job = std::move(gathered);
   Result failed = std::exchange(gatheredFailure, 0);
   if (Result wrong = begin("ncclGroupEnd", false))
     return wrong;
@@ -457,7 +472,8 @@ STEPC_EXPORT Result ncclGroupEnd() {
     return failed;
   std::lock_guard lock(mutex);
   Communicator &world = *job->operations.front()->communicator->world;
-  if (world.job && !world.job->isDone())
+  bool isAsync = driver().streams.isAsync();
+  if (!isAsync && world.job && !world.job->isDone())
     return refuse(kInvalidUsage, "a group was begun while one is under way");
   job->isMissing = isPlanted("STEPC_STUB_NCCL_MISSING", world);
   if (isPlanted("STEPC_STUB_NCCL_ASYNC", world)) {
@@ -465,12 +481,17 @@ STEPC_EXPORT Result ncclGroupEnd() {
     job->operations.front()->communicator->failure = kRemote;
   }
   ++world.groups;
-  world.job = std::move(job);
-  if (world.job->isMissing)
+  if (!isAsync) {
+    post(world, std::move(job));
     return kInProgress;
-  for (auto &operation : world.job->operations)
-    (operation->kind <= Kind::Receive ? postMessage : postCollective)(*operation);
-  findDeadlock(world);
+  }
+  driver().streams.enqueue(gatheredStream, [&world, job, isPosted = false]() mutable {
+    std::lock_guard atItsTurn(mutex);
+    if (!isPosted)
+      post(world, job);
+    isPosted = true;
+    return job->isDone();
+  });
   return kInProgress;
 }
 

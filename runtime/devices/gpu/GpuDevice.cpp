@@ -8,6 +8,7 @@
 
 #include "runtime/devices/gpu/GpuDevice.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -35,6 +36,7 @@ public:
     }
     for (Gpu::Event *event : events)
       gpu->destroy(event);
+    gpu->releaseStaging(marks);
     gpu->release(mirror);
   }
 
@@ -87,6 +89,13 @@ public:
     slot.isUsed = true;
   }
 
+  static constexpr int64_t kMarks = 2; // words
+  int32_t *marked() {
+    if (!marks && (marks = static_cast<int32_t *>(gpu->allocateStaging(kMarks * 4))))
+      std::fill_n(marks, kMarks, 0);
+    return marks;
+  }
+
   std::unique_ptr<Gpu> gpu;
   std::vector<Gpu::Event *> events; // of the program
 
@@ -105,6 +114,7 @@ private:
   std::vector<Source> sources; // what changes
   int64_t changing = 0;        // bytes
   char *mirror = nullptr;      // of all lists
+  int32_t *marks = nullptr;
 };
 
 GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
@@ -220,6 +230,17 @@ void *streamHandle(DeviceContext &context, Stream stream) {
   return gpuOf(context).streamHandle(stream);
 }
 
+int32_t *marks(DeviceContext &context) {
+  int32_t *words = stateOf(context).marked();
+  notice(context);
+  return words;
+}
+
+void mark(DeviceContext &context, Stream stream, int32_t value) {
+  gpuOf(context).write(stream, stateOf(context).marked(), value, GpuState::kMarks);
+  notice(context);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -253,7 +274,9 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           poll,
           drain,
           abandon,
-          hasOwnMemory ? streamHandle : nullptr};
+          hasOwnMemory ? streamHandle : nullptr,
+          marks,
+          mark};
 }
 
 } // namespace stepc::runtime

@@ -5,12 +5,16 @@ would answer by waiting for ever. STEPC_SEED repeats a run.
 """
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
-from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
+from compiler import ROOT, STEPC, load, run, save, stepc, tensor
 from test_bits import differences
 
 STUB = STEPC.parents[1] / "lib" / "stub"
@@ -32,7 +36,8 @@ class Case:
         ]
         (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
         generator = np.random.default_rng(5)
-        tensors = {f"{what}:{name}": tensor(generator.normal(size=shape), "f32") for name, shape in shapes.items() for what in ("param", "grad")}
+        whats = [f"{what}:{name}" for name in shapes for what in ("param", "grad")]
+        tensors = {what: tensor(generator.normal(size=shapes[what.split(":")[1]]), "f32") for what in whats}
         save(folder / "in.safetensors", tensors)
         self.files = [ROOT / "examples" / spec if isinstance(spec, str) else spec, folder / "m.json", folder / "in.safetensors"]
         built = folder / "gpu"
@@ -45,11 +50,20 @@ class Case:
     def step_on_cpu(self):
         return run(*self.files, self.folder / "cpu.safetensors", *self.options, steps=STEPS)
 
-    def calls(self, **environment):
+    def calls(self, **options):
         log = self.folder / "log"
         log.unlink(missing_ok=True)
-        self.step(STEPC_STUB_LOG=log, **environment)
+        self.step(STEPC_STUB_LOG=log, **options)
         return Counter(log.read_text().split())
+
+    def ranks(self, ways, *file, timeout=1.5, **environment):
+        """Each rank in a thread of Python, with an instance of its own: what it came to."""
+        script = Path(__file__).with_name("nccl_ranks.py")
+        command = [sys.executable, script, self.library, STUB, json.dumps(ways), str(timeout), *file]
+        variables = os.environ | {name: str(value) for name, value in environment.items()}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=variables)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +76,13 @@ def gather(tmp_path_factory):
     return Case(tmp_path_factory.mktemp("gather"), {"dp": 2, "tp": 2}, ["S(0)", "R"], 4, "--strategy", "*=gather")
 
 
-def test_messages_give_the_bits_of_the_cpu(owner):
-    assert not differences(owner.step(), owner.step_on_cpu())
+# Streams that do all at once, and streams that do it later, in two orders.
+STREAMS = [{}, {"STEPC_STUB_ASYNC": 1}, {"STEPC_STUB_ASYNC": 2}]
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_messages_give_the_bits_of_the_cpu(owner, streams):
+    assert not differences(owner.step(**streams), owner.step_on_cpu())
     calls = owner.calls()
     assert calls["ncclSend"] > 0 and calls["ncclRecv"] == calls["ncclSend"]
     # Messages alone need no communicator but the world's.
@@ -71,10 +90,111 @@ def test_messages_give_the_bits_of_the_cpu(owner):
     assert calls["ncclCommDestroy"] == 4
 
 
-def test_gathers_among_some_ranks_have_communicators_of_their_own(gather):
-    assert not differences(gather.step(), gather.step_on_cpu())
+@pytest.mark.parametrize("streams", STREAMS)
+def test_gathers_among_some_ranks_have_communicators_of_their_own(gather, streams):
+    assert not differences(gather.step(**streams), gather.step_on_cpu())
     calls = gather.calls()
     # Once on each rank: both pairs are split from the world together.
     assert calls["ncclCommSplit"] == 4 and calls["ncclCommDestroy"] == 8
     # One of all ranks to meet, one before the first step, and one in each.
     assert calls["ncclAllGather"] == 4 * (1 + 1 + STEPS) and calls["ncclSend"] == 0
+
+
+def test_calls_of_a_step_do_not_grow_with_parameters(tmp_path):
+    """Of the driver and of NCCL, each rank's."""
+
+    def per_step(case):
+        few, many = (case.calls(steps=steps) for steps in (9, 17))
+        counts = {name: (many[name] - few[name]) / 8 / 4 for name in many if many[name] > few[name]}
+        # A step that is waited for asks for its end as often as it takes, the driver and itself.
+        return {name: count for name, count in counts.items() if name != "cuEventQuery" and "Ctx" not in name}
+
+    counts, more = (per_step(Case(tmp_path / str(matrices), {"dp": 4}, ["S(0)"], matrices)) for matrices in (20, 60))
+    assert counts == more
+    assert counts["ncclGroupStart"] == counts["ncclGroupEnd"] == 2
+    # To and from each of three peers, there and back; a mark on each side of an exchange.
+    assert counts["ncclSend"] == counts["ncclRecv"] <= 2 * 3
+    assert counts["cuMemsetD32Async"] == 2 * 2
+    assert sum(counts.values()) - counts["cuLaunchKernel"] < 50, counts
+
+
+def test_absent_gradients_are_agreed_on_through_the_host(tmp_path):
+    spec = tmp_path / "skipping.optim"
+    muon = (ROOT / "examples" / "muon.optim").read_text()
+    spec.write_text(muon.replace("lr = 0.02", "lr = 0.02, missing_grad = skip"))
+    case = Case(tmp_path / "case", {"dp": 4}, ["S(0)"], 2, spec=spec)
+    tensors = load(case.files[2])
+    save(case.files[2], tensors | {"grad:w1@2": tensors.pop("grad:w1")})
+    assert not differences(case.step(), case.step_on_cpu())
+    # To meet, before the first step, and in each; what is allocated for it is there when a step begins.
+    calls, more = case.calls(), case.calls(steps=2 * STEPS)
+    assert calls["ncclAllGather"] == 4 * (1 + 1 + STEPS)
+    assert more["ncclAllGather"] == 4 * (1 + 1 + 2 * STEPS)
+    assert all(calls[name] == more[name] > 0 for name in ("cuMemAlloc_v2", "cuMemAllocHost_v2", "cuEventCreate"))
+
+
+LATE = "was not done within 3 seconds: a peer is late, or gone|no answer within 1.5 seconds"
+GONE = "remote process exited or there was a network error"
+# What some rank says; all others wait for it, and say so.
+FAULTS = [
+    ({"STEPC_STUB_FAILS": "ncclCommInitRankConfig:1"}, "NCCL's ncclCommInitRankConfig failed: .*ncclCommInitRankConfig: the stub"),
+    ({"STEPC_STUB_FAILS": "ncclGroupStart:0"}, "comparing libraries when the ranks met: NCCL's ncclGroupStart failed"),
+    ({"STEPC_STUB_FAILS": "ncclAllGather:2"}, "comparing libraries when the ranks met: NCCL's operation failed"),
+    ({"STEPC_STUB_FAILS": "ncclGroupEnd:1"}, "comparing libraries when the ranks met: NCCL's ncclGroupEnd failed"),
+    ({"STEPC_STUB_FAILS": "cuMemcpyDtoHAsync_v2:0"}, "comparing libraries when the ranks met: copying messages from the GPU failed"),
+    ({"STEPC_STUB_FAILS": "ncclSend:1"}, "exchange 0 of group .*: NCCL's operation failed"),
+    ({"STEPC_STUB_FAILS": "cuMemsetD32Async:2"}, "marking progress failed"),
+    # Of a rank: one group to meet, two before the first step, then two in each.
+    ({"STEPC_STUB_NCCL_ASYNC": "2:3"}, f"rank 2: exchange 0 of group .*{GONE}"),
+    ({"STEPC_STUB_NCCL_ASYNC": "2:6"}, f"rank 2: exchange 1 of group .*{GONE}"),
+    ({"STEPC_STUB_NCCL_MISSING": "1:0"}, f"rank 0: comparing libraries when the ranks met: .*({LATE})"),
+    # It takes part in the next exchange, and its peers in this: sizes that differ, or nobody who comes.
+    ({"STEPC_STUB_NCCL_MISSING": "1:2"}, f"exchange [01] of group .*(NCCL failed: |{LATE})"),
+    ({"STEPC_STUB_NCCL_MISSING": "3:3"}, f"exchange [01] of group .*(NCCL failed: |{LATE}).*half stepped"),
+]
+
+
+@pytest.mark.parametrize(("fault", "message"), FAULTS, ids=["=".join(map(str, *fault.items())) for fault, message in FAULTS])
+def test_what_nccl_refuses_is_an_error_on_all_ranks(owner, fault, message):
+    found = owner.ranks({}, **fault)
+    texts = [one["error"] or "" for one in found]
+    assert any(re.search(message, text) for text in texts), texts
+    # A rank that was done before the last step's last exchange does not hear of it.
+    least = 2 if message.startswith("rank 2: exchange 1") else 3
+    assert sum(bool(re.search(f"{LATE}|{message}", text)) for text in texts) >= least, texts
+    assert max(one["seconds"] + one["closing"] for one in found) < 15, found
+
+
+def test_an_old_nccl_is_refused_by_its_version(owner):
+    errors = [one["error"] for one in owner.ranks({}, STEPC_STUB_NCCL_VERSION=22605)]
+    assert errors[0] == "expected NCCL 2.27.3 or later, found 2.26.5"
+    assert set(errors[1:]) == {"rank 0 has no NCCL: expected NCCL 2.27.3 or later, found 2.26.5"}
+
+
+HALF = "no answer within 1.5 seconds; [0-9]+ parameters or their states may be half stepped"
+
+
+@pytest.mark.parametrize("streams", STREAMS[:2])
+@pytest.mark.parametrize("way", ["absent", "late"])
+def test_a_peer_that_does_not_come_in_time_is_an_error_on_every_other_rank(owner, way, streams):
+    found = owner.ranks({"2": way}, **streams)
+    for rank, one in enumerate(found):
+        if rank != 2 or way == "late":
+            assert re.search(f"^rank {rank}: exchange 0 of group .*{HALF}", one["error"]), one
+        assert one["seconds"] < 10 and one["closing"] < 10
+        # The step that failed does not count.
+        assert set(one["counts"]) == {1}, one
+
+
+@pytest.mark.parametrize("streams", STREAMS[:2])
+def test_polling_never_waits_for_peers(owner, streams):
+    assert {one["error"] for one in owner.ranks({str(rank): "polls" for rank in range(4)}, **streams)} == {None}
+    found = owner.ranks({"1": "absent"} | {str(rank): "polls" for rank in (0, 2, 3)}, **streams)
+    assert found[1]["error"] is None
+    assert all(re.search(HALF, found[rank]["error"]) for rank in (0, 2, 3))
+
+
+def test_ranks_meet_by_a_file(tmp_path, owner):
+    meeting = tmp_path / "id"
+    assert {one["error"] for one in owner.ranks({}, meeting)} == {None}
+    assert list(tmp_path.iterdir()) == []
