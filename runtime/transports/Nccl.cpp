@@ -1,6 +1,7 @@
 //===- Nccl.cpp - The transport over NCCL ------------------------------------===//
 
 #include "stepc/nccl.h"
+#include "runtime/host/Memory.h"
 #include "runtime/text/Text.h"
 #include "runtime/transports/NcclWorld.h"
 #include "stepc/stepc.h"
@@ -58,6 +59,8 @@ void destroy(void *context) try {
   // Else it stays, for the thread that aborts and for NCCL.
   if (world->waitForAbort())
     delete world;
+  else
+    keepForever(world);
 } catch (...) {
   // What NCCL may still use stays.
 }

@@ -1,6 +1,7 @@
 //===- NcclWorld.cpp - One rank's communicators ------------------------------===//
 
 #include "runtime/transports/NcclWorld.h"
+#include "runtime/host/Memory.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -71,7 +72,7 @@ NcclWorld::~NcclWorld() {
       staging.reset();
     } else {
       // A peer of this process may still write where an aborted message was to arrive.
-      staging.release();
+      keepForever(staging.release());
     }
   }
   driver.cuDevicePrimaryCtxRelease_v2(device);

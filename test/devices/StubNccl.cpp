@@ -220,7 +220,7 @@ void findDeadlock(Communicator &world) {
   Clique &clique = *world.clique;
   std::string text = "all ranks wait:";
   for (Communicator *rank : clique.ranks) {
-    if (!rank || !rank->job || rank->job->isDone())
+    if (!rank || rank->failure || !rank->job || rank->job->isDone())
       return;
     for (auto &operation : rank->job->operations)
       if (!operation->isDone) {
