@@ -172,6 +172,12 @@ int32_t enqueue(stepc_instance *self) {
   }
   if (int32_t status = checkStep(instance))
     return status;
+  // Of an earlier step that nobody asked about: its commands are those that may have written.
+  std::string problem;
+  if (int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK) {
+    instance.fail(status, problem);
+    return poison(instance);
+  }
   beginStep(instance);
   runStep(instance);
   if (instance.failure)

@@ -3,7 +3,8 @@
     python nccl_ranks.py LIBRARY STUB '{"1": "absent"}' TIMEOUT [FILE]
 
 steps twice and prints, as JSON, what each rank came to: its error or null, and how long its last step took. A rank that is "absent"
-does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done.
+does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
+20 steps the second time, more than its staging memory holds, before it polls.
 """
 
 import ctypes
@@ -64,9 +65,10 @@ def bind(instance):
     return [*kept, steps]
 
 
-def enqueue_and_poll(instance):
-    table, done = instance.library.table, ctypes.c_int32()
-    status = table.enqueue(instance._handle)
+def enqueue_and_poll(instance, steps=1):
+    table, done, status = instance.library.table, ctypes.c_int32(), 0
+    for _ in range(steps):
+        status = status or table.enqueue(instance._handle)
     while not status and not done.value:
         status = table.poll(instance._handle, ctypes.byref(done))
         time.sleep(0.001)
@@ -88,7 +90,10 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
                 break
             if step == 1 and way == "late":
                 time.sleep(3)
-            enqueue_and_poll(instance) if way == "polls" else instance.step()
+            if way in ("polls", "ahead"):
+                enqueue_and_poll(instance, 20 if step == 1 and way == "ahead" else 1)
+            else:
+                instance.step()
         found[rank] = {"error": None}
     except StepcError as error:
         found[rank] = {"error": str(error)}

@@ -196,3 +196,36 @@ def test_ranks_meet_by_a_file(tmp_path, owner):
     meeting = tmp_path / "id"
     assert {one["error"] for one in owner.ranks({}, meeting)} == {None}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_steps_ahead_of_a_peer_that_does_not_come_end(owner):
+    ahead = {str(rank): "ahead" for rank in range(4)}
+    assert [one["counts"][0] for one in owner.ranks(ahead, STEPC_STUB_ASYNC=5)] == [21] * 4
+    found = owner.ranks(ahead | {"3": "absent"}, STEPC_STUB_ASYNC=5)
+    assert all(re.search("exchange 0 of group .*" + HALF, found[rank]["error"]) for rank in (0, 1, 2)), found
+    assert max(one["seconds"] + one["closing"] for one in found) < 15, found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "expected either store or file"),
+        ({"file": "id", "library": "nowhere.so"}, "expected libstepc_nccl.so, found none at nowhere.so: set STEPC_NCCL"),
+        ({"file": "id", "rank": 1, "timeout": 0.1}, "expected NCCL's id from rank 0 at id within 0.1 s, found no file"),
+        ({"store": None, "rank": 1, "timeout": 0.1}, "expected NCCL's id from rank 0 within 0.1 s, found none"),
+        ({"file": "left"}, "expected nothing at left, found a file: another world's id"),
+        ({"file": "id", "ordinal": 3}, "rank 0: expected the number of a GPU below 1, found 3"),
+    ],
+)
+def test_what_the_meeting_refuses(tmp_path, given, message):
+    (tmp_path / "left").touch()
+    script = (
+        "import ctypes, sys; from nccl_ranks import *; "
+        f"stub = Path({str(STUB)!r}); ctypes.CDLL(str(stub / 'libnccl.so.2')); given = dict({given!r}); "
+        "given |= {'store': MemoryStore()} if 'store' in given else {}; "
+        "given = {'rank': 0, 'size': 2, 'ordinal': 0, 'timeout': 1, 'library': stub / 'libstepc_nccl.so'} | given; "
+        "nccl_transport(**given)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1 and message in done.stderr.splitlines()[-1], done.stderr

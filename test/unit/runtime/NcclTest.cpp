@@ -249,6 +249,20 @@ TEST(Nccl, PassesOnWhatItRefuses) {
   });
 }
 
+// Two collectives of different communicators in two orders: NCCL would wait for ever, the stand-in finds it.
+TEST(Nccl, FindsACrossedOrder) {
+  inWorld(2, [](Rank &self, int32_t rank) {
+    void *first = self.open({0, 1}), *second = self.open({0, 1});
+    float *at = self.floats();
+    auto gather = [&](void *communicator) {
+      return self.start({operation(STEPC_ALL_GATHER, -1, at, at + 8, 4, communicator)});
+    };
+    EXPECT_EQ(gather(rank ? second : first), STEPC_ERROR_TRANSPORT);
+    EXPECT_THAT(self.message, HasSubstr("all ranks wait: rank 0 for kind 2"));
+    self.transport.abort(self.transport.context, "a crossed order");
+  });
+}
+
 // As the library's watchdog does it: the thread that waits gets the reason, and so does whoever comes later.
 TEST(Nccl, AbortsFromAnotherThread) {
   auto begin = Clock::now();
