@@ -267,7 +267,13 @@ std::string NcclWorld::start(const stepc_operations &given) {
     // On all ranks behind the exchanges that were begun before: all kernels of NCCL are in one order.
     wrong = staging->upload(group, hasLatest ? &latest : nullptr);
     stream = staging->stream;
-  } else {
+  } else if (!hasLatest || stream != latest) {
+    // Of another GPU NCCL would write to memory that is not there.
+    cuda::Context theirs = nullptr;
+    if (driver.cuStreamGetCtx(stream, &theirs) != 0 || theirs != context)
+      return format("expected a stream of GPU %d, on which the transport was made, found one of "
+                    "another context",
+                    device);
     latest = stream;
     hasLatest = true;
   }

@@ -11,7 +11,7 @@
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_CAPTURES  the trainer's stream is captured
-//   STEPC_STUB_FOREIGN   it is of another context
+//   STEPC_STUB_FOREIGN   streams are of another context
 //
 //===----------------------------------------------------------------------===//
 
@@ -288,7 +288,7 @@ const Driver kDriver = {
       return 0;
     },
     [](StreamHandle, Context *context) -> Result {
-      *context = reinterpret_cast<Context>(&world());
+      *context = std::getenv("STEPC_STUB_FOREIGN") ? nullptr : reinterpret_cast<Context>(&world());
       return begin("cuStreamGetCtx");
     },
     [](StreamHandle, int *status) -> Result {

@@ -4,6 +4,7 @@ Libraries of `emulated` are linked with the device `cuda` and with in-process ra
 would answer by waiting for ever. STEPC_SEED repeats a run.
 """
 
+import ctypes
 import json
 import os
 import re
@@ -229,3 +230,19 @@ def test_what_the_meeting_refuses(tmp_path, given, message):
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 1 and message in done.stderr.splitlines()[-1], done.stderr
+
+
+def test_the_transport_loads_where_neither_cuda_nor_nccl_is(tmp_path):
+    library = STEPC.parents[1] / "lib" / "libstepc_nccl.so"
+    needed = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert "NEEDED" in needed and not re.search("cuda|nccl.so.2|libcu", needed.replace("libstepc_nccl", "")), needed
+    try:
+        ctypes.CDLL("libnccl.so.2")
+        pytest.skip("NCCL is installed")
+    except OSError:
+        pass
+    script = "import sys; from stepc.nccl import nccl_transport; nccl_transport(0, 2, 0, file='id', library=sys.argv[1])"
+    command = [sys.executable, "-c", script, library]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "frontends" / "python")}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+    assert "expected NCCL, found no libnccl.so.2" in done.stderr, done.stderr

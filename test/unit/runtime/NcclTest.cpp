@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -247,6 +248,18 @@ TEST(Nccl, PassesOnWhatItRefuses) {
               -STEPC_ERROR_TRANSPORT);
     self.transport.abort(self.transport.context, "unequal sizes");
   });
+}
+
+TEST(Nccl, RefusesAStreamOfAnotherGpu) {
+  setenv("STEPC_STUB_FOREIGN", "1", 1);
+  inWorld(2, [](Rank &self, int32_t rank) {
+    float *at = self.floats();
+    EXPECT_EQ(self.start({operation(STEPC_SEND, 1 - rank, at, nullptr, 4)}), STEPC_ERROR_TRANSPORT);
+    EXPECT_EQ(self.message,
+              "expected a stream of GPU 0, on which the transport was made, found one "
+              "of another context");
+  });
+  unsetenv("STEPC_STUB_FOREIGN");
 }
 
 // Two collectives of different communicators in two orders: NCCL would wait for ever, the stand-in finds it.
