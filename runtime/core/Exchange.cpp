@@ -252,12 +252,12 @@ void startExchange(void *argument) {
   exchange.inFlight = true;
   std::string error;
   const stepc_device_table &device = *stepc_program_device;
-  if (instance.isOnDevice())
+  if (instance.watchdog)
     device.mark(instance.deviceContext, Stream::Communication,
                 int32_t(Watchdog::kFirstExchange + exchange.order));
   int32_t status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                                   std::string(), error);
-  if (instance.isOnDevice())
+  if (instance.watchdog)
     device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
   if (!status)
     return;

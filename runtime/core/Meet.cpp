@@ -176,7 +176,8 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   if (status)
     return status;
   instance.leftInFlight = false;
-  int32_t *words = stepc_program_device->marks(context);
+  int32_t *words = stepc_program_device->marks(context, Watchdog::kFirstExchange +
+                                                            int64_t(instance.exchanges.size()));
   if (!words)
     return fault(error, STEPC_ERROR_MEMORY,
                  "expected memory to watch exchanges by: " + context.failure);

@@ -115,8 +115,11 @@ void beginStep(stepc_instance &instance) noexcept {
   instance.stepsAdvanced = false;
   for (PreparedCommand &command : instance.program)
     command.begun = false;
-  for (PreparedExchange &exchange : instance.exchanges)
-    exchange.started = exchange.inFlight = exchange.finished = false;
+  for (PreparedExchange &exchange : instance.exchanges) {
+    exchange.started = exchange.finished = false;
+    // On a device that of an earlier step may be under way.
+    exchange.inFlight &= instance.isOnDevice();
+  }
 }
 
 /// From here on messages travel and kernels write: no failure is without consequence.

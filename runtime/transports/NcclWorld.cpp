@@ -39,6 +39,12 @@ std::pair<nccl::DataType, int64_t> typeOf(const stepc_operation &operation) {
   }
 }
 
+const char *nameOf(const stepc_operation &operation) {
+  constexpr const char *kNames[] = {"ncclSend", "ncclRecv", "ncclAllGather", "ncclReduceScatter",
+                                    "ncclAllReduce"};
+  return kNames[operation.kind];
+}
+
 bool isReduction(const stepc_operation &operation) {
   return operation.kind == STEPC_REDUCE_SCATTER || operation.kind == STEPC_ALL_REDUCE;
 }
@@ -240,14 +246,13 @@ std::string NcclWorld::enqueue(const Communicator &communicator, cuda::StreamHan
   std::string wrong = check("ncclGroupStart", nccl.ncclGroupStart());
   if (!wrong.empty())
     return wrong;
-  nccl::Result failed = 0;
   for (const stepc_operation &operation : group.operations)
-    if (nccl::Result result = failed ? 0 : add(operation, communicator, stream);
-        result && result != nccl::kInProgress)
-      failed = result;
+    if (wrong.empty())
+      wrong = check(nameOf(operation), add(operation, communicator, stream));
   // Also of a group that failed: it would otherwise stay open.
   nccl::Result result = nccl.ncclGroupEnd();
-  wrong = failed ? check("operation", failed) : check("ncclGroupEnd", result);
+  if (wrong.empty())
+    wrong = check("ncclGroupEnd", result);
   for (const stepc_operation &operation : group.operations)
     if (wrong.empty())
       count(operation, communicator.ranks);

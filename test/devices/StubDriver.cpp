@@ -242,18 +242,6 @@ const Driver kDriver = {
       enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(memory), value, bytes); });
       return 0;
     },
-    [](Address memory, unsigned value, size_t words, StreamHandle stream) -> Result {
-      if (Result wrong = begin("cuMemsetD32Async"))
-        return wrong;
-      if (!isKnown(memory, 4 * words) || !isKnown(stream))
-        return kInvalidValue;
-      // One after the other, as a GPU may.
-      enqueue(stream, [=] {
-        for (size_t i = 0; i < words; ++i)
-          __atomic_store_n(reinterpret_cast<unsigned *>(memory) + i, value, __ATOMIC_SEQ_CST);
-      });
-      return 0;
-    },
     [](Address to, const void *from, size_t bytes, StreamHandle stream) -> Result {
       return copy("cuMemcpyHtoDAsync_v2", to, from, bytes, stream);
     },

@@ -134,17 +134,16 @@ public:
           driver.cuMemsetD8Async(addressOf(memory), 0, size_t(bytes), at(stream)));
     exit();
   }
-  // Staging memory has one address for the host and the GPU, as all pinned memory where addresses are 64 bits.
-  void write(Stream stream, int32_t *staging, int32_t value, int64_t words) override {
-    enter();
-    check("marking progress",
-          driver.cuMemsetD32Async(addressOf(staging), unsigned(value), size_t(words), at(stream)));
-    exit();
-  }
   void upload(Stream stream, void *to, const void *staging, int64_t bytes) override {
     enter();
     check("copying to the GPU",
           driver.cuMemcpyHtoDAsync_v2(addressOf(to), staging, size_t(bytes), at(stream)));
+    exit();
+  }
+  void download(Stream stream, void *staging, const void *from, int64_t bytes) override {
+    enter();
+    check("copying from the GPU",
+          driver.cuMemcpyDtoHAsync_v2(staging, addressOf(from), size_t(bytes), at(stream)));
     exit();
   }
   void move(Stream stream, void *to, const void *from, int64_t bytes) override {

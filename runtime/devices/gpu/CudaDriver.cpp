@@ -46,7 +46,6 @@ struct Loaded {
     STEPC_LOAD(cuMemAllocHost_v2);
     STEPC_LOAD(cuMemFreeHost);
     STEPC_LOAD(cuMemsetD8Async);
-    STEPC_LOAD(cuMemsetD32Async);
     STEPC_LOAD(cuMemcpyHtoDAsync_v2);
     STEPC_LOAD(cuMemcpyDtoDAsync_v2);
     STEPC_LOAD(cuMemcpyDtoHAsync_v2);

@@ -46,7 +46,6 @@ struct Driver {
   Result (*cuMemAllocHost_v2)(void **, size_t bytes);
   Result (*cuMemFreeHost)(void *);
   Result (*cuMemsetD8Async)(Address, unsigned char value, size_t bytes, StreamHandle);
-  Result (*cuMemsetD32Async)(Address, unsigned value, size_t words, StreamHandle);
   Result (*cuMemcpyHtoDAsync_v2)(Address to, const void *from, size_t bytes, StreamHandle);
   Result (*cuMemcpyDtoDAsync_v2)(Address to, Address from, size_t bytes, StreamHandle);
   Result (*cuMemcpyDtoHAsync_v2)(void *to, Address from, size_t bytes, StreamHandle);

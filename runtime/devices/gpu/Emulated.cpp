@@ -61,11 +61,11 @@ public:
   void fill(Stream stream, void *memory, int64_t bytes) override {
     streams.add(stream, [=] { std::memset(memory, 0, size_t(bytes)); });
   }
-  void write(Stream stream, int32_t *staging, int32_t value, int64_t words) override {
-    streams.add(stream, [=] { std::fill_n(staging, words, value); });
-  }
   void upload(Stream stream, void *to, const void *staging, int64_t bytes) override {
     move(stream, to, staging, bytes);
+  }
+  void download(Stream stream, void *staging, const void *from, int64_t bytes) override {
+    move(stream, staging, from, bytes);
   }
   void move(Stream stream, void *to, const void *from, int64_t bytes) override {
     streams.add(stream, [=] { std::memcpy(to, from, size_t(bytes)); });

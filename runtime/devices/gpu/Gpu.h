@@ -36,9 +36,8 @@ public:
   // What stands on a stream happens in order.
   virtual void launch(Stream, const Launch &) = 0;
   virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros
-  /// A value to words of staging memory.
-  virtual void write(Stream, int32_t *staging, int32_t value, int64_t words) = 0;
   virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
+  virtual void download(Stream, void *staging, const void *from, int64_t bytes) = 0;
   virtual void move(Stream, void *to, const void *from, int64_t bytes) = 0;
   /// A function of the host that stands between them.
   virtual void call(Stream, void (*function)(void *), void *argument) = 0;

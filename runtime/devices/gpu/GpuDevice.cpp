@@ -8,7 +8,6 @@
 
 #include "runtime/devices/gpu/GpuDevice.h"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -37,6 +36,7 @@ public:
     for (Gpu::Event *event : events)
       gpu->destroy(event);
     gpu->releaseStaging(marks);
+    gpu->release(numbers);
     gpu->release(mirror);
   }
 
@@ -66,9 +66,7 @@ public:
       if (lists[i].changes)
         sources.push_back({lists[i], offsets[i]});
     }
-    gpu->upload(Stream::Compute, mirror, all, bytes);
-    gpu->record(Stream::Compute, ring[0].uploaded);
-    gpu->synchronize(ring[0].uploaded);
+    uploadAndWait(mirror, all, bytes);
     gpu->releaseStaging(all);
     for (Slot &slot : ring)
       if (!(slot.staging = static_cast<char *>(gpu->allocateStaging(changing))))
@@ -89,17 +87,35 @@ public:
     slot.isUsed = true;
   }
 
-  static constexpr int64_t kMarks = 2; // words
-  int32_t *marked() {
-    if (!marks && (marks = static_cast<int32_t *>(gpu->allocateStaging(kMarks * 4))))
-      std::fill_n(marks, kMarks, 0);
-    return marks;
+  /// Numbers that the GPU copies to `marks` stand in its memory, each twice: a graph can hold such a copy.
+  int32_t *openMarks(int64_t values) {
+    int64_t bytes = 2 * values * int64_t(sizeof(int32_t));
+    marks = static_cast<int32_t *>(gpu->allocateStaging(2 * sizeof(int32_t)));
+    numbers = static_cast<int32_t *>(gpu->allocate(bytes));
+    auto *all = static_cast<int32_t *>(gpu->allocateStaging(bytes));
+    if (marks && numbers && all) {
+      marks[0] = marks[1] = 0;
+      for (int64_t i = 0; i < 2 * values; ++i)
+        all[i] = int32_t(i / 2);
+      uploadAndWait(numbers, all, bytes);
+    }
+    gpu->releaseStaging(all);
+    return numbers && all ? marks : nullptr;
+  }
+  void mark(Stream stream, int32_t value) {
+    gpu->download(stream, marks, numbers + 2 * value, 2 * sizeof(int32_t));
   }
 
   std::unique_ptr<Gpu> gpu;
   std::vector<Gpu::Event *> events; // of the program
 
 private:
+  void uploadAndWait(void *to, const void *staging, int64_t bytes) {
+    gpu->upload(Stream::Compute, to, staging, bytes);
+    gpu->record(Stream::Compute, ring[0].uploaded);
+    gpu->synchronize(ring[0].uploaded);
+  }
+
   struct Slot {
     char *staging = nullptr;
     Gpu::Event *uploaded = nullptr;
@@ -114,7 +130,7 @@ private:
   std::vector<Source> sources; // what changes
   int64_t changing = 0;        // bytes
   char *mirror = nullptr;      // of all lists
-  int32_t *marks = nullptr;
+  int32_t *marks = nullptr, *numbers = nullptr;
 };
 
 GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
@@ -230,14 +246,14 @@ void *streamHandle(DeviceContext &context, Stream stream) {
   return gpuOf(context).streamHandle(stream);
 }
 
-int32_t *marks(DeviceContext &context) {
-  int32_t *words = stateOf(context).marked();
+int32_t *marks(DeviceContext &context, int64_t values) {
+  int32_t *words = stateOf(context).openMarks(values);
   notice(context);
   return words;
 }
 
 void mark(DeviceContext &context, Stream stream, int32_t value) {
-  gpuOf(context).write(stream, stateOf(context).marked(), value, GpuState::kMarks);
+  stateOf(context).mark(stream, value);
   notice(context);
 }
 
