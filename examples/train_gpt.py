@@ -5,8 +5,8 @@
 The model reads bytes of the Python standard library's sources. It is trained twice from the same
 weights on the same batches: sharded over --ranks ranks (started by this program) with the compiled
 step, then unsharded in this process with torch.optim.AdamW and Muon written in plain torch. On CPUs
-ranks talk by gloo; with --device cuda each has a GPU, so far one alone. The two loss curves should
-lie on each other; the table says how far apart they are.
+ranks talk by gloo; with --device cuda each has a GPU of its own, and they talk by NCCL. The two loss
+curves should lie on each other; the table says how far apart they are.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def print_table(sharded: list[float], unsharded: list[float]) -> float:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--ranks", type=int, help="4 on CPUs, 1 on a GPU")
+    parser.add_argument("--ranks", type=int, help="4 on CPUs, else as many as GPUs")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--library", type=Path, help="a compiled library, where no compiler is installed")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of plot and losses")
@@ -282,7 +282,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     if options.ranks is None:
-        options.ranks = 1 if options.device == "cuda" else 4
+        options.ranks = torch.cuda.device_count() if options.device == "cuda" else 4
     if options.device == "cuda" and options.ranks > torch.cuda.device_count():
         parser.error(f"--ranks: expected at most {torch.cuda.device_count()} GPUs, found {options.ranks}")
     if options.steps < 1 or options.ranks < 1:

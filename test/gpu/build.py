@@ -22,7 +22,7 @@ CHIPS = "sm_80,sm_90a,sm_100a"
 PORTABLE = "cpu:x86-64-v3"
 GLIBC = (2, 36)
 LIMIT = 64 << 20
-SCRIPTS = ("run.sh", "suite.py", "worker.py", "checks")
+SCRIPTS = ("run.sh", "suite.py", "worker.py", "rank.py", "checks")
 
 
 def compiled(folder, case, target, kind):
@@ -82,6 +82,9 @@ def build(finished, dry, small):
     for name in SCRIPTS:
         copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy2
         copy(HERE / name, out / name)
+    nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
+    if not dry and nccl.is_file():
+        shutil.copy2(nccl, out / nccl.name)
     ignored = shutil.ignore_patterns("*.egg-info", "__pycache__", "_extension*.so")
     shutil.copytree(ROOT / "frontends" / "python" / "stepc", out / "python" / "stepc", ignore=ignored)
     shutil.copytree(ROOT / "examples", out / "examples", ignore=shutil.ignore_patterns("__pycache__"))

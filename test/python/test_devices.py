@@ -7,10 +7,12 @@ import contextlib
 
 import pytest
 import torch
+from ranks import run_ranks
 from torch import nn
 
 import stepc
-from stepc.torch import Optimizer, building, devices
+from stepc.torch import Optimizer, building, devices, gpu_transport
+from stepc.torch.transport import TorchTransport
 
 GPU = torch.device("cpu", 0)
 
@@ -165,12 +167,51 @@ def test_another_torch_is_refused(monkeypatch):
         devices.Gpu(torch.device("cuda", 0))
 
 
-def test_several_ranks_are_refused(fake, tmp_path):
-    class Compiled:
-        device, path = 1, "lib.so"
+@contextlib.contextmanager
+def stood_in():
+    """As the fixture, in a rank's own process. NCCL is gloo by another connection, whose table has other functions."""
+    log = []
+    stream = Stream("trainers", log)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.version, "cuda", "13.0")
+        patch.setattr(torch.cuda, "current_stream", lambda device: stream)
+        patch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
+        patch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+        patch.setattr(devices, "of_tensors", lambda named: devices.Gpu(GPU))
+        patch.setattr(gpu_transport, "nccl_transport", lambda rank, size, ordinal, store, timeout: made.append(
+            TorchTransport(range(size), timeout, "other")) or made[-1])  # fmt: skip
+        made = []
+        yield made
 
-    class There:
-        kind, device = 1, GPU
 
-    with pytest.raises(stepc.DeviceError, match="expected one rank on cpu:0, found a world of 2"):
-        devices.check_library(Compiled, There, 2)
+def step_on_gpus(rank, way):
+    """Two steps; the second fails on rank 1 alone, where that is the way."""
+    with stood_in() as made:
+        mine = model()
+        optimizer = Optimizer(
+            mine.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, replicated=["*"], timeout=20, process_group=None
+        )
+        optimizer.step()
+        if way == "fails":
+            if rank == 1:
+                mine.bias.grad = None
+            with pytest.raises(stepc.StepcError) as raised:
+                optimizer.step()
+            return f"{type(raised.value).__name__}: {raised.value}", made[0].aborted
+        optimizer.step()
+        traffic = made[0]._traffic.messages_sent
+        optimizer._close()
+        return [one.detach() for one in mine.parameters()], traffic, made[0].group is None
+
+
+def test_several_ranks_step_by_nccl(fake):
+    results = run_ranks(step_on_gpus, 2, "steps")
+    for parameters, traffic, closed in results:
+        assert all(torch.equal(one, other) for one, other in zip(parameters, results[0][0], strict=True))
+        assert traffic == 2 and closed  # the library's messages went this way, and it ended the transport
+
+
+def test_a_rank_that_fails_ends_the_others_steps(fake):
+    (text, aborted), (own, _) = run_ranks(step_on_gpus, 2, "fails")
+    assert "gradient is absent" in own
+    assert aborted is not None and "bias" in text, text

@@ -59,10 +59,11 @@ def draw(shape: Iterable[int], dtype: torch.dtype, generator: torch.Generator, s
 class Steps:
     """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it runs."""
 
-    def __init__(self, library: Library, place: Place, seed: int, *, misaligned: bool = False, transport=None) -> None:
+    def __init__(self, library: Library, place: Place, seed: int, *, misaligned: bool = False, transport=None,
+                 timeout: float = 60.0) -> None:  # fmt: skip
         self.library, self.place, self.seed, self.misaligned = library, place, seed, misaligned
         self.allocator = GuardedAllocator(place)
-        self.instance = Instance(library, transport, threads=4, timeout=60, device=place.options(self.allocator))
+        self.instance = Instance(library, transport, threads=4, timeout=timeout, device=place.options(self.allocator))
         self.memory: dict[str, Guarded] = {}
         self.runs: dict[str, Runs] = {}
         self.kinds: dict[str, tuple[torch.dtype, int]] = {}  # and how many elements the whole tensor has

@@ -13,6 +13,7 @@ from stepc._compile import (
 from stepc._library import Instance, Library
 from stepc.errors import StepcError, warn_user
 from stepc.torch.devices import Gpu, Host
+from stepc.torch.gpu_transport import GpuTransport
 from stepc.torch.meeting import Meeting, share_library
 from stepc.torch.transport import TorchTransport
 
@@ -57,7 +58,9 @@ def make_instance(
     """Connects the ranks of the world, if there are several, and opens the library."""
     transport = None
     if len(world) > 1:
-        transport = TorchTransport(world, timeout, f"{meeting.nonce}/{world[0]}")
+        meet = world, timeout, f"{meeting.nonce}/{world[0]}"
+        is_gpu = isinstance(device, Gpu)
+        transport = GpuTransport(*meet, device.device.index) if is_gpu else TorchTransport(*meet)
     try:
         return Instance(
             library, transport, threads=threads, timeout=timeout, device=device.options()

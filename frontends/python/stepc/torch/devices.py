@@ -108,16 +108,13 @@ def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
     return Host() if first is None or first[1].type == "cpu" else Gpu(first[1])
 
 
-def check_library(library: Library, device: Host | Gpu, ranks: int) -> None:
+def check_library(library: Library, device: Host | Gpu) -> None:
     """Refuses a library for another kind of device than the parameters stand on."""
     if library.device != device.kind:
         raise DeviceError(
             f"'{library.path}': expected a library for {_NAMES[device.kind]}, as the parameters are on "
             f"{device.device}, found one for {_NAMES.get(library.device, 'another device')}"
         )
-    if device.kind == _abi.DEVICE_CUDA and ranks > 1:
-        raise DeviceError(f"expected one rank on {device.device}, found a world of {ranks}: libraries for "
-                          "several GPUs are not there yet")  # fmt: skip
 
 
 def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[[], None]:

@@ -179,7 +179,7 @@ class Optimizer(RoutedGroups):
             if self._given_library is not None and world:
                 verify(library, manifest, world)
             if world:
-                devices.check_library(library, device, len(world))
+                devices.check_library(library, device)
         except StepcError as error:
             problem = error
         agree(problem, meeting)
