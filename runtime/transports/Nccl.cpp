@@ -57,7 +57,7 @@ void abort(void *context, const char *reason) { static_cast<NcclWorld *>(context
 void destroy(void *context) try {
   auto *world = static_cast<NcclWorld *>(context);
   // Else it stays, for the thread that aborts and for NCCL.
-  if (world->waitForAbort())
+  if (world->closeAll())
     delete world;
   else
     keepForever(world);

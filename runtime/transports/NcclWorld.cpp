@@ -13,8 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What closing a communicator, or giving it up, may take.
-constexpr std::chrono::seconds kMostClosing(20);
+/// What closing a communicator, or giving it up, may take at most, in seconds.
+constexpr double kMostClosing = 20;
 
 void pause(Clock::duration waited) {
   if (waited < std::chrono::milliseconds(1))
@@ -69,17 +69,10 @@ NcclWorld::~NcclWorld() {
     return;
   {
     Entered entered(*this);
-    if (!*abortText) {
-      while (!opened.empty()) {
-        end(*opened.back());
-        opened.pop_back();
-      }
-      end(world);
-      staging.reset();
-    } else {
-      // A peer of this process may still write where an aborted message was to arrive.
+    // After an abort a peer of this process may still write where a message was to arrive.
+    if (*abortText)
       keepForever(staging.release());
-    }
+    staging.reset();
   }
   driver.cuDevicePrimaryCtxRelease_v2(device);
 }
@@ -178,8 +171,25 @@ void NcclWorld::close(Communicator *communicator) {
                             [&](const auto &one) { return one.get() == communicator; });
   if (found == opened.end() || *abortText)
     return;
-  end(*communicator);
-  opened.erase(found);
+  if (end(*communicator))
+    opened.erase(found);
+  else
+    abort("a communicator does not close");
+}
+
+bool NcclWorld::closeAll() noexcept try {
+  Entered entered(*this);
+  while (!*abortText && !opened.empty()) {
+    if (end(*opened.back()))
+      opened.pop_back();
+    else
+      abort("a communicator does not close");
+  }
+  if (!*abortText && !end(world))
+    abort("the world does not close");
+  return !*abortText || waitForAbort();
+} catch (...) {
+  return false;
 }
 
 std::string NcclWorld::read(const stepc_operations &given, const Communicator *&communicator) {
@@ -315,22 +325,26 @@ stepc_traffic NcclWorld::traffic() {
   return moved;
 }
 
-// Finalizing returns at once, and may need the peers: it is given up where they are gone.
-void NcclWorld::end(Communicator &communicator) {
+std::chrono::duration<double> NcclWorld::closingTime() const {
+  return std::chrono::duration<double>(std::min(timeout, kMostClosing));
+}
+
+// Finalizing returns at once, and may need the peers, or graphs to be gone that hold the communicator.
+bool NcclWorld::end(Communicator &communicator) {
   if (!communicator.handle)
-    return;
+    return true;
   auto begin = Clock::now();
   nccl::Result state = nccl.ncclCommFinalize(communicator.handle);
-  while (state == nccl::kInProgress && Clock::now() - begin < kMostClosing) {
+  while (state == nccl::kInProgress && Clock::now() - begin < closingTime()) {
     pause(Clock::now() - begin);
     if (nccl::Result wrong = nccl.ncclCommGetAsyncError(communicator.handle, &state))
       state = wrong;
   }
-  if (state == 0)
-    nccl.ncclCommDestroy(communicator.handle);
-  else
-    nccl.ncclCommAbort(communicator.handle);
+  if (state != 0)
+    return false;
+  nccl.ncclCommDestroy(communicator.handle);
   communicator.handle = nullptr;
+  return true;
 }
 
 // An abort stops NCCL's kernels at once, and then waits for them, and for graphs that hold them: not here.
@@ -356,19 +370,15 @@ void NcclWorld::abort(const char *reason) noexcept try {
   // No thread to be had: what is in flight stays, as after an abort that does not end.
 }
 
-bool NcclWorld::waitForAbort() noexcept try {
+bool NcclWorld::waitForAbort() {
   Lock lock(mutex);
-  if (!*abortText)
-    return true;
-  bool all = ended.wait_for(lock, kMostClosing, [&] { return hasEnded; });
+  bool all = ended.wait_for(lock, closingTime(), [&] { return hasEnded; });
   lock.unlock();
   if (all)
     aborting.join();
   else if (aborting.joinable())
     aborting.detach();
   return all;
-} catch (...) {
-  return false;
 }
 
 } // namespace stepc::runtime

@@ -13,6 +13,7 @@
 #include "stepc/transport.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -33,7 +34,7 @@ public:
   NcclWorld(const nccl::Nccl &nccl, const cuda::Driver &driver, int32_t rank, int32_t size,
             double timeout)
       : nccl(nccl), driver(driver), timeout(timeout), world{nullptr, size, rank} {}
-  /// Closes what was opened, unless it was aborted.
+  /// After `closeAll`.
   ~NcclWorld();
 
   // Each says what went wrong, if anything.
@@ -54,9 +55,9 @@ public:
   bool wasLate() const { return isLate; }
 
   void abort(const char *reason) noexcept;
-  /// Returns when an abort has come to its end, or, false, when that takes too long: NCCL may then use
-  /// what it was given for as long as the process lives.
-  bool waitForAbort() noexcept;
+  /// Closes what was opened, or returns when an abort has come to its end; false, when that takes too long:
+  /// NCCL may then use what it was given for as long as the process lives.
+  bool closeAll() noexcept;
   stepc_traffic traffic();
 
 private:
@@ -87,7 +88,10 @@ private:
 
   /// Returns when what was begun on a communicator is under way, with the lock given up meanwhile.
   std::string settle(Lock &lock, const Communicator &communicator, const char *doing);
-  void end(Communicator &communicator);
+  /// Closes a communicator, or says that it takes too long.
+  bool end(Communicator &communicator);
+  bool waitForAbort();
+  std::chrono::duration<double> closingTime() const;
 
   const nccl::Nccl &nccl;
   const cuda::Driver &driver;

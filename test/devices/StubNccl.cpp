@@ -11,6 +11,7 @@
 //   STEPC_STUB_NCCL_VERSION  22809 unless told
 //   STEPC_STUB_NCCL_MISSING  <rank>:<n>: that rank of a world says that its n-th group, from 0, is done, and
 //                            takes no part in it
+//   STEPC_STUB_NCCL_HELD     a graph holds all communicators: they are never closed, and an abort does not return
 //   STEPC_STUB_NCCL_ASYNC    <rank>:<n>: what NCCL would notice while that group is under way
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +21,7 @@
 
 #include <cstdlib>
 #include <dlfcn.h>
+#include <thread>
 #include <utility>
 
 using namespace stub_nccl;
@@ -207,12 +209,18 @@ STEPC_EXPORT Result ncclCommDestroy(CommunicatorHandle communicator) {
 
 // Peers are not told, as NCCL does not tell them.
 STEPC_EXPORT Result ncclCommAbort(CommunicatorHandle communicator) {
-  std::lock_guard lock(mutex);
-  Communicator *self = from(communicator);
-  if (!self || self->isGone)
-    return refuse(kInvalidArgument, "aborted twice, or after it was destroyed");
-  forget(*self->world);
-  self->isGone = true;
+  bool isHeld = false;
+  {
+    std::lock_guard lock(mutex);
+    Communicator *self = from(communicator);
+    if (!self || self->isGone)
+      return refuse(kInvalidArgument, "aborted twice, or after it was destroyed");
+    forget(*self->world);
+    self->isGone = true;
+    isHeld = std::getenv("STEPC_STUB_NCCL_HELD");
+  }
+  while (isHeld)
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   return 0;
 }
 
@@ -225,6 +233,7 @@ STEPC_EXPORT Result ncclCommGetAsyncError(CommunicatorHandle communicator, Resul
   bool isBusy = size_t(self->clique->present) < self->clique->ranks.size() || self->isSplitting;
   if (world.job && world.job->isDone())
     world.job.reset();
+  isBusy |= self->isFinalized && std::getenv("STEPC_STUB_NCCL_HELD");
   isBusy |= world.job && !driver().streams.isAsync();
   *state = self->failure ? self->failure : isBusy ? kInProgress : 0;
   return 0;

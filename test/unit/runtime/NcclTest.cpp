@@ -32,9 +32,9 @@ const cuda::Driver &driver() { return *stepc_stub_driver()->functions; }
 /// One rank: its transport, a stream and some of the GPU's memory.
 class Rank {
 public:
-  Rank(const stepc_nccl_id &id, int32_t rank, int32_t size) {
+  Rank(const stepc_nccl_id &id, int32_t rank, int32_t size, double timeout) {
     char error[512] = "";
-    status = stepc_nccl_transport(&id, rank, size, 0, kTimeout, &transport, error, sizeof(error));
+    status = stepc_nccl_transport(&id, rank, size, 0, timeout, &transport, error, sizeof(error));
     message = error;
     cuda::Context context = nullptr;
     driver().cuDevicePrimaryCtxRetain(&context, 0);
@@ -95,13 +95,14 @@ public:
   void *handle = nullptr;
 };
 
-void inWorld(int32_t size, const std::function<void(Rank &, int32_t)> &run) {
+void inWorld(int32_t size, const std::function<void(Rank &, int32_t)> &run,
+             double timeout = kTimeout) {
   stepc_nccl_id id;
   ASSERT_EQ(stepc_nccl_unique_id(&id, nullptr, 0), STEPC_OK);
   std::vector<std::thread> threads;
   for (int32_t rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      Rank self(id, rank, size);
+      Rank self(id, rank, size, timeout);
       EXPECT_EQ(self.status, STEPC_OK) << self.message;
       if (!self.status)
         run(self, rank);
@@ -300,6 +301,21 @@ TEST(Nccl, AbortsFromAnotherThread) {
     EXPECT_EQ(std::string(error), reason);
   });
   EXPECT_LT(secondsSince(begin), kTimeout / 2);
+}
+
+// NCCL waits for graphs that hold a communicator. Whoever destroys it does not.
+TEST(Nccl, LeavesCommunicatorsThatAGraphHolds) {
+  auto begin = Clock::now();
+  setenv("STEPC_STUB_NCCL_HELD", "1", 1);
+  inWorld(
+      2,
+      [](Rank &self, int32_t) {
+        void *communicator = self.open({0, 1});
+        self.transport.close_communicator(self.transport.context, communicator);
+      },
+      1);
+  unsetenv("STEPC_STUB_NCCL_HELD");
+  EXPECT_LT(secondsSince(begin), 10);
 }
 
 TEST(Nccl, RefusesAWorldThatItCannotBeIn) {
