@@ -1,7 +1,8 @@
 """What is compiled for the checks: definitions and manifests, by name.
 
-A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. `chips` takes the place of the
-usual ones. Checks find cases by the first part of their names (suite.py).
+A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. One with `cores` is compiled
+a second time with products on tensor cores, which add up in an order of their own. `chips` takes the place of the usual ones. Checks find
+cases by the first part of their names.
 """
 
 import random
@@ -72,6 +73,7 @@ class Case:
     manifest: dict
     options: tuple = ()
     reference: bool = True
+    cores: bool = False
     chips: str = ""
 
 
@@ -123,21 +125,23 @@ def products(counts):
     shapes = [(96, 64), (64, 200), (130, 257), (256, 256), (8, 1000)]
     for count in counts:
         made = [parameter(f"{rows}x{cols}.{i}", (rows, cols), "bf16") for rows, cols in shapes for i in range(count)]
-        yield Case(f"products.{count}", MUON, manifest(made), reference=count == counts[0])
-    yield Case("products.waves", MUON, manifest(made), ("--waves", "3"), reference=False)
+        yield Case(f"products.{count}", MUON, manifest(made), reference=count == counts[0], cores=True)
+    yield Case("products.waves", MUON, manifest(made), ("--waves", "3"), reference=False, cores=True)
+    made = [parameter(f"{rows}x{cols}", (rows, cols), "bf16") for rows, cols in shapes]
+    yield Case("products.close", iterated(2), manifest(made), cores=True)
 
 
 def worlds(sizes, width):
     """The same model on 1, 2, … ranks, by several strategies; what one rank computes is expected of all."""
     text = (EXAMPLES / "muon.optim").read_text()
-    yield Case("world.1", text, manifest(gpt(width, 1, "bf16", ("S(0)",))))
+    yield Case("world.1", text, manifest(gpt(width, 1, "bf16", ("S(0)",))), cores=True)
     for size in sizes:
         sharded = manifest(gpt(width, 1, "bf16", ("S(0)",)), (size,))
-        yield Case(f"world.{size}.owner", text, sharded, reference=False)
-        yield Case(f"world.{size}.gather", text, sharded, ("--strategy", "layers.*=gather", "--waves", "2"), reference=False)
+        yield Case(f"world.{size}.owner", text, sharded, reference=False, cores=True)
+        yield Case(f"world.{size}.gather", text, sharded, ("--strategy", "layers.*=gather", "--waves", "2"), reference=False, cores=True)
         if size > 2:
             cut = manifest(gpt(width, 1, "bf16", ("R", "S(0)")), (2, size // 2))
-            yield Case(f"world.{size}.hybrid", text, cut, reference=False)
+            yield Case(f"world.{size}.hybrid", text, cut, reference=False, cores=True)
 
 
 def trained_gpt():

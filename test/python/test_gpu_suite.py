@@ -35,14 +35,15 @@ def test_dry_run(real, tmp_path):
     assert status == 0, text
     found = json.loads((results / "results.json").read_text())["results"]
     assert {name for name, one in found.items() if one["outcome"] != "passed"} == SKIPPED_HERE, text
-    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps"}
+    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps", "ranks.2.gather"}
     assert "0 failed" in (results / "results.txt").read_text().splitlines()[-1]
 
     # A library that computes something else is found out.
     case = out / "libraries" / "example.muon"
     spec = (case / "step.optim").read_text()
-    assert "eps = 1e-8" in spec
-    stepc.compile(spec.replace("eps = 1e-8", "eps = 1e-7"), case / "manifest.json", target="emulated", output=case / "device")
+    other = spec.replace("m = lerp(m, grad, 1 - beta1)", "m = lerp(m, grad, 1.01 - beta1)")
+    assert other != spec
+    stepc.compile(other, case / "manifest.json", target="emulated", output=case / "device")
     status, text = suite("--dry", "--only", "bits.example.muon.*", out)
     assert status == 1, text
     assert "elements differ" in text and "2 failed" in text
@@ -71,7 +72,7 @@ def planted(tmp_path):
     shutil.copytree(GPU, out, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(Path(stepc.__file__).parent, out / "python" / "stepc", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     (out / "checks" / "__init__.py").write_text(PLANTED)
-    (out / "cases.json").write_text(json.dumps({"commit": "none", "dry": True, "target": "emulated", "cases": {}}))
+    (out / "cases.json").write_text(json.dumps({"commit": "none", "dry": True, "targets": {}, "cases": {}}))
     return out
 
 
@@ -113,6 +114,6 @@ def test_without_a_gpu_it_is_skipped(planted):
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    (planted / "cases.json").write_text(json.dumps({"commit": "none", "dry": False, "target": "cuda:sm_90a", "cases": {}}))
+    (planted / "cases.json").write_text(json.dumps({"commit": "none", "dry": False, "targets": {}, "cases": {}}))
     status, text = suite(planted)
     assert (status, text) == (0, "skipped: no GPU\n")

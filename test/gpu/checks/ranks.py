@@ -26,7 +26,7 @@ def run(machine, case, size, folder, seed, *options):
     """Runs the ranks to their ends; what any of them printed that ended badly."""
     if not machine.dry and not (machine.folder / "libstepc_nccl.so").is_file():
         raise Skipped("libstepc_nccl.so was not built")
-    path, dry = machine.path(case), ["--dry"] * machine.dry
+    path, dry = machine.fastest(case).path, ["--dry"] * machine.dry
     processes = [subprocess.Popen(
         [sys.executable, str(machine.folder / "rank.py"), path, str(rank), str(size), str(seed), str(STEPS), folder, *dry, *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(machine, rank))
@@ -39,7 +39,7 @@ def run(machine, case, size, folder, seed, *options):
 
 def compare(machine, case, size):
     seed = random.SystemRandom().randrange(10**6)
-    expected = stepped(machine.library("world.1"), machine.place, seed, STEPS)
+    expected = stepped(machine.fastest("world.1"), machine.place, seed, STEPS)
     with tempfile.TemporaryDirectory() as folder:
         run(machine, case, size, folder, seed)
         errors = sorted(Path(folder).glob("*.error"))
