@@ -23,7 +23,7 @@ def why_not(dry: bool) -> str:
     try:
         import torch
     except ImportError as error:
-        return f"no PyTorch: {error}"
+        sys.exit(f"expected PyTorch, found none: {error}")
     return "" if dry or torch.cuda.is_available() else "no GPU"
 
 

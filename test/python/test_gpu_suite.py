@@ -117,3 +117,9 @@ def test_without_a_gpu_it_is_skipped(planted):
     (planted / "cases.json").write_text(json.dumps({"commit": "none", "dry": False, "targets": {}, "cases": {}}))
     status, text = suite(planted)
     assert (status, text) == (0, "skipped: no GPU\n")
+
+
+def test_without_pytorch_it_fails(planted):
+    (planted / "torch.py").write_text("raise ImportError('planted')\n")
+    status, text = suite("--dry", planted)
+    assert status == 1 and "suite: expected PyTorch, found none: planted" in text
