@@ -153,6 +153,26 @@ int32_t checkStep(stepc_instance &instance) {
   return STEPC_OK;
 }
 
+/// What a step says of a parameter holds for all of its parts.
+void completeRecords(stepc_instance &instance) {
+  const plan::Plan &plan = instance.library.plan;
+  if (instance.records.size() == plan.parameters.size())
+    return;
+  for (size_t g = 0; g < plan.groups.size(); ++g)
+    for (size_t i = 0; instance.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size(); ++i) {
+      stepc_parameter_record &record = instance.records[instance.firstRecord[g] + i];
+      const stepc_parameter_record &own = instance.records[plan.groups[g].parameters[i]];
+      record.steps_taken = own.steps_taken;
+      record.hyperparameters = own.hyperparameters;
+      record.active = own.active;
+    }
+}
+
+void countSteps(stepc_instance &instance, int64_t by) noexcept {
+  for (size_t p = 0; p < instance.library.plan.parameters.size() && !instance.areStepsOnDevice; ++p)
+    instance.steps[p] += by * instance.records[p].active;
+}
+
 void preparePresence(stepc_instance &instance) {
   if (!instance.maySkip)
     return;

@@ -295,6 +295,10 @@ void preparePresence(stepc_instance &);
 /// With null values they are their routes'.
 void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
                           std::vector<int32_t> groups, int32_t memory = STEPC_MEMORY_HOST);
+/// Tells the records of further parts what those of their parameters say.
+void completeRecords(stepc_instance &);
+/// Adds to the counts that the host holds, of what this step does not skip.
+void countSteps(stepc_instance &, int64_t by) noexcept;
 /// Tells the records where the counts of their steps stand.
 void placeSteps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.

@@ -213,8 +213,7 @@ bool countsOnDevice(const PreparedCommand &command) {
 void countPlanned(stepc_instance &instance) {
   stepc_counters &planned = instance.planned;
   for (const PreparedCommand &command : instance.program) {
-    planned.launches +=
-        command.kind <= plan::CommandKind::Copy || countsOnDevice(command);
+    planned.launches += command.kind <= plan::CommandKind::Copy || countsOnDevice(command);
     planned.chunks += command.launch.items + command.batch.blocks;
     if (command.kind == plan::CommandKind::Copy)
       planned.chunks += int64_t(command.copies.size());
@@ -233,8 +232,7 @@ void advanceSteps(void *argument) {
   checkCounts(instance);
   if (instance.failure)
     return;
-  for (size_t p = 0; p < instance.library.plan.parameters.size() && !instance.areStepsOnDevice; ++p)
-    instance.steps[p] += instance.records[p].active;
+  countSteps(instance, 1);
   instance.stepsAdvanced = true;
 }
 
@@ -354,21 +352,6 @@ std::string lendLists(stepc_instance &instance) {
     prepare(copy.launch);
   }
   return {};
-}
-
-/// What a step says of a parameter holds for all of its parts.
-static void completeRecords(stepc_instance &instance) {
-  const plan::Plan &plan = instance.library.plan;
-  if (instance.records.size() == plan.parameters.size())
-    return;
-  for (size_t g = 0; g < plan.groups.size(); ++g)
-    for (size_t i = 0; instance.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size(); ++i) {
-      stepc_parameter_record &record = instance.records[instance.firstRecord[g] + i];
-      const stepc_parameter_record &own = instance.records[plan.groups[g].parameters[i]];
-      record.steps_taken = own.steps_taken;
-      record.hyperparameters = own.hyperparameters;
-      record.active = own.active;
-    }
 }
 
 void walkProgram(stepc_instance &instance) {

@@ -91,10 +91,8 @@ int32_t poison(stepc_instance &instance) noexcept {
   instance.poisonedText.clear();
   markHalfStepped(instance);
   // A device may fail after its last command was enqueued.
-  for (size_t p = 0; instance.stepsAdvanced && p < instance.records.size() &&
-                     p < instance.library.plan.parameters.size();
-       ++p)
-    instance.steps[p] -= instance.records[p].active;
+  if (instance.stepsAdvanced)
+    countSteps(instance, -1);
   instance.stepsAdvanced = false;
   try {
     if (!instance.textLost) {

@@ -1,8 +1,7 @@
 //===- ValidateProgram.cpp - What makes a program safe to walk -----------===//
 //
-// Whatever passes here names tables, groups, kernels and states that are there, stays
-// in the workspace, and awaits each collective once, after its start. What kernels
-// compute from their operands is not in a plan; the verifier proves it at level 4.
+// Whatever passes here names tables, groups, kernels and states that are there, stays in the workspace, and
+// awaits each collective once, after its start. What kernels compute the verifier proves at level 4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,14 +70,11 @@ private:
       awaited[static_cast<size_t>(command.index)] = true;
       return {};
     case CommandKind::AdvanceSteps:
-      return optionalKernel(command);
+      if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
+        return outside("kernel", command.kernel, plan.kernels);
+      return {};
     }
     return unknown("a kind of command", command.kind, CommandKind::AdvanceSteps);
-  }
-
-  Check optionalKernel(const Command &command) const {
-    bool isFine = command.kernel == -1 || inside(command.kernel, plan.kernels);
-    return isFine ? Check() : outside("kernel", command.kernel, plan.kernels);
   }
 
   static Check ofKind(std::string_view expected, TableKind found) {
@@ -314,8 +310,8 @@ private:
   Check copy(const Command &command) {
     if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
       return wrong;
-    if (Check wrong = optionalKernel(command); !wrong.empty())
-      return wrong;
+    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
+      return outside("kernel", command.kernel, plan.kernels);
     if (command.operands.size() != 2)
       return "expected where it moves from and to, found " +
              std::to_string(command.operands.size()) + " operands";
