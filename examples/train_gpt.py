@@ -1,11 +1,12 @@
 """Trains a small GPT with FSDP2 and a compiled Muon + AdamW step, and again without either.
 
-    python examples/train_gpt.py
+    python examples/train_gpt.py [--device cuda]
 
 The model reads bytes of the Python standard library's sources. It is trained twice from the same
-weights on the same batches: sharded over --ranks gloo ranks (started by this program) with the
-compiled step, then unsharded in this process with torch.optim.AdamW and Muon written in plain
-torch. The two loss curves should lie on each other; the table says how far apart they are.
+weights on the same batches: sharded over --ranks ranks (started by this program) with the compiled
+step, then unsharded in this process with torch.optim.AdamW and Muon written in plain torch. On CPUs
+ranks talk by gloo; with --device cuda each has a GPU of its own, and they talk by NCCL. The two loss
+curves should lie on each other; the table says how far apart they are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import multiprocessing
 import sysconfig
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -74,9 +76,13 @@ class GPT(nn.Module):
         return self.lm_head(self.norm(x))
 
 
-def make_model(options: argparse.Namespace) -> GPT:
-    torch.manual_seed(options.seed)
-    return GPT(options.width, options.heads, options.layers, options.length)
+def make_model(options: argparse.Namespace, device: torch.device) -> GPT:
+    torch.manual_seed(options.seed)  # drawn on the CPU: the same weights on all devices
+    return GPT(options.width, options.heads, options.layers, options.length).to(device)
+
+
+def device_of(options: argparse.Namespace, rank: int) -> torch.device:
+    return torch.device("cuda", rank) if options.device == "cuda" else torch.device("cpu")
 
 
 def read_text(limit: int = 4_000_000) -> torch.Tensor:
@@ -109,6 +115,20 @@ def loss_of(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> to
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
+def seconds(device: torch.device, *steps: Callable[[], object]) -> float:
+    """What the steps take, on a GPU without what was enqueued before."""
+
+    def now() -> float:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    started = now()
+    for step in steps:
+        step()
+    return now() - started
+
+
 # --- the sharded run ---
 
 
@@ -117,14 +137,19 @@ def train_sharded(rank: int, options: argparse.Namespace, folder: str) -> None:
     import stepc.torch
 
     torch.set_num_threads(options.threads)
+    device, backend = device_of(options, rank), "gloo"
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        backend = "cpu:gloo,cuda:nccl"
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=options.ranks
+        backend, init_method=f"file://{folder}/store", rank=rank, world_size=options.ranks
     )
-    model = make_model(options)
+    model = make_model(options, device)
     for block in model.blocks:
         fully_shard(block)
     fully_shard(model)
-    optimizer = stepc.torch.Optimizer(model.named_parameters(), options.spec)
+    given = {"library": options.library} if options.library else {"spec": options.spec}
+    optimizer = stepc.torch.Optimizer(model.named_parameters(), **given)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule(options.steps))
     manifest = stepc.torch.export_manifest(model.named_parameters())
     share, losses, spent = options.batch // options.ranks, [], 0.0
@@ -132,11 +157,9 @@ def train_sharded(rank: int, options: argparse.Namespace, folder: str) -> None:
     bar = tqdm(batches(options), name, total=options.steps, unit="step", disable=rank != 0)
     for inputs, targets in bar:
         mine = slice(rank * share, (rank + 1) * share)
-        loss = loss_of(model, inputs[mine], targets[mine])
+        loss = loss_of(model, inputs[mine].to(device), targets[mine].to(device))
         loss.backward()
-        started = time.perf_counter()
-        optimizer.step()
-        spent += time.perf_counter() - started
+        spent += seconds(device, optimizer.step)
         scheduler.step()
         optimizer.zero_grad()
         mean = loss.detach().clone()
@@ -183,7 +206,8 @@ class Muon(torch.optim.Optimizer):
 
 def train_unsharded(options: argparse.Namespace) -> tuple[list[float], float]:
     torch.set_num_threads(options.threads)
-    model = make_model(options)
+    device = device_of(options, 0)
+    model = make_model(options, device)
     matrices, rest = [], []
     for name, p in model.named_parameters():
         plain = p.ndim != 2 or "embed" in name or name.startswith("lm_head")
@@ -196,12 +220,9 @@ def train_unsharded(options: argparse.Namespace) -> tuple[list[float], float]:
     losses, spent = [], 0.0
     bar = tqdm(batches(options), "torch, unsharded", total=options.steps, unit="step")
     for inputs, targets in bar:
-        loss = loss_of(model, inputs, targets)
+        loss = loss_of(model, inputs.to(device), targets.to(device))
         loss.backward()
-        started = time.perf_counter()
-        for optimizer in optimizers:
-            optimizer.step()
-        spent += time.perf_counter() - started
+        spent += seconds(device, *(optimizer.step for optimizer in optimizers))
         for scheduler in schedulers:
             scheduler.step()
         model.zero_grad()
@@ -246,7 +267,9 @@ def print_table(sharded: list[float], unsharded: list[float]) -> float:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--ranks", type=int, help="4 on CPUs, else as many as GPUs")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--library", type=Path, help="a compiled library, where no compiler is installed")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of plot and losses")
     parser.add_argument("--spec", type=Path, default=SPEC, help="the optimizer definition")
     parser.add_argument("--width", type=int, default=192)
@@ -258,6 +281,10 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="torch's threads per process")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if options.ranks is None:
+        options.ranks = torch.cuda.device_count() if options.device == "cuda" else 4
+    if options.device == "cuda" and options.ranks > torch.cuda.device_count():
+        parser.error(f"--ranks: expected at most {torch.cuda.device_count()} GPUs, found {options.ranks}")
     if options.steps < 1 or options.ranks < 1:
         parser.error("--steps and --ranks: expected at least 1")
     if options.batch % options.ranks:
@@ -270,8 +297,9 @@ def main() -> None:
 
     options = parse_options()
     options.out.mkdir(parents=True, exist_ok=True)
-    count = sum(p.numel() for p in make_model(options).parameters())
-    print(f"GPT with {count / 1e6:.2f}M parameters, compiler {stepc.find_compiler()}")
+    count = sum(p.numel() for p in make_model(options, torch.device("cpu")).parameters())
+    made = f"library {options.library}" if options.library else f"compiler {stepc.find_compiler()}"
+    print(f"GPT with {count / 1e6:.2f}M parameters on {options.device}, {made}")
     with tempfile.TemporaryDirectory() as folder:
         # A fork server imports torch once for all ranks.
         multiprocessing.set_forkserver_preload(["torch.distributed.fsdp", "stepc.torch"])
@@ -290,7 +318,8 @@ def main() -> None:
     plot(sharded, unsharded, options.ranks, path)
     report = {"sharded": sharded, "unsharded": unsharded, "largest_difference": largest}
     (options.out / "train_gpt.json").write_text(json.dumps(report, indent=1))
-    print("\n" + stepc.explain(options.spec, result["manifest"]).rstrip())
+    if not options.library:
+        print("\n" + stepc.explain(options.spec, result["manifest"]).rstrip())
     print(f"\nloss plot: {path}")
 
 

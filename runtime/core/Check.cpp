@@ -147,14 +147,8 @@ void preparePresence(stepc_instance &instance) {
   int64_t bytes = (int64_t(instance.library.plan.parameters.size()) + 7) / 8;
   instance.presenceBytes = bytes;
   instance.presence = std::make_unique<uint8_t[]>(bytes * instance.size);
-  for (int32_t peer = 0; peer < instance.size; ++peer) {
-    if (peer == instance.rank)
-      continue;
-    uint8_t *theirs = &instance.presence[peer * bytes],
-            *own = &instance.presence[instance.rank * bytes];
-    instance.presenceMessages.push_back(receiveFrom(peer, theirs, bytes, kPresenceTag));
-    instance.presenceMessages.push_back(sendTo(peer, own, bytes, kPresenceTag));
-  }
+  instance.presenceMessages = tellAll(instance, instance.presence.get(), bytes, kPresenceTag,
+                                      instance.transport.kinds >> STEPC_ALL_GATHER & 1);
 }
 
 int32_t agreeOnPresence(stepc_instance &instance) {
@@ -172,7 +166,7 @@ int32_t agreeOnPresence(stepc_instance &instance) {
   void *handle = nullptr;
   // Before the start: one that fails half-way may leave messages behind.
   instance.leftInFlight = !instance.presenceMessages.empty();
-  int32_t status = instance.start(instance.presenceMessages, &handle, what, error);
+  int32_t status = instance.start(instance.presenceMessages, nullptr, &handle, what, error);
   if (!status && instance.leftInFlight)
     status = instance.wait(handle, what, error);
   if (status) {

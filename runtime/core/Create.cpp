@@ -21,11 +21,6 @@ int64_t product(const std::vector<int64_t> &shape) {
   return elements;
 }
 
-int32_t fault(std::string &error, int32_t status, std::string message) {
-  error = std::move(message);
-  return status;
-}
-
 /// What can be wrong with the options before a transport may be called.
 int32_t checkOptions(const stepc_options *options, std::string &error) {
   if (!options)
@@ -87,16 +82,19 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
                    format("library '%s' needs a transport with %s, found the kinds 0x%llx",
                           lib.plan.name.c_str(), name,
                           (unsigned long long)options->transport->kinds));
+  bool movesDevice = given > 1 && options->transport->traits & STEPC_TRANSPORT_ON_DEVICE;
+  bool isOnDevice = given > 1 && stepc_program_device->stream;
+  if (movesDevice != isOnDevice)
+    return fault(
+        error, STEPC_ERROR_TRANSPORT,
+        format("library '%s' is for %s: expected a transport of %s memory, found one of %s",
+               lib.plan.name.c_str(), isOnDevice ? "GPUs" : "the CPU",
+               isOnDevice ? "GPUs'" : "the host's", movesDevice ? "GPUs'" : "the host's"));
   if (!(options->timeout_seconds >= 0))
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
   if (stepc_program_device->kind == STEPC_DEVICE_CUDA) {
-    if (given > 1)
-      return fault(error, STEPC_ERROR_TRANSPORT,
-                   format("library '%s' is for GPUs: expected a transport between them, found one "
-                          "for the host's memory",
-                          lib.plan.name.c_str()));
     if (options->device != STEPC_DEVICE_CUDA)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    format("library '%s' is for GPUs: expected device %d, found device %d",
@@ -193,71 +191,6 @@ void prepareBindings(stepc_instance &instance) {
   instance.hyperparameterValues.assign(count * instance.hyperparameterStride, 0);
 }
 
-/// What a rank says of itself; compared by each.
-struct Hello {
-  uint64_t magic, hash;
-  int64_t kinds; // of its transport
-};
-constexpr uint64_t kMagic = 0x33304350455453; // "STEPC03"
-
-int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
-  int32_t size = instance.size;
-  hellos.assign(size, Hello{});
-  Hello &own = hellos[instance.rank];
-  own = {kMagic, instance.library.hash, instance.transport.kinds};
-  std::vector<stepc_operation> messages;
-  for (int32_t peer = 0; peer < size; ++peer) {
-    if (peer == instance.rank)
-      continue;
-    messages.push_back(receiveFrom(peer, &hellos[peer], sizeof(Hello), kHelloTag));
-    messages.push_back(sendTo(peer, &own, sizeof(Hello), kHelloTag));
-  }
-  void *handle = nullptr;
-  std::string what = "comparing libraries when the ranks met";
-  int32_t status = instance.start(messages, &handle, what, error);
-  return status ? status : instance.wait(handle, what, error);
-} catch (...) {
-  error.assign("out of memory"); // short: does not allocate
-  return STEPC_ERROR_MEMORY;
-}
-
-/// What the ranks said of themselves: where they differ, all find the same.
-int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::string &error) try {
-  auto size = int32_t(hellos.size());
-  // Every rank sees all hashes, so all name the same rank: one that differs from the most.
-  uint64_t common = hellos[0].hash;
-  int64_t best = 0;
-  for (const Hello &hello : hellos) {
-    int64_t votes = std::count_if(hellos.begin(), hellos.end(),
-                                  [&](const Hello &other) { return other.hash == hello.hash; });
-    if (votes > best) {
-      best = votes;
-      common = hello.hash;
-    }
-  }
-  for (int32_t r = 0; r < size; ++r) {
-    if (hellos[r].magic == kMagic && hellos[r].hash == common)
-      continue;
-    return fault(error, STEPC_ERROR_PLAN,
-                 format("%s holds another library: its plan has hash %016llx, %lld of %d ranks "
-                        "have %016llx",
-                        rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
-                        (long long)best, size, (unsigned long long)common));
-  }
-  // An all-gather meets no messages.
-  for (int32_t r = 1; r < size; ++r)
-    if (hellos[r].kinds != hellos[0].kinds)
-      return fault(error, STEPC_ERROR_TRANSPORT,
-                   format("expected transports of equal kinds on all ranks, found 0x%llx on %s and "
-                          "0x%llx on %s",
-                          (unsigned long long)hellos[0].kinds, rankName(lib, 0).c_str(),
-                          (unsigned long long)hellos[r].kinds, rankName(lib, r).c_str()));
-  return STEPC_OK;
-} catch (...) {
-  error.assign("out of memory"); // short: does not allocate
-  return STEPC_ERROR_MEMORY;
-}
-
 int32_t build(stepc_instance &instance, const stepc_options &options, std::string &error) {
   const Library &lib = instance.library;
   if (options.parallel_for)
@@ -335,6 +268,8 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
     }
     if (!status)
       status = openCommunicators(*instance, error);
+    if (!status && instance->isOnDevice())
+      status = openConnections(*instance, error);
   }
   if (!status) {
     // Until here the transport is the caller's.
@@ -380,17 +315,42 @@ void destroy(stepc_instance *instance) { delete instance; }
 
 } // namespace stepc::runtime
 
+using namespace stepc::runtime;
+
+// The watchdog ends exchanges whose peers do not come, and the GPU goes on.
+bool stepc_instance::drainOrGiveUp() noexcept try {
+  constexpr double kMoreSeconds = 30; // that an abort may take
+  double limit = (aborted ? 0 : timeout) + kMoreSeconds;
+  auto begin = Clock::now();
+  while (!stepc_program_device->poll(deviceContext)) {
+    auto waited = Clock::now() - begin;
+    if (std::chrono::duration<double>(waited).count() >= limit)
+      return false;
+    backOff(waited);
+  }
+  return true;
+} catch (...) {
+  return false;
+}
+
 stepc_instance::~stepc_instance() {
   // Before anything goes that a step may still use.
-  stepc_program_device->drain(deviceContext);
-  stepc::runtime::closeCommunicators(*this);
-  if (!hasTransport)
-    return;
-  if (transport.destroy)
+  bool isDrained = !isOnDevice() || !deviceContext.state || drainOrGiveUp();
+  watchdog.reset();
+  if (isDrained) {
+    stepc_program_device->drain(deviceContext);
+  } else {
+    // A GPU that does not come to an end uses it for as long as the process lives.
+    keepForever(deviceContext.state.release());
+    arena.leak();
+    zeros.leak();
+  }
+  closeCommunicators(*this);
+  if (hasTransport && transport.destroy)
     transport.destroy(transport.context);
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
   if (leftInFlight && !takesBack()) {
     arena.leak();
-    stepc::runtime::keepForever(presence.release());
+    keepForever(presence.release());
   }
 }

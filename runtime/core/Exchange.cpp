@@ -7,12 +7,7 @@
 #include <thread>
 
 namespace stepc::runtime {
-namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// Waits a little longer each time: a peer on another core answers in microseconds, one that
-/// shares this core needs it, one that is late should not be paid for with a core.
 void backOff(Clock::duration waited) {
   if (waited < std::chrono::milliseconds(5))
     std::this_thread::yield();
@@ -26,6 +21,8 @@ int32_t statusOf(int32_t code) {
   return code >= STEPC_ERROR_ARGUMENT && code <= STEPC_ERROR_HYPERPARAMETER ? code
                                                                             : STEPC_ERROR_TRANSPORT;
 }
+
+namespace {
 
 /// Whether the messages of a planned all-gather are one to the transport, too: equal parts, each of
 /// which goes to all that meet, and which arrive in the order of ranks. Whoever takes part sees all
@@ -48,7 +45,8 @@ bool isAllGather(const stepc_instance &instance, const plan::Command &start,
 }
 
 /// The ranks that a start brings together. Those of the whole world have no communicator of their
-/// own, nor have any where the transport opens none.
+/// own, nor have any where the transport opens none. One that opens them together, at a cost, opens those
+/// that gather: messages travel between ranks of the world as well.
 int64_t meetingOf(stepc_instance &instance, const plan::Command &start) {
   const std::vector<int64_t> found =
       plan::members(instance.library.plan, start.communicator, instance.rank);
@@ -56,11 +54,10 @@ int64_t meetingOf(stepc_instance &instance, const plan::Command &start) {
   auto &all = instance.meetings;
   auto known = std::find_if(all.begin(), all.end(),
                             [&](const Meeting &one) { return one.members == members; });
-  if (known == all.end()) {
-    bool isOpened = members.size() > 1 && int32_t(members.size()) < instance.size &&
-                    instance.transport.open_communicator;
-    known = all.insert(all.end(), {std::move(members), isOpened, nullptr});
-  }
+  if (known == all.end())
+    known = all.insert(all.end(), {std::move(members), false, nullptr});
+  size_t count = known->members.size();
+  known->isOpened |= count > 1 && int32_t(count) < instance.size && opensFor(instance, start);
   return known - all.begin();
 }
 
@@ -124,8 +121,17 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
 
 } // namespace
 
+bool opensFor(const stepc_instance &instance, const plan::Command &start) {
+  bool costs = instance.transport.traits & STEPC_TRANSPORT_OPENS_TOGETHER;
+  return instance.transport.open_communicator &&
+         (!costs || start.collective == plan::CollectiveKind::AllGather);
+}
+
 std::string prepareExchanges(stepc_instance &instance) {
   std::vector<const plan::Command *> starts = instance.library.plan.starts();
+  // Before any is made ready: how it names its ranks depends on all that they meet in.
+  for (const plan::Command *start : starts)
+    meetingOf(instance, *start);
   for (size_t order = 0; order < starts.size(); ++order) {
     if (int64_t(order) > std::numeric_limits<int32_t>::max() - kFirstExchangeTag)
       return exchangeName(instance.library, order) + " has no tag left for its messages";
@@ -143,7 +149,7 @@ std::string prepareExchanges(stepc_instance &instance) {
 void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
   for (const stepc_operation &operation : exchange.operations) {
     int64_t peers = 1;
-    if (operation.kind == STEPC_ALL_GATHER)
+    if (operation.kind > STEPC_RECEIVE)
       peers = int64_t(exchange.instance->meetings[exchange.meeting].members.size()) - 1;
     if (operation.kind != STEPC_RECEIVE) {
       counters.messages_sent += peers;
@@ -154,40 +160,6 @@ void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
       counters.bytes_received += peers * operation.bytes;
     }
   }
-}
-
-int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
-  const stepc_transport &transport = instance.transport;
-  for (Meeting &meeting : instance.meetings) {
-    if (!meeting.isOpened)
-      continue;
-    auto count = int32_t(meeting.members.size());
-    std::string what = format("opening a communicator of %d ranks", count);
-    char text[512] = "";
-    void *handle = nullptr;
-    int32_t code = transport.open_communicator(transport.context, meeting.members.data(), count,
-                                               &meeting.communicator, &handle, text, sizeof(text));
-    if (code) {
-      error = what + ": " + (*text ? text : format("the transport failed with code %d", code));
-      return statusOf(code);
-    }
-    if (int32_t status = handle ? instance.wait(handle, what, error) : STEPC_OK)
-      return status;
-  }
-  for (PreparedExchange &exchange : instance.exchanges)
-    for (stepc_operation &operation : exchange.operations)
-      operation.communicator = instance.meetings[exchange.meeting].communicator;
-  return STEPC_OK;
-} catch (...) {
-  error.assign("out of memory"); // short: does not allocate
-  return STEPC_ERROR_MEMORY;
-}
-
-void closeCommunicators(stepc_instance &instance) noexcept {
-  for (Meeting &meeting : instance.meetings)
-    if (meeting.communicator)
-      instance.transport.close_communicator(instance.transport.context, meeting.communicator);
-  instance.meetings.clear();
 }
 
 std::string groupName(const Library &library, int64_t index) {
@@ -218,14 +190,14 @@ std::string exchangeName(const Library &library, int64_t order) {
 
 using namespace stepc::runtime;
 
-int32_t stepc_instance::start(const std::vector<stepc_operation> &operations, void **handle,
-                              const std::string &what, std::string &message) {
+int32_t stepc_instance::start(const std::vector<stepc_operation> &operations, void *stream,
+                              void **handle, const std::string &what, std::string &message) {
   *handle = nullptr;
   if (operations.empty())
     return STEPC_OK;
   char text[512] = "";
   stepc_operations group{int32_t(sizeof(group)), int32_t(sizeof(stepc_operation)),
-                         operations.data(), int64_t(operations.size()), nullptr};
+                         operations.data(), int64_t(operations.size()), stream};
   int32_t code = transport.start(transport.context, &group, handle, text, sizeof(text));
   if (!code)
     return STEPC_OK;
@@ -279,9 +251,21 @@ void startExchange(void *argument) {
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
-  int32_t status = instance.start(exchange.operations, &exchange.handle, std::string(), error);
-  if (status)
-    return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
+  const stepc_device_table &device = *stepc_program_device;
+  if (instance.watchdog)
+    device.mark(instance.deviceContext, Stream::Communication,
+                int32_t(Watchdog::kFirstExchange + exchange.order));
+  int32_t status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
+                                  std::string(), error);
+  if (instance.watchdog)
+    device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
+  if (!status)
+    return;
+  // Where the watchdog gave up, it knows more.
+  std::string found;
+  if (int32_t cause = instance.watchdog ? instance.watchdog->found(found) : STEPC_OK)
+    return instance.fail(cause, found);
+  instance.fail(status, exchangeName(instance.library, exchange.order) + error);
 }
 
 void awaitExchange(void *argument) {
@@ -292,7 +276,8 @@ void awaitExchange(void *argument) {
   if (!exchange.started || exchange.finished)
     return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
                                                  " is awaited, but is not under way");
-  if (exchange.inFlight) {
+  // On a stream what follows waits by itself, and the device is asked when all is done.
+  if (exchange.inFlight && !instance.isOnDevice()) {
     std::string error;
     int32_t status = instance.wait(exchange.handle, std::string(), error);
     if (status)

@@ -3,6 +3,7 @@
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
 #include "runtime/core/Library.h"
+#include "runtime/core/Watchdog.h"
 #include "runtime/devices/Device.h"
 
 #include <chrono>
@@ -63,6 +64,14 @@ struct PreparedCommand {
   int64_t exchange = 0;
   bool begun = false; ///< in the running step
 };
+
+using Clock = std::chrono::steady_clock;
+
+/// Waits a little longer each time: a peer on another core answers in microseconds, one that
+/// shares this core needs it, one that is late should not be paid for with a core.
+void backOff(Clock::duration waited);
+/// The status that a transport's code stands for.
+int32_t statusOf(int32_t code);
 
 /// Tags of messages: those outside the exchanges of a step, then one per exchange.
 inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kFirstExchangeTag = 2;
@@ -143,6 +152,9 @@ struct stepc_instance {
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
 
+  // Of exchanges on a device. Before the transport goes, which it uses.
+  std::unique_ptr<stepc::runtime::Watchdog> watchdog;
+
   // --- after failures ---
   bool poisoned = false;
   bool aborted = false;      // the transport
@@ -162,14 +174,27 @@ struct stepc_instance {
   /// The running step fails for an exception, of memory or of a function that the trainer gave.
   void failWithoutText() noexcept;
   const char *lastError() const { return textLost ? memoryText.c_str() : error.c_str(); }
+  /// Waits until the device has done all; false: it does not come to an end.
+  bool drainOrGiveUp() noexcept;
   /// Gives up the transport. Peers that wait learn the reason.
   void abortTransport(const char *reason) noexcept;
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
   /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);
-  /// Starts operations; the handle is null where there are none.
-  Status start(const std::vector<stepc_operation> &operations, void **handle,
+  /// Starts operations; the handle is null where there are none, and on a stream.
+  Status start(const std::vector<stepc_operation> &operations, void *stream, void **handle,
                const std::string &what, std::string &message);
+  /// What the watchdog found, or the transport says of operations on streams.
+  Status findTransportProblem(std::string &message);
+  /// Waits until the device has done all that was enqueued, or a problem is found, at most so many seconds.
+  Status waitForDevice(double seconds, const std::string &what, std::string &message);
+  /// Whether exchanges stand on a stream of the device, and which; else the host carries them out.
+  bool isOnDevice() const { return size > 1 && stepc_program_device->stream; }
+  void *exchangeStream() {
+    return isOnDevice()
+               ? stepc_program_device->stream(deviceContext, stepc::runtime::Stream::Communication)
+               : nullptr;
+  }
   /// True where no buffer is touched any more once the transport is aborted.
   bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
@@ -196,6 +221,12 @@ int32_t fill(const stepc_instance *instance, const char *what, Struct *out, cons
   *out = found;
   out->struct_size = sizeof(Struct);
   return STEPC_OK;
+}
+
+/// A status of `create`, with its message.
+inline int32_t fault(std::string &error, int32_t status, std::string message) {
+  error = std::move(message);
+  return status;
 }
 
 // The functions of stepc_library.
@@ -237,8 +268,23 @@ void countMessages(const PreparedExchange &, stepc_counters &);
 /// What the transport carried out from one to the other counts as executed.
 void beginTraffic(stepc_instance &);
 void countTraffic(stepc_instance &);
+/// What a rank says of itself; compared by each.
+struct Hello {
+  uint64_t magic, hash;
+  int64_t kinds; // of its transport
+};
+/// Meets the other ranks, and finds where they differ: all find the same.
+int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);
+int32_t compare(const Library &, const std::vector<Hello> &hellos, std::string &error);
+/// Whether a start's ranks get a communicator, if they are neither one nor all.
+bool opensFor(const stepc_instance &, const plan::Command &start);
 /// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);
+/// Sends once what steps will send, of a workspace of zeros: no step is the first to reach a peer.
+int32_t openConnections(stepc_instance &, std::string &error);
+/// Operations by which all ranks learn what each has at its place in `all`.
+std::vector<stepc_operation> tellAll(const stepc_instance &, void *all, int64_t bytes, int64_t tag,
+                                     bool gathers);
 void closeCommunicators(stepc_instance &) noexcept;
 void preparePresence(stepc_instance &);
 /// Tells the records which hyperparameters are theirs: at create, and after a bind.

@@ -4,6 +4,7 @@
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace stepc::runtime;
 
@@ -89,6 +90,12 @@ int32_t poison(stepc_instance &instance) noexcept {
   instance.poisoned = true;
   instance.poisonedText.clear();
   markHalfStepped(instance);
+  // A device may fail after its last command was enqueued.
+  for (size_t p = 0; instance.stepsAdvanced && p < instance.records.size() &&
+                     p < instance.library.plan.parameters.size();
+       ++p)
+    instance.steps[p] -= instance.records[p].active;
+  instance.stepsAdvanced = false;
   try {
     if (!instance.textLost) {
       instance.error += "; " + halfSteppedText(instance);
@@ -108,8 +115,11 @@ void beginStep(stepc_instance &instance) noexcept {
   instance.stepsAdvanced = false;
   for (PreparedCommand &command : instance.program)
     command.begun = false;
-  for (PreparedExchange &exchange : instance.exchanges)
-    exchange.started = exchange.inFlight = exchange.finished = false;
+  for (PreparedExchange &exchange : instance.exchanges) {
+    exchange.started = exchange.finished = false;
+    // On a device that of an earlier step may be under way.
+    exchange.inFlight &= instance.isOnDevice();
+  }
 }
 
 /// From here on messages travel and kernels write: no failure is without consequence.
@@ -165,6 +175,12 @@ int32_t enqueue(stepc_instance *self) {
   }
   if (int32_t status = checkStep(instance))
     return status;
+  // Of an earlier step that nobody asked about: its commands are those that may have written.
+  std::string problem;
+  if (int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK) {
+    instance.fail(status, problem);
+    return poison(instance);
+  }
   beginStep(instance);
   runStep(instance);
   if (instance.failure)
@@ -173,19 +189,30 @@ int32_t enqueue(stepc_instance *self) {
   return STEPC_OK;
 }
 
-/// What the device found while it carried out a step that was enqueued.
-static int32_t conclude(stepc_instance &instance) {
-  if (instance.failure || instance.deviceContext.failure.empty())
-    return instance.failure;
-  instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
-  return poison(instance);
+/// What was found while the device carried out a step that was enqueued, by the device or already known.
+static int32_t conclude(stepc_instance &instance, bool isDone) {
+  if (!instance.deviceContext.failure.empty())
+    instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
+  if (instance.failure)
+    return instance.poisoned ? instance.failure : poison(instance);
+  for (PreparedExchange &exchange : instance.exchanges)
+    exchange.inFlight &= !isDone;
+  return STEPC_OK;
 }
 
 int32_t step(stepc_instance *self) {
   if (int32_t status = enqueue(self))
     return status;
-  stepc_program_device->drain(self->deviceContext);
-  return conclude(*self);
+  if (self->isOnDevice()) {
+    std::string error;
+    // As long as it computes: the watchdog limits each exchange.
+    double limit = std::numeric_limits<double>::infinity();
+    if (int32_t status = self->waitForDevice(limit, "waiting for the GPU", error))
+      self->fail(status, error);
+  } else {
+    stepc_program_device->drain(self->deviceContext);
+  }
+  return conclude(*self, true);
 }
 
 int32_t poll(stepc_instance *self, int32_t *done) {
@@ -194,7 +221,12 @@ int32_t poll(stepc_instance *self, int32_t *done) {
   if (!done)
     return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
   *done = self->failure || stepc_program_device->poll(self->deviceContext);
-  return conclude(*self);
+  std::string error;
+  if (int32_t status = self->isOnDevice() && !self->failure ? self->findTransportProblem(error) : 0)
+    self->fail(status, error);
+  int32_t status = conclude(*self, *done);
+  *done |= status != STEPC_OK;
+  return status;
 }
 
 int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {

@@ -153,4 +153,7 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     [](DeviceContext &) { return true; },
     [](DeviceContext &) {},
     [](DeviceContext &) noexcept {},
+    nullptr,
+    nullptr,
+    nullptr,
 };

@@ -126,6 +126,14 @@ struct stepc_device_table {
   void (*drain)(Context &);
   /// Instead of `finish`, where the walk ended by an exception: what has not begun does not begin.
   void (*abandon)(Context &) noexcept;
+  /// The stream as a transport of the device's memory knows it. Null, of devices that work on the host's
+  /// memory: messages begin and end in functions that are called.
+  void *(*stream)(Context &, Stream);
+  /// Of a device with such a stream: two words of the host's memory, for as long as the device is open, null
+  /// where there are none; and writing one of `values` numbers, from 0, to both when a stream has come so
+  /// far. Graphs that are replayed write again.
+  int32_t *(*marks)(Context &, int64_t values);
+  void (*mark)(Context &, Stream, int32_t value);
 };
 
 #endif

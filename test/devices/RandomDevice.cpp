@@ -187,4 +187,7 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     stepc_device_in_order.poll,
     stepc_device_in_order.drain,
     stepc_device_in_order.abandon,
+    nullptr,
+    nullptr,
+    nullptr,
 };

@@ -1,29 +1,25 @@
 //===- StubDriver.cpp - NVIDIA's driver, as far as a step sees it ------------===//
 //
-// Stands in place of the driver in an archive of its own (CMakeLists.txt), with the device `cuda` in place of
-// `emulated`: so that any program for `emulated` runs through the code that drives a GPU. Everything is
-// carried out when it is enqueued, by the host. What a driver would refuse, or what a step must not do, is
-// an error here: a call without a current context, memory, streams or events that are not there,
-// and memory or handles that are made, or waited for, within a step.
+// A library of its own (CMakeLists.txt), so that all that runs in a process finds one driver: compiled steps,
+// by StubDevice.cpp, and the transport. Everything is carried out by the host (StubStreams.h). What a
+// driver would refuse, or what a step must not do, is an error here: a call without a current context,
+// memory, streams or events that are not there, and memory or handles that are made, or waited for,
+// within a step.
 //
 //   STEPC_STUB_CALLS  a file that is told of each step how often the driver was called
+//   STEPC_STUB_LOG    a file that is told the name of each call, NCCL's too
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_CAPTURES  the trainer's stream is captured
-//   STEPC_STUB_FOREIGN   it is of another context
+//   STEPC_STUB_FOREIGN   streams are of another context
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/devices/gpu/GpuDevice.h"
-
-// What a library of `emulated` names, on the trainer's side a CPU.
-#define stepc_device_cuda stepc_device_emulated
-#define STEPC_DEVICE_CUDA STEPC_DEVICE_CPU
-#include "runtime/devices/gpu/Cuda.cpp"
-#undef STEPC_DEVICE_CUDA
-#undef stepc_device_cuda
+#include "test/devices/Stub.h"
 
 #include "runtime/host/FloatModes.h"
+#include "runtime/text/Text.h"
+#include "stepc/kernel_abi.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -31,9 +27,7 @@
 #include <map>
 #include <mutex>
 #include <set>
-
-extern "C" const stepc_image stepc_program_images[] = {{"sm_80", 8, 0, 0, "", 0}};
-extern "C" const int64_t stepc_program_image_count = 1;
+#include <vector>
 
 namespace stepc::runtime::cuda {
 namespace {
@@ -47,13 +41,22 @@ struct World {
   std::map<Address, size_t> memory; // of the GPU and staging
   std::set<const void *> handles;   // streams and events
   std::map<std::string, int64_t> calls;
+  StubStreams streams;
   World() {
     handles.insert(nullptr); // the default stream
   }
 };
 World &world() {
-  static World all;
-  return all;
+  static World *const all = new World; // its threads outlive `main`
+  return *all;
+}
+
+/// What cannot fail when its turn comes.
+void enqueue(StreamHandle stream, std::function<void()> work) {
+  world().streams.enqueue(stream, [work = std::move(work)] {
+    work();
+    return true;
+  });
 }
 
 thread_local int64_t entered = 0, inStep = 0, called = 0, found = 0;
@@ -65,6 +68,10 @@ Result begin(const char *name, bool needsContext = true) {
       std::getenv("STEPC_STUB_FAILS") ? std::getenv("STEPC_STUB_FAILS") : "";
   std::lock_guard lock(world().mutex);
   int64_t number = world().calls[name]++;
+  static std::FILE *const log =
+      std::getenv("STEPC_STUB_LOG") ? std::fopen(std::getenv("STEPC_STUB_LOG"), "a") : nullptr;
+  if (log)
+    std::fprintf(log, "%s\n", name);
   if (fails == format("%s:%lld", name, (long long)number))
     return kNoMemory;
   return needsContext && entered == 0 ? kNoContext : 0;
@@ -112,6 +119,7 @@ template <typename Handle> Result drop(Handle handle) {
   std::lock_guard lock(world().mutex);
   if (!handle || !world().handles.erase(handle))
     return kInvalidHandle;
+  world().streams.forget(handle);
   delete reinterpret_cast<char *>(handle);
   return 0;
 }
@@ -125,7 +133,7 @@ Result copy(const char *name, Address to, const void *from, size_t bytes, Stream
     return wrong;
   if (!isKnown(to, bytes) || !isKnown(reinterpret_cast<Address>(from), bytes) || !isKnown(stream))
     return kInvalidValue;
-  std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
   return 0;
 }
 
@@ -134,8 +142,7 @@ struct HostKernel {
   stepc_kernel function;
   bool isPerThread;
 
-  Result run(int64_t blocks, void **parameters) const {
-    FloatModes modes;
+  Result run(int64_t blocks, void **parameters, StreamHandle stream) const {
     std::vector<void *> values;
     for (; *parameters; ++parameters)
       values.push_back(*static_cast<void **>(*parameters));
@@ -145,7 +152,10 @@ struct HostKernel {
       if (items <= STEPC_BLOCK_THREADS * (blocks - 1) || items > STEPC_BLOCK_THREADS * blocks)
         return kInvalidValue;
     }
-    function(values.data(), 0, items);
+    enqueue(stream, [kernel = function, values = std::move(values), items] {
+      FloatModes modes;
+      kernel(values.data(), 0, items);
+    });
     return 0;
   }
 };
@@ -229,7 +239,7 @@ const Driver kDriver = {
         return wrong;
       if (!isKnown(memory, bytes) || !isKnown(stream))
         return kInvalidValue;
-      std::memset(reinterpret_cast<void *>(memory), value, bytes);
+      enqueue(stream, [=] { std::memset(reinterpret_cast<void *>(memory), value, bytes); });
       return 0;
     },
     [](Address to, const void *from, size_t bytes, StreamHandle stream) -> Result {
@@ -237,6 +247,10 @@ const Driver kDriver = {
     },
     [](Address to, Address from, size_t bytes, StreamHandle stream) -> Result {
       return copy("cuMemcpyDtoDAsync_v2", to, reinterpret_cast<const void *>(from), bytes, stream);
+    },
+    [](void *to, Address from, size_t bytes, StreamHandle stream) -> Result {
+      return copy("cuMemcpyDtoHAsync_v2", reinterpret_cast<Address>(to),
+                  reinterpret_cast<const void *>(from), bytes, stream);
     },
     [](StreamHandle *stream, unsigned) -> Result {
       if (Result wrong = beginSetup("cuStreamCreate"))
@@ -248,15 +262,21 @@ const Driver kDriver = {
       if (Result wrong = begin("cuStreamWaitEvent"))
         return wrong;
       noteWait(stream);
-      return isKnown(stream) && event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!isKnown(stream) || !event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.wait(stream, event);
+      return 0;
     },
     [](StreamHandle stream) -> Result {
       if (Result wrong = beginSetup("cuStreamSynchronize"))
         return wrong;
-      return isKnown(stream) ? 0 : kInvalidHandle;
+      if (!isKnown(stream))
+        return kInvalidHandle;
+      world().streams.synchronize(stream);
+      return 0;
     },
     [](StreamHandle, Context *context) -> Result {
-      *context = reinterpret_cast<Context>(&world());
+      *context = std::getenv("STEPC_STUB_FOREIGN") ? nullptr : reinterpret_cast<Context>(&world());
       return begin("cuStreamGetCtx");
     },
     [](StreamHandle, int *status) -> Result {
@@ -273,18 +293,26 @@ const Driver kDriver = {
       if (Result wrong = begin("cuEventRecord"))
         return wrong;
       noteRecord(stream);
-      return isKnown(stream) && event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!isKnown(stream) || !event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.record(event, stream);
+      return 0;
     },
     [](EventHandle event) -> Result {
       if (Result wrong = begin("cuEventQuery"))
         return wrong;
-      return event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!event || !isKnown(event))
+        return kInvalidHandle;
+      return world().streams.isDone(event) ? 0 : kNotReady;
     },
     // Of an event that is long past, as those of the ring are, this does not wait.
     [](EventHandle event) -> Result {
       if (Result wrong = begin("cuEventSynchronize"))
         return wrong;
-      return event && isKnown(event) ? 0 : kInvalidHandle;
+      if (!event || !isKnown(event))
+        return kInvalidHandle;
+      world().streams.synchronizeEvent(event);
+      return 0;
     },
     [](Module *module, const void *image) -> Result {
       found = 0;
@@ -292,10 +320,10 @@ const Driver kDriver = {
       return beginSetup("cuModuleLoadData");
     },
     [](Module) -> Result { return 0; },
-    // Asked for in the plan's order.
-    [](Function *function, Module, const char *name) -> Result {
-      *function = reinterpret_cast<Function>(
-          new HostKernel{stepc_program_kernels[found++], isPerThread(name)});
+    // Asked for in the plan's order. An image is the program's list of them (StubDevice.cpp).
+    [](Function *function, Module module, const char *name) -> Result {
+      *function = reinterpret_cast<Function>(new HostKernel{
+          reinterpret_cast<const stepc_kernel *>(module)[found++], isPerThread(name)});
       return beginSetup("cuModuleGetFunction");
     },
     [](Function function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
@@ -304,19 +332,21 @@ const Driver kDriver = {
         return wrong;
       if (!function || blocks == 0 || threads != STEPC_BLOCK_THREADS || !isKnown(stream))
         return kInvalidValue;
-      return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters);
+      return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters, stream);
     },
 };
 
 } // namespace
-
-const Driver *driver(std::string &) { return &kDriver; }
-
-std::string describe(const Driver &driver, Result result) {
-  const char *name = nullptr, *text = nullptr;
-  driver.cuGetErrorName(result, &name);
-  driver.cuGetErrorString(result, &text);
-  return format("%s, %s", name, text);
-}
-
 } // namespace stepc::runtime::cuda
+
+extern "C" __attribute__((visibility("default"))) const StubDriver *stepc_stub_driver() {
+  using namespace stepc::runtime::cuda;
+  static const StubDriver stub = {
+      &kDriver,
+      [](const char *name, bool isSetup) { return isSetup ? beginSetup(name) : begin(name); },
+      [](const void *address, size_t bytes) {
+        return isKnown(reinterpret_cast<Address>(address), bytes);
+      },
+      [](StreamHandle stream) { return isKnown(stream); }, world().streams};
+  return &stub;
+}

@@ -125,7 +125,7 @@ def test_one_rank_that_changes_a_parameter(fake):
         "swap": "parameter 'first.weight' is another tensor",
         "lowest": "parameter 'first.weight' is another tensor",
         "reshard": "parameter 'first.weight' is another tensor",
-        "cut": "parameter 'first.bias' has not the placement, shape or dtype that was bound",
+        "cut": "parameter 'first.bias' has not the placement, shape, dtype or device that was bound",
         "freeze": "parameter 'second.weight' was frozen",
         "all but one": "parameter 'first.weight' is another tensor",
         "all but 2": "parameter 'first.weight' is another tensor",

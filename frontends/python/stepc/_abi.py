@@ -16,6 +16,8 @@ OK = 0
 ERROR_ARGUMENT = 1
 ERROR_TRANSPORT = 9
 
+# Kinds of devices.
+DEVICE_CPU, DEVICE_CUDA = 0, 1
 # Where what is bound stands, and what of a parameter is asked about beside its states.
 MEMORY_HOST = 0
 PARAMETER, GRADIENT = -1, -2
@@ -103,6 +105,10 @@ class Transport(c.Structure):
         ("close_communicator", CloseFunction),
         ("traffic", TrafficFunction),
     ]
+
+
+AllocateFunction = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_int64, c.c_int64)
+DeallocateFunction = c.CFUNCTYPE(None, c.c_void_p, c.c_void_p, c.c_int64)
 
 
 class Options(c.Structure):

@@ -7,71 +7,15 @@ import json
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from stepc import _abi
 from stepc._abi import LibraryTable
 from stepc._calls import call_apart, cause
+from stepc._described import Mesh, Parameter, Route, State
+from stepc._device import CPU, AllocatorCalls, Device
 from stepc.errors import AbiError, PoisonedError, StepcError, error_for
-
-
-@dataclass(frozen=True)
-class State:
-    """One state of a parameter. ``local_shape`` is None where no instance is asked, and outside
-    the parameter's mesh."""
-
-    name: str
-    dtype: str
-    kind: str
-    master: bool
-    init: float
-    global_shape: tuple[int, ...]
-    local_shape: tuple[int, ...] | None
-    placements: str
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of the plan, as the library describes it."""
-
-    index: int
-    name: str
-    route: str
-    dtype: str
-    gradient_dtype: str
-    placements: str
-    gradient_placements: str
-    mesh: str
-    global_shape: tuple[int, ...]
-    local_shape: tuple[int, ...] | None
-    gradient_local_shape: tuple[int, ...] | None
-    member: bool
-    states: tuple[State, ...]
-
-
-@dataclass(frozen=True)
-class Mesh:
-    """Where a parameter lies: axes (name, size), outermost first, and global ranks, row-major."""
-
-    name: str
-    axes: tuple[tuple[str, int], ...]
-    ranks: tuple[int, ...]
-    batch_axes: int
-    """The parameter's leading axes that count matrices."""
-    blocks: dict[str, Any] | None
-    """How its matrices are divided, as a manifest says it."""
-
-
-@dataclass(frozen=True)
-class Route:
-    """A route's name, the rule that it applies and its hyperparameters; a default of None must be
-    given by the trainer."""
-
-    name: str
-    rule: str
-    defaults: dict[str, float | None]
 
 
 def _text(value: bytes | None) -> str:
@@ -128,6 +72,11 @@ class Library:
     @property
     def chip(self) -> str:
         return _text(self.table.chip)
+
+    @property
+    def device(self) -> int:
+        """The kind of device that it is for: ``_abi.DEVICE_CPU`` or ``_abi.DEVICE_CUDA``."""
+        return int(self.table.device)
 
     @property
     def plan_hash(self) -> int:
@@ -215,15 +164,15 @@ class Library:
 
 
 # Functions of the table that use the transport; create and destroy do, too.
-_CALLS_BACK = frozenset({"step", "abort"})
+_CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
 
 
 class Instance:
     """One rank's optimizer: binds memory and steps. Used by one thread at a time.
 
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
-    alive as long as the instance; None makes a world of one rank. The caller keeps the bound
-    memory alive.
+    alive as long as the instance; None makes a world of one rank. ``device`` is the library's. The
+    caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done.
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
@@ -236,21 +185,30 @@ class Instance:
         *,
         threads: int = 0,
         timeout: float = 0.0,
+        device: Device = CPU,
     ) -> None:
         self.library = library
         self.transport = transport
+        self._allocator: AllocatorCalls | None = None
         self._handle: c.c_void_p | None = None
         options = _abi.Options(
             abi_version=_abi.ABI_VERSION, struct_size=c.sizeof(_abi.Options), threads=threads
         )
         options.timeout_seconds = timeout
+        options.device, options.device_ordinal = device.kind, device.ordinal
+        options.stream = device.stream or None
+        if device.allocator is not None:
+            self._allocator = AllocatorCalls(device.allocator)
+            options.allocate = self._allocator.allocate
+            options.deallocate = self._allocator.deallocate
         if transport is not None:
             options.transport = c.pointer(transport.table)  # type: ignore[attr-defined]
         handle = c.c_void_p()
         error = c.create_string_buffer(4096)
         try:
             status = self._apart(
-                lambda: library.table.create(c.byref(options), c.byref(handle), error, len(error))
+                lambda: library.table.create(c.byref(options), c.byref(handle), error, len(error)),
+                allocates=True,
             )
             if status != _abi.OK:
                 self._raise(error_for(status, _text(error.value)))
@@ -258,14 +216,14 @@ class Instance:
             self._handle = handle
         except BaseException:
             if handle and self._handle is None:
-                self._apart(lambda: library.table.destroy(handle))
+                self._apart(lambda: library.table.destroy(handle), allocates=True)
             raise
 
     def close(self) -> None:
         """Destroys the instance; the library then no longer touches bound memory."""
         handle, self._handle = self._handle, None
         if handle is not None:
-            self._apart(lambda: self.library.table.destroy(handle))
+            self._apart(lambda: self.library.table.destroy(handle), allocates=True)
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
@@ -273,9 +231,9 @@ class Instance:
             # Directly: where the interpreter ends no thread starts any more.
             self.library.table.destroy(handle)
 
-    def _apart(self, function: Callable[[], Any]) -> Any:
-        """Calls what may call the transport's functions."""
-        if self.transport is None:
+    def _apart(self, function: Callable[[], Any], allocates: bool = False) -> Any:
+        """Calls what may call the transport's functions, or the allocator's."""
+        if self.transport is None and not (allocates and self._allocator):
             return function()
         return call_apart(function, self._give_up)
 
@@ -298,6 +256,8 @@ class Instance:
     def _raise(self, error: StepcError) -> None:
         """Raises a status of the library, or what ended a function of the transport and led to it."""
         raised = getattr(self.transport, "raised", None)
+        if raised is None and self._allocator is not None:
+            raised = self._allocator.raised
         if raised is not None and not isinstance(raised, Exception):
             raise raised
         raise error from (None if isinstance(raised, StepcError) else raised)
@@ -342,9 +302,22 @@ class Instance:
         self._call("set_hyperparameter", route, name.encode(), value)
 
     def step(self) -> None:
-        """One optimizer step. The interpreter lock is released while it runs."""
+        """One optimizer step, done when this returns. The interpreter lock is released while it runs."""
+        self._step("step")
+
+    def enqueue(self) -> None:
+        """Puts a step on the device's stream, behind the work that is there; it is not waited for."""
+        self._step("enqueue")
+
+    def poll(self) -> bool:
+        """Whether the step that was enqueued last is done. Never waits; raises what it came to."""
+        done = c.c_int32()
+        self._step("poll", c.byref(done))
+        return bool(done.value)
+
+    def _step(self, name: str, *arguments: object) -> None:
         try:
-            self._call("step")
+            self._call(name, *arguments)
         except BaseException as error:
             error.half_stepped = self.half_stepped()
             if not isinstance(error, StepcError):

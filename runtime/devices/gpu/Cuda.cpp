@@ -103,6 +103,8 @@ public:
     exit();
   }
 
+  void *streamHandle(Stream stream) override { return at(stream); }
+
   void launch(Stream stream, const Launch &launch) override {
     if (launch.number < 0 || launch.number >= int64_t(functions.size()))
       return fail("expected a kernel for each command, found none");
@@ -136,6 +138,12 @@ public:
     enter();
     check("copying to the GPU",
           driver.cuMemcpyHtoDAsync_v2(addressOf(to), staging, size_t(bytes), at(stream)));
+    exit();
+  }
+  void download(Stream stream, void *staging, const void *from, int64_t bytes) override {
+    enter();
+    check("copying from the GPU",
+          driver.cuMemcpyDtoHAsync_v2(staging, addressOf(from), size_t(bytes), at(stream)));
     exit();
   }
   void move(Stream stream, void *to, const void *from, int64_t bytes) override {
@@ -303,4 +311,4 @@ std::string openCuda(DeviceContext &context, const stepc_options &options) {
 } // namespace stepc::runtime
 
 extern "C" const stepc_device_table stepc_device_cuda =
-    stepc::runtime::gpuDeviceTable("cuda", STEPC_DEVICE_CUDA, stepc::runtime::openCuda);
+    stepc::runtime::gpuDeviceTable("cuda", STEPC_DEVICE_CUDA, true, stepc::runtime::openCuda);

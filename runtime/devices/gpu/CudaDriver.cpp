@@ -48,6 +48,7 @@ struct Loaded {
     STEPC_LOAD(cuMemsetD8Async);
     STEPC_LOAD(cuMemcpyHtoDAsync_v2);
     STEPC_LOAD(cuMemcpyDtoDAsync_v2);
+    STEPC_LOAD(cuMemcpyDtoHAsync_v2);
     STEPC_LOAD(cuStreamCreate);
     STEPC_LOAD(cuStreamDestroy_v2);
     STEPC_LOAD(cuStreamWaitEvent);

@@ -48,6 +48,7 @@ struct Driver {
   Result (*cuMemsetD8Async)(Address, unsigned char value, size_t bytes, StreamHandle);
   Result (*cuMemcpyHtoDAsync_v2)(Address to, const void *from, size_t bytes, StreamHandle);
   Result (*cuMemcpyDtoDAsync_v2)(Address to, Address from, size_t bytes, StreamHandle);
+  Result (*cuMemcpyDtoHAsync_v2)(void *to, Address from, size_t bytes, StreamHandle);
   Result (*cuStreamCreate)(StreamHandle *, unsigned flags);
   Result (*cuStreamDestroy_v2)(StreamHandle);
   Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned flags);

@@ -64,6 +64,9 @@ public:
   void upload(Stream stream, void *to, const void *staging, int64_t bytes) override {
     move(stream, to, staging, bytes);
   }
+  void download(Stream stream, void *staging, const void *from, int64_t bytes) override {
+    move(stream, staging, from, bytes);
+  }
   void move(Stream stream, void *to, const void *from, int64_t bytes) override {
     streams.add(stream, [=] { std::memcpy(to, from, size_t(bytes)); });
   }
@@ -110,4 +113,4 @@ std::string open(DeviceContext &context, const stepc_options &options) {
 } // namespace stepc::runtime
 
 extern "C" const stepc_device_table stepc_device_emulated =
-    stepc::runtime::gpuDeviceTable("emulated", STEPC_DEVICE_CPU, stepc::runtime::open);
+    stepc::runtime::gpuDeviceTable("emulated", STEPC_DEVICE_CPU, false, stepc::runtime::open);

@@ -30,10 +30,14 @@ public:
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
 
+  /// As the driver's functions take it; null on this machine.
+  virtual void *streamHandle(Stream) { return nullptr; }
+
   // What stands on a stream happens in order.
   virtual void launch(Stream, const Launch &) = 0;
   virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros
   virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
+  virtual void download(Stream, void *staging, const void *from, int64_t bytes) = 0;
   virtual void move(Stream, void *to, const void *from, int64_t bytes) = 0;
   /// A function of the host that stands between them.
   virtual void call(Stream, void (*function)(void *), void *argument) = 0;

@@ -35,6 +35,8 @@ public:
     }
     for (Gpu::Event *event : events)
       gpu->destroy(event);
+    gpu->releaseStaging(marks);
+    gpu->release(numbers);
     gpu->release(mirror);
   }
 
@@ -64,9 +66,7 @@ public:
       if (lists[i].changes)
         sources.push_back({lists[i], offsets[i]});
     }
-    gpu->upload(Stream::Compute, mirror, all, bytes);
-    gpu->record(Stream::Compute, ring[0].uploaded);
-    gpu->synchronize(ring[0].uploaded);
+    uploadAndWait(mirror, all, bytes);
     gpu->releaseStaging(all);
     for (Slot &slot : ring)
       if (!(slot.staging = static_cast<char *>(gpu->allocateStaging(changing))))
@@ -87,10 +87,35 @@ public:
     slot.isUsed = true;
   }
 
+  /// Numbers that the GPU copies to `marks` stand in its memory, each twice: a graph can hold such a copy.
+  int32_t *openMarks(int64_t values) {
+    int64_t bytes = 2 * values * int64_t(sizeof(int32_t));
+    marks = static_cast<int32_t *>(gpu->allocateStaging(2 * sizeof(int32_t)));
+    numbers = static_cast<int32_t *>(gpu->allocate(bytes));
+    auto *all = static_cast<int32_t *>(gpu->allocateStaging(bytes));
+    if (marks && numbers && all) {
+      marks[0] = marks[1] = 0;
+      for (int64_t i = 0; i < 2 * values; ++i)
+        all[i] = int32_t(i / 2);
+      uploadAndWait(numbers, all, bytes);
+    }
+    gpu->releaseStaging(all);
+    return numbers && all ? marks : nullptr;
+  }
+  void mark(Stream stream, int32_t value) {
+    gpu->download(stream, marks, numbers + 2 * value, 2 * sizeof(int32_t));
+  }
+
   std::unique_ptr<Gpu> gpu;
   std::vector<Gpu::Event *> events; // of the program
 
 private:
+  void uploadAndWait(void *to, const void *staging, int64_t bytes) {
+    gpu->upload(Stream::Compute, to, staging, bytes);
+    gpu->record(Stream::Compute, ring[0].uploaded);
+    gpu->synchronize(ring[0].uploaded);
+  }
+
   struct Slot {
     char *staging = nullptr;
     Gpu::Event *uploaded = nullptr;
@@ -105,6 +130,7 @@ private:
   std::vector<Source> sources; // what changes
   int64_t changing = 0;        // bytes
   char *mirror = nullptr;      // of all lists
+  int32_t *marks = nullptr, *numbers = nullptr;
 };
 
 GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
@@ -216,6 +242,21 @@ void drain(DeviceContext &context) {
 
 void abandon(DeviceContext &context) noexcept { gpuOf(context).abandon(); }
 
+void *streamHandle(DeviceContext &context, Stream stream) {
+  return gpuOf(context).streamHandle(stream);
+}
+
+int32_t *marks(DeviceContext &context, int64_t values) {
+  int32_t *words = stateOf(context).openMarks(values);
+  notice(context);
+  return words;
+}
+
+void mark(DeviceContext &context, Stream stream, int32_t value) {
+  stateOf(context).mark(stream, value);
+  notice(context);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -229,10 +270,29 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
   return problem;
 }
 
-stepc_device_table gpuDeviceTable(const char *name, int32_t kind,
+stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
                                   std::string (*open)(DeviceContext &, const stepc_options &)) {
-  return {name,     kind,      open, allocate, allocateZeros, lend,   begin, launchKernel, compute,
-          copyRows, moveBytes, call, record,   wait,          finish, poll,  drain,        abandon};
+  return {name,
+          kind,
+          open,
+          allocate,
+          allocateZeros,
+          lend,
+          begin,
+          launchKernel,
+          compute,
+          copyRows,
+          moveBytes,
+          call,
+          record,
+          wait,
+          finish,
+          poll,
+          drain,
+          abandon,
+          hasOwnMemory ? streamHandle : nullptr,
+          marks,
+          mark};
 }
 
 } // namespace stepc::runtime

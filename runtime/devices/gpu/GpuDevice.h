@@ -13,8 +13,8 @@ using OpenGpu = std::unique_ptr<Gpu> (*)(const DeviceContext &, const stepc_opti
 /// `open` of a device table, with the GPU that `openGpu` gives.
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu);
 
-/// A table with all other functions.
-stepc_device_table gpuDeviceTable(const char *name, int32_t kind,
+/// A table with all other functions. Of a GPU with memory of its own messages stand on its stream.
+stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
                                   std::string (*open)(DeviceContext &, const stepc_options &));
 
 } // namespace stepc::runtime

@@ -60,13 +60,14 @@ typedef struct stepc_operations {
   int32_t operation_size; /* sizeof(stepc_operation): from one to the next */
   const stepc_operation *operations;
   int64_t count;
-  /* The device's stream that the operations are enqueued on, behind the work that is there. Null on
-   * a CPU, where they begin at once. */
+  /* The device's stream that the operations, of its memory, are enqueued on, behind the work that is
+   * there. Null: they are of the host's memory and begin at once. */
   void *stream;
 } stepc_operations;
 
 /* Messages between two ranks that were carried out, and their bytes: a send whose buffer is free again,
- * a receive that has all its bytes. An all-gather of n ranks is n - 1 messages each way. */
+ * a receive that has all its bytes; on a stream, what was enqueued. An all-gather of n ranks is n - 1
+ * messages each way. */
 typedef struct stepc_traffic {
   int64_t messages_sent, messages_received, bytes_sent, bytes_received;
 } stepc_traffic;
@@ -75,7 +76,12 @@ typedef struct stepc_traffic {
 enum {
   /* After `abort` no buffer is touched any more. Without it the library keeps the memory of what
    * was in flight for good. */
-  STEPC_TRANSPORT_TAKES_BACK = 1
+  STEPC_TRANSPORT_TAKES_BACK = 1,
+  /* It moves a device's memory on the device's streams, and the host's where a group names none: what
+   * libraries for GPUs need, and others refuse. */
+  STEPC_TRANSPORT_ON_DEVICE = 2,
+  /* open_communicator wants all ranks of the world: those in no communicator pass no members. */
+  STEPC_TRANSPORT_OPENS_TOGETHER = 4
 };
 
 typedef struct stepc_transport {
@@ -90,14 +96,16 @@ typedef struct stepc_transport {
   void *context;  /* passed to every function */
 
   /* Begins all operations of a group and writes a handle. The group is valid during the call; the
-   * library leaves buffers alone until the handle is done. 0, or an error code of stepc.h with a
-   * message for `error`: the library then calls `abort`, and keeps the buffers as that says, for
-   * operations that were begun all the same. No function may throw. */
+   * library leaves buffers alone until the handle is done. On a stream there is no handle: the
+   * operations are enqueued when this returns, and what follows on the stream waits for them. 0, or an
+   * error code of stepc.h with a message for `error`: the library then calls `abort`, and keeps the
+   * buffers as that says, for operations that were begun all the same. No function may throw. */
   int32_t (*start)(void *context, const stepc_operations *group, void **handle, char *error,
                    int64_t error_size);
   /* 1: done, the handle is gone; 0: not yet, and `error` may name the peers that it waits for
    * ("rank 3"), for the message of a timeout; < 0: an error code, negated, the handle is gone.
-   * Operations on a stream are done when the event behind them is. */
+   * Without a handle, of a transport on a device: < 0 where operations on a stream have failed, or will
+   * not end. The library asks this, and calls `abort`, also from another thread, at any time. */
   int32_t (*test)(void *context, void *handle, char *error, int64_t error_size);
   /* Gives up everything in flight, here and as far as possible on the peers, whose `test` then
    * returns an error that names this rank and `reason`. Later starts fail. Handles are gone. */
@@ -106,8 +114,9 @@ typedef struct stepc_transport {
   void (*destroy)(void *context);
 
   /* Makes a communicator of `count` world ranks, whose ranks in it are their places in `members`.
-   * `create` of the library calls it on the members alone, for all communicators of the plan in one
-   * order, and each set of members once; then all operations of these ranks' exchanges name it. Where
+   * `create` of the library calls it on the members alone (but see STEPC_TRANSPORT_OPENS_TOGETHER), for
+   * all communicators of the plan in one order, and each set of members once; then all operations of
+   * these ranks' exchanges name it. Where
    * members have to meet, it writes a handle for `test`, and else null. An error as in `start`. Both
    * functions may be null where `kinds` has sends and receives alone: these then name ranks of the
    * world. */

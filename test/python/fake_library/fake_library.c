@@ -30,6 +30,10 @@ struct stepc_instance {
   char error[1024];
   // A failed exchange may leave messages under way, so their words outlive the step.
   int64_t words_out[WORLD], words_in[WORLD];
+  // As on a GPU: the workspace, and whether a step was enqueued since the last poll.
+  void *workspace, *allocator;
+  stepc_deallocate deallocate;
+  int under_way;
 };
 
 static int32_t fail(stepc_instance *in, int32_t status, const char *text) {
@@ -111,7 +115,22 @@ static int32_t create(const stepc_options *options, stepc_instance **out, char *
     snprintf(error, (size_t)error_size, "expected a world of %d ranks, found %d", WORLD, size);
     return STEPC_ERROR_WORLD;
   }
+  if (options->device != FAKE_DEVICE || (FAKE_DEVICE && (!options->stream || !options->allocate))) {
+    snprintf(error, (size_t)error_size, "expected device %d with a stream and an allocator, found %d",
+             FAKE_DEVICE, options->device);
+    return STEPC_ERROR_ARGUMENT;
+  }
   stepc_instance *in = calloc(1, sizeof *in);
+  if (options->allocate) {
+    in->deallocate = options->deallocate;
+    in->allocator = options->allocator_context;
+    in->workspace = options->allocate(in->allocator, 4096, 64);
+    if (!in->workspace) {
+      free(in);
+      snprintf(error, (size_t)error_size, "a workspace of 4096 bytes could not be allocated");
+      return STEPC_ERROR_MEMORY;
+    }
+  }
   if (options->transport) {
     in->transport = *options->transport;
     in->has_transport = 1;
@@ -124,6 +143,8 @@ static int32_t create(const stepc_options *options, stepc_instance **out, char *
 static void destroy(stepc_instance *in) {
   if (in->has_transport && in->transport.destroy)
     in->transport.destroy(in->transport.context);
+  if (in->deallocate)
+    in->deallocate(in->allocator, in->workspace, 4096);
   free(in);
 }
 static const char *last_error(const stepc_instance *in) { return in->error; }
@@ -292,6 +313,22 @@ static int32_t step(stepc_instance *in) {
   }
   return STEPC_OK;
 }
+static int32_t enqueue(stepc_instance *in) {
+  int32_t status = step(in);
+  in->under_way = !status;
+  return status;
+}
+/* Done when it is asked for the second time, or found to have failed. */
+static int32_t poll(stepc_instance *in, int32_t *done) {
+  *done = !in->under_way;
+  if (in->under_way && FAKE_FAILS) {
+    in->poisoned = 1;
+    memset(in->half, 1, sizeof in->half);
+    return fail(in, STEPC_ERROR_DEVICE, "carrying out a step failed: no reason");
+  }
+  in->under_way = 0;
+  return STEPC_OK;
+}
 static int32_t half_stepped(const stepc_instance *in, uint8_t *flags, int64_t count) {
   memcpy(flags, in->half, (size_t)count);
   return STEPC_OK;
@@ -322,6 +359,7 @@ const stepc_library *stepc_library_table(void) {
                                       .name = "fake",
                                       .chip = "generic",
                                       .plan_hash = FAKE_HASH,
+                                      .device = FAKE_DEVICE,
                                       .world_size = world_size,
                                       .world_ranks = world_ranks,
                                       .create = create,
@@ -346,6 +384,8 @@ const stepc_library *stepc_library_table(void) {
                                       .bind_hyperparameters = bind_hyperparameters,
                                       .set_hyperparameter = set_hyperparameter,
                                       .step = step,
+                                      .enqueue = enqueue,
+                                      .poll = poll,
                                       .half_stepped = half_stepped,
                                       .recover = recover,
                                       .abort = abort_instance,

@@ -5,7 +5,8 @@ Routes parameters of two and more axes to "Momentum" and the rest to "Plain", an
 fake_library.c with the manifest's parameters. A specification that contains ``error`` is refused;
 one that contains ``master`` gives bf16 parameters a master; one that contains ``warn`` is warned of;
 one that contains ``head`` has a route for "head*", which a parameter has to match, frozen or not,
-unless ``--if-present`` names the pattern. One that contains ``matrix`` refuses tensors of three axes.
+unless ``--if-present`` names the pattern. One that contains ``gpu`` makes a library for GPUs, and with
+``fails`` one whose steps turn out to have failed. One that contains ``matrix`` refuses tensors of three axes.
 """
 
 import argparse
@@ -84,6 +85,8 @@ def plan_header(spec, manifest):
 #define COUNT {len(rows)}
 #define WORLD {len(ranks)}
 #define FAKE_ABI {1 if "old_abi" in spec else "STEPC_ABI_VERSION"}
+#define FAKE_DEVICE {int("gpu" in spec)}
+#define FAKE_FAILS {int("fails" in spec)}
 #define FAKE_HASH 0x{digest[:16]}ull
 static const int64_t fake_ranks[] = {array(ranks)};
 static const char *const fake_routes[] = {{"Momentum", "Plain"}};

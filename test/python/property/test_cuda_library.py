@@ -112,7 +112,7 @@ def planted_nothing():
 def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
     for layout, refusal in (
         ("one", "library 'muon' is for GPUs: expected device 1, found device 0"),
-        ("two", "library 'muon' is for GPUs: expected a transport between them, found one for the host's memory"),
+        ("two", "library 'muon' is for GPUs: expected a transport of GPUs' memory, found one of the host's"),
     ):
         size = {"one": 1, "two": 2}[layout]
         (tmp_path / "m.json").write_text(MANIFEST.replace('"size": 1', f'"size": {size}'))

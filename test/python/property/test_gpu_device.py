@@ -27,9 +27,11 @@ def test_random_programs(tmp_path, index):
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", *batch.options(), steps=STEPS)
     library = compiled(tmp_path, *files[:2], *batch.options())
-    found = run(*files, tmp_path / "gpu.safetensors", "--library", library, steps=STEPS)
-    wrong = differences(found, expected)
-    assert not wrong, f"STEPC_SEED={SEED}, batch {index}:\n" + "\n".join(wrong)
+    # Streams that do everything at once, and streams with threads of their own, in two orders.
+    for streams in ({}, {"STEPC_STUB_ASYNC": 2 * index + 1}, {"STEPC_STUB_ASYNC": 2 * index + 2}):
+        found = run(*files, tmp_path / "gpu.safetensors", "--library", library, steps=STEPS, **streams)
+        wrong = differences(found, expected)
+        assert not wrong, f"STEPC_SEED={SEED}, batch {index}, {streams}:\n" + "\n".join(wrong)
 
 
 def compiled(folder, spec, manifest, *options):

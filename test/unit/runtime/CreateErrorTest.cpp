@@ -120,7 +120,7 @@ TEST(Create, RefusesIllFormedOptions) {
 }
 
 // A transport without what the plan needs is found out before anything is sent.
-TEST(Create, RefusesATransportThatLacksAKind) {
+TEST(Create, RefusesATransportThatLacksAKindOrIsForGpus) {
   static std::string reason;
   stepc_transport transport{};
   transport.version = STEPC_TRANSPORT_VERSION;
@@ -139,6 +139,12 @@ TEST(Create, RefusesATransportThatLacksAKind) {
   EXPECT_EQ(result.message,
             "rank 0: library 'hand' needs a transport with receive, found the kinds 0x1");
   EXPECT_THAT(reason, HasSubstr("needs a transport with receive"));
+  transport.kinds |= 1 << STEPC_RECEIVE;
+  transport.traits = STEPC_TRANSPORT_ON_DEVICE;
+  result = create(load(2), &options);
+  EXPECT_EQ(result.status, STEPC_ERROR_TRANSPORT);
+  EXPECT_EQ(result.message, "rank 0: library 'hand' is for the CPU: expected a transport of the "
+                            "host's memory, found one of GPUs'");
 }
 
 TEST(Create, RefusesAProgramOfAnotherAbi) {

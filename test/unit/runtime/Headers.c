@@ -1,5 +1,6 @@
 /* The headers are C, and their layouts are what other languages were told. */
 #include "stepc/kernel_abi.h"
+#include "stepc/nccl.h"
 #include "stepc/stepc.h"
 #include <stddef.h>
 
@@ -10,6 +11,7 @@ _Static_assert(sizeof(stepc_operation) == 56, "stepc_operation");
 _Static_assert(sizeof(stepc_operations) == 32, "stepc_operations");
 _Static_assert(sizeof(stepc_traffic) == 32, "stepc_traffic");
 _Static_assert(sizeof(stepc_transport) == 96, "stepc_transport");
+_Static_assert(sizeof(stepc_nccl_id) == 128, "stepc_nccl_id");
 /* Where every version has its own. */
 _Static_assert(offsetof(stepc_transport, version) == 0, "version");
 _Static_assert(offsetof(stepc_options, abi_version) == 0, "version");

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes as c
 import contextlib
-import itertools
+import ctypes as c
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,25 +12,31 @@ import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.placement_types import Partial, Replicate
 
+from stepc import _abi
 from stepc._library import Instance
 from stepc.errors import GradientError, StepcError
 from stepc.torch import extension
 from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
+from stepc.torch.devices import Gpu, Host
 from stepc.torch.groups import signature
 from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
-from stepc.torch.record import Record, Resharded
+from stepc.torch.record import Record, Resharded, refuse_shared_memory
 from stepc.torch.slices import arrived, cut
 from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
+
+# How often a step that is waited for is asked whether it is done.
+_LOOK_SECONDS = 50e-6
 
 
 class Binding:
     """An instance with this rank's tensors bound to it."""
 
     def __init__(
-        self, instance: Instance, records: Sequence[Record], steps: torch.Tensor, partial: str
-    ) -> None:
-        self.instance = instance
+        self, instance: Instance, device: Host | Gpu, records: Sequence[Record],
+        steps: torch.Tensor, partial: str,
+    ) -> None:  # fmt: skip
+        self.instance, self._device = instance, device
         self.records = list(records)
         self.steps = steps
         self.partial = partial
@@ -51,25 +57,6 @@ class Binding:
         # Whether memory moved since it was last seen that no two tensors share any.
         self._moved = True
         self.check()
-
-    def _refuse_shared_memory(self) -> None:
-        spans: list[tuple[int, int, str]] = []
-        for record in self.records:
-            tensors = [("", local(record.tensor))]
-            tensors += [(f"state '{info.name}' of ", local(record.state[info.name]))
-                        for info in record.info.states]  # fmt: skip
-            spans += [
-                (shard.data_ptr(), shard.numel() * shard.element_size(),
-                 f"{what}parameter '{record.name}'")
-                for what, shard in tensors if shard.numel()
-            ]  # fmt: skip
-        spans.sort(key=lambda span: span[0])
-        for (first, size, one), (second, _, other) in itertools.pairwise(spans):
-            if first + size > second:
-                raise StepcError(
-                    f"{one} and {other} share their memory: expected storage of their own; tie "
-                    "parameters as one tensor"
-                )
 
     def remember(self, groups: Sequence[Mapping[str, Any]]) -> None:
         """Takes the parameter groups for those that are bound."""
@@ -110,7 +97,7 @@ class Binding:
         if differing:
             self._staged = [record for record in self.records if record.staged is not None]
         if self._moved:
-            self._refuse_shared_memory()
+            refuse_shared_memory(self.records)
             self._moved = False
         self._copied_parameters.warn()
 
@@ -132,7 +119,7 @@ class Binding:
             shard = tensor
             if isinstance(tensor, DTensor):
                 raise Resharded(record.name)
-        if shard.shape != record.shape or shard.dtype != record.dtype:
+        if shard.shape != record.shape or shard.dtype != record.dtype or shard.device != record.device:
             raise Resharded(record.name)
         pointer = shard.data_ptr()
         # A view of the same memory (p.data = p.data.t()) has the same address.
@@ -187,8 +174,6 @@ class Binding:
 
     def _bind_parameter(self, record: Record, shard: torch.Tensor, pointer: int) -> None:
         where = f"parameter '{record.name}'"
-        if shard.device.type != "cpu":
-            raise StepcError(f"{where}: expected a tensor on the CPU, found one on {shard.device}")
         if shard.numel() and not pointer:
             raise StepcError(f"{where}: its storage was freed")
         if not same_shard(tuple(shard.shape), record.info.local_shape):
@@ -348,12 +333,16 @@ class Binding:
         return copied
 
     def step(self) -> None:
-        """Steps, and tells autograd that the parameters changed."""
+        """Steps, and tells autograd that the parameters changed.
+
+        On a GPU the step is enqueued: the next one, or `settle`, finds out what became of it.
+        """
         staged = [Staged(record.name, local(record.tensor), record.staged) for record in self._staged]
         for _, shard, copy in staged:
             copy.copy_(shard)
         try:
-            self.instance.step()
+            with self._device.ordered():
+                self._enqueue()
             copy_back(staged)
         except BaseException as error:
             copy_back_after(error, staged)
@@ -364,6 +353,18 @@ class Binding:
             raise
         self._kept.clear()
         self._tell_autograd()
+
+    def _enqueue(self) -> None:
+        if self._device.kind == _abi.DEVICE_CPU:
+            self.instance.step()
+            return
+        self.instance.poll()
+        self.instance.enqueue()
+
+    def settle(self) -> None:
+        """Waits for the step that was enqueued, and raises what it came to."""
+        while self._device.kind != _abi.DEVICE_CPU and not self.instance.poll():
+            time.sleep(_LOOK_SECONDS)
 
     def _tell_autograd(self) -> None:
         if self._table is not None:

@@ -1,4 +1,5 @@
-"""The library of a world: compiled by one of its ranks, with the compiler's warnings told once."""
+"""The library of a world, compiled by one of its ranks with the compiler's warnings told once, and
+this rank's instance of it."""
 
 from __future__ import annotations
 
@@ -9,9 +10,12 @@ from typing import Any
 from stepc._compile import (
     Spec, compile_silently, definition_hash, option_arguments, store_received,
 )  # fmt: skip
-from stepc._library import Library
-from stepc.errors import warn_user
+from stepc._library import Instance, Library
+from stepc.errors import StepcError, warn_user
+from stepc.torch.devices import Gpu, Host
+from stepc.torch.gpu_transport import GpuTransport
 from stepc.torch.meeting import Meeting, share_library
+from stepc.torch.transport import TorchTransport
 
 
 def build_library(
@@ -45,3 +49,24 @@ def build_library(
             warned.add(text)
             warn_user(text)
     return None if path is None else Library(path)
+
+
+def make_instance(
+    library: Library, device: Host | Gpu, world: tuple[int, ...], meeting: Meeting, threads: int,
+    timeout: float,
+) -> Instance:  # fmt: skip
+    """Connects the ranks of the world, if there are several, and opens the library."""
+    transport = None
+    if len(world) > 1:
+        meet = world, timeout, f"{meeting.nonce}/{world[0]}"
+        is_gpu = isinstance(device, Gpu)
+        transport = GpuTransport(*meet, device.device.index) if is_gpu else TorchTransport(*meet)
+    try:
+        return Instance(
+            library, transport, threads=threads, timeout=timeout, device=device.options()
+        )
+    except StepcError as error:
+        if transport is not None:
+            transport.abort(str(error))
+            transport.close()
+        raise

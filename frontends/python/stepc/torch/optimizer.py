@@ -14,8 +14,9 @@ from stepc._calls import cause
 from stepc._compile import Spec
 from stepc._library import Instance, Library
 from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
+from stepc.torch import devices
 from stepc.torch.binding import Binding, Record, Resharded
-from stepc.torch.building import build_library
+from stepc.torch.building import build_library, make_instance
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
     Blocks, Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
@@ -28,7 +29,7 @@ from stepc.torch.meeting import Meeting, agree
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
 from stepc.torch.routed import RoutedGroups
-from stepc.torch.states import STEP, LazyStates, allocate, carry_over
+from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
@@ -154,6 +155,7 @@ class Optimizer(RoutedGroups):
     def _plan(self, meeting: Meeting) -> None:
         problem: Exception | None = None
         mine, frozen, unmatched, group = {}, [], [], group_ranks(self._process_group)
+        device: devices.Host | devices.Gpu = devices.Host()
         try:
             adopt_unfrozen(self)
             named = self._all_names(self._named())
@@ -161,6 +163,7 @@ class Optimizer(RoutedGroups):
                 unmatched = self._declarations.unmatched(named)
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
+            device = devices.of_tensors((name, local(tensor)) for name, (_, tensor) in mine.items())
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
             if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
@@ -170,33 +173,26 @@ class Optimizer(RoutedGroups):
         manifest, world = world_manifest(entries, meeting, problem, unmatched)
         library = self._given_library
         if library is None:
-            library = build_library(
-                self._spec, self._compile_options, manifest, world, meeting, self._warned
-            )
+            options = self._compile_options | {"target": self._compile_options["target"] or device.target}
+            library = build_library(self._spec, options, manifest, world, meeting, self._warned)
         try:
             if self._given_library is not None and world:
                 verify(library, manifest, world)
+            if world:
+                devices.check_library(library, device)
         except StepcError as error:
             problem = error
         agree(problem, meeting)
         if not world:
             agree(None, meeting)
-            self._bind(Nothing(), {}, manifest)
+            self._bind(Nothing(), device, {}, manifest)
             return
-        transport = None
-        if len(world) > 1:
-            transport = TorchTransport(world, self._timeout, f"{meeting.nonce}/{world[0]}")
-        try:
-            threads = self._threads if self._threads is not None else torch.get_num_threads()
-            instance = Instance(library, transport, threads=threads, timeout=self._timeout)
-        except StepcError as error:
-            if transport is not None:
-                transport.abort(str(error))
-                transport.close()
-            raise
+        threads = self._threads if self._threads is not None else torch.get_num_threads()
+        instance = make_instance(library, device, world, meeting, threads, self._timeout)
         try:
             try:
-                self._bind(instance, {name: tensor for name, (_, tensor) in mine.items()}, manifest)
+                tensors = {name: tensor for name, (_, tensor) in mine.items()}
+                self._bind(instance, device, tensors, manifest)
             except Exception as error:  # noqa: BLE001 - agree() raises it
                 # Peers may wait for this rank in a redistribution of states.
                 instance.abort(cause(error))
@@ -210,8 +206,9 @@ class Optimizer(RoutedGroups):
             raise
 
     def _bind(
-        self, instance: Instance, tensors: dict[str, torch.Tensor], manifest: dict[str, Any]
-    ) -> None:
+        self, instance: Instance, device: devices.Host | devices.Gpu,
+        tensors: dict[str, torch.Tensor], manifest: dict[str, Any],
+    ) -> None:  # fmt: skip
         axes = {mesh["name"]: tuple(axis["name"] for axis in mesh["axes"])
                 for mesh in manifest["meshes"]}  # fmt: skip
         mesh_of = {item["name"]: axes[item["mesh"]] for item in manifest["parameters"]}
@@ -229,7 +226,7 @@ class Optimizer(RoutedGroups):
             records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
         self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
         self._hyperparameters.write(self.param_groups)
-        self._binding = Binding(instance, records, steps, self._partial)
+        self._binding = Binding(instance, device, records, steps, self._partial)
         table = self._hyperparameters
         instance.bind_hyperparameters(table.pointer, table.count, table.stride, table.groups)
         self._binding.remember(self.param_groups)
@@ -373,6 +370,11 @@ class Optimizer(RoutedGroups):
         """torch's form. States are the bound tensors: DTensors where parameters are."""
         self._refuse_torn()
         self._prepared()
+        try:
+            self._binding.settle()  # what failed must not be saved
+        except BaseException as error:
+            self._fail(error)
+            raise
         saved = super().state_dict()
         saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
         self.state.hide_options()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
 
-from stepc._library import Parameter
+from stepc._described import Parameter
+from stepc.errors import StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.placements import parse_placements
 from stepc.torch.slices import moved_in
@@ -18,7 +21,7 @@ class Resharded(Exception):
     """A parameter is no longer what the library was compiled for: prepare again."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"parameter '{name}' has not the placement, shape or dtype that was bound")
+        super().__init__(f"parameter '{name}' has not the placement, shape, dtype or device that was bound")
 
 
 class Record:
@@ -77,3 +80,24 @@ class Record:
             None if self.staged is None else self.stride,
             self.versions if self.masters else None,
         )  # fmt: skip
+
+
+def refuse_shared_memory(records: Iterable[Record]) -> None:
+    """Refuses parameters and states of which two would be written to one place."""
+    spans: list[tuple[int, int, str]] = []
+    for record in records:
+        tensors = [("", local(record.tensor))]
+        tensors += [(f"state '{info.name}' of ", local(record.state[info.name]))
+                    for info in record.info.states]  # fmt: skip
+        spans += [
+            (shard.data_ptr(), shard.numel() * shard.element_size(),
+             f"{what}parameter '{record.name}'")
+            for what, shard in tensors if shard.numel()
+        ]  # fmt: skip
+    spans.sort(key=lambda span: span[0])
+    for (first, size, one), (second, _, other) in itertools.pairwise(spans):
+        if first + size > second:
+            raise StepcError(
+                f"{one} and {other} share their memory: expected storage of their own; tie "
+                "parameters as one tensor"
+            )

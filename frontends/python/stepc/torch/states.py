@@ -11,7 +11,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from torch.distributed.tensor.placement_types import Shard, _StridedShard
 
-from stepc._library import Parameter, State
+from stepc._described import Parameter, State
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.options import OPTIONS, ROUTE, pack
@@ -258,7 +258,7 @@ def carry_over(
             new.fill_(whole_step(value, where))
         elif (
             type(value) is type(new) and value.dtype == new.dtype
-            and local(value).shape == local(new).shape
+            and local(value).shape == local(new).shape and local(value).device == local(new).device
             and (not isinstance(new, DTensor) or same_spec(value._spec, new._spec))
         ):  # fmt: skip
             state[key] = value

@@ -16,6 +16,7 @@ from torch.distributed.tensor import DTensor
 from stepc import _abi
 from stepc._calls import cause
 from stepc.errors import StepcError, StepcTimeout, TransportError
+from stepc.torch.devices import with_stream
 from stepc.torch.links import Exchange, Links, read, short, within
 
 # How long `test` may wait for its event: without a pause the library's loop and the waiting
@@ -222,6 +223,7 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
         move()
     else:
         # A rank may still stop, or fail, inside torch's collective: that wait has to end too.
+        move = with_stream(moves[0].tensor.device, move)
         thread = threading.Thread(target=move, name="stepc-redistribute", daemon=True)
         thread.start()
         limit = time.monotonic() + transport.timeout

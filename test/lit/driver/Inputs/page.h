@@ -1,5 +1,6 @@
 /* What the trainer and the transport of docs/runtime.md have beside what the page shows. */
 #include "muon.h"
+#include "stepc/nccl.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,11 @@ extern float *shard, *whole;
 extern int64_t bytes, p, *steps, *my_ranks;
 extern const void *gradients[];
 extern void *state, *weights(const char *name);
-extern int training, rank, size;
+extern int training, rank, size, gpu;
+extern char error[512];
+#define MPI_BYTE 0
+#define MPI_COMM_WORLD 0
+int MPI_Bcast(void *, int, int, int, int);
 void die(const char *why);
 
 struct work;

@@ -1,0 +1,63 @@
+"""What a library says of its parameters, states, meshes and routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class State:
+    """One state of a parameter. ``local_shape`` is None where no instance is asked, and outside
+    the parameter's mesh."""
+
+    name: str
+    dtype: str
+    kind: str
+    master: bool
+    init: float
+    global_shape: tuple[int, ...]
+    local_shape: tuple[int, ...] | None
+    placements: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the plan, as the library describes it."""
+
+    index: int
+    name: str
+    route: str
+    dtype: str
+    gradient_dtype: str
+    placements: str
+    gradient_placements: str
+    mesh: str
+    global_shape: tuple[int, ...]
+    local_shape: tuple[int, ...] | None
+    gradient_local_shape: tuple[int, ...] | None
+    member: bool
+    states: tuple[State, ...]
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Where a parameter lies: axes (name, size), outermost first, and global ranks, row-major."""
+
+    name: str
+    axes: tuple[tuple[str, int], ...]
+    ranks: tuple[int, ...]
+    batch_axes: int
+    """The parameter's leading axes that count matrices."""
+    blocks: dict[str, Any] | None
+    """How its matrices are divided, as a manifest says it."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route's name, the rule that it applies and its hyperparameters; a default of None must be
+    given by the trainer."""
+
+    name: str
+    rule: str
+    defaults: dict[str, float | None]

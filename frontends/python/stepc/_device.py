@@ -1,0 +1,64 @@
+"""Where an instance steps: the CPU, or a GPU, one of its streams and an allocator for the workspace."""
+
+from __future__ import annotations
+
+import ctypes as c
+from dataclasses import dataclass
+from typing import Protocol
+
+from stepc import _abi
+
+
+class Allocator(Protocol):
+    """Memory of the device for the workspace, say from the trainer's pool."""
+
+    def allocate(self, size: int, alignment: int) -> int:
+        """The address, 0 where no memory is left."""
+
+    def release(self, address: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Device:
+    """``stepc_device``, which of them, the stream that steps are enqueued on, and an allocator.
+
+    ``stream`` is the address of the trainer's stream (a ``CUstream``); 0 is the default stream.
+    """
+
+    kind: int = _abi.DEVICE_CPU
+    ordinal: int = 0
+    stream: int = 0
+    allocator: Allocator | None = None
+
+
+CPU = Device()
+
+
+class AllocatorCalls:
+    """An allocator as the functions that a library calls. What it raises is kept for the caller."""
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._allocator = allocator
+        self.raised: BaseException | None = None
+        # The library holds their addresses until it is destroyed.
+        self._functions = (
+            _abi.AllocateFunction(self._allocate), _abi.DeallocateFunction(self._release),
+        )  # fmt: skip
+        self.allocate, self.deallocate = (
+            c.cast(function, c.c_void_p) for function in self._functions
+        )
+
+    def _allocate(self, context: int | None, size: int, alignment: int) -> int:
+        del context
+        try:
+            return self._allocator.allocate(size, alignment)
+        except BaseException as error:  # noqa: BLE001 - nothing may be raised into the library
+            self.raised = error
+            return 0
+
+    def _release(self, context: int | None, address: int, size: int) -> None:
+        del context, size
+        try:
+            self._allocator.release(address)
+        except BaseException as error:  # noqa: BLE001
+            self.raised = error

@@ -1,0 +1,130 @@
+"""Where parameters stand: the CPU, or one GPU, and what a step needs of it.
+
+All that is asked of torch.cuda stands here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+
+from stepc import _abi
+from stepc._device import CPU, Device
+from stepc._library import Library
+from stepc.errors import DeviceError, StepcError
+
+_NAMES = {_abi.DEVICE_CPU: "the CPU", _abi.DEVICE_CUDA: "NVIDIA's GPUs"}
+
+
+class Host:
+    """The CPU: a step is done when the library returns."""
+
+    kind = _abi.DEVICE_CPU
+    device = torch.device("cpu")
+    target: str | None = None
+
+    def options(self) -> Device:
+        return CPU
+
+    def ordered(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+
+class Gpu:
+    """One GPU, and the stream that was current when an instance was made: the library keeps to it."""
+
+    kind = _abi.DEVICE_CUDA
+
+    def __init__(self, device: torch.device) -> None:
+        if torch.version.cuda is None:
+            raise DeviceError(f"{device}: expected a torch for CUDA, found {torch.__version__}")
+        self.device = device
+        self._stream = torch.cuda.current_stream(device)
+
+    @property
+    def target(self) -> str:
+        """What a library is compiled for that only this GPU is to run."""
+        major, minor = torch.cuda.get_device_capability(self.device)
+        # From Hopper on code with an 'a' is that of the very chip.
+        return f"cuda:sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+    def options(self) -> Device:
+        stream = self._stream.cuda_stream
+        return Device(self.kind, self.device.index, stream, Pool(self.device, self._stream))
+
+    @contextlib.contextmanager
+    def ordered(self) -> Iterator[None]:
+        """What is enqueued within stands behind the work on torch's current stream, and before what
+        comes there later. That may be another stream than the library's."""
+        current = torch.cuda.current_stream(self.device)
+        if current == self._stream:
+            yield
+            return
+        self._stream.wait_stream(current)
+        try:
+            yield
+        finally:
+            current.wait_stream(self._stream)
+
+
+class Pool:
+    """The workspace out of torch's caching allocator, so that it counts as torch's memory does."""
+
+    def __init__(self, device: torch.device, stream: torch.cuda.Stream) -> None:
+        self._device, self._stream = device, stream
+        self._given: dict[int, torch.Tensor] = {}
+
+    def allocate(self, size: int, alignment: int) -> int:
+        # In a thread of its own (stepc/_calls.py), which has other current streams. torch aligns to
+        # 512 bytes, and the library refuses what is aligned to less than it needs.
+        with torch.cuda.stream(self._stream):
+            memory = torch.empty(size, dtype=torch.uint8, device=self._device)
+        self._given[memory.data_ptr()] = memory
+        return memory.data_ptr()
+
+    def release(self, address: int) -> None:
+        del self._given[address]
+
+
+def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
+    """The one device of all these tensors."""
+    first: tuple[str, torch.device] | None = None
+    for name, tensor in named:
+        device = tensor.device
+        if device.type not in ("cpu", "cuda"):
+            raise StepcError(
+                f"parameter '{name}': expected a tensor on the CPU or on a GPU of NVIDIA's, found one "
+                f"on {device}"
+            )
+        if first is None:
+            first = name, device
+        elif device != first[1]:
+            raise StepcError(
+                f"parameter '{name}': expected a tensor on {first[1]}, where '{first[0]}' is, found "
+                f"one on {device}"
+            )
+    return Host() if first is None or first[1].type == "cpu" else Gpu(first[1])
+
+
+def check_library(library: Library, device: Host | Gpu) -> None:
+    """Refuses a library for another kind of device than the parameters stand on."""
+    if library.device != device.kind:
+        raise DeviceError(
+            f"'{library.path}': expected a library for {_NAMES[device.kind]}, as the parameters are on "
+            f"{device.device}, found one for {_NAMES.get(library.device, 'another device')}"
+        )
+
+
+def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[[], None]:
+    """The same function for another thread, on the stream that is current here."""
+    if device.type != "cuda":
+        return function
+    stream = torch.cuda.current_stream(device)
+
+    def run() -> None:
+        with torch.cuda.stream(stream):
+            function()
+
+    return run

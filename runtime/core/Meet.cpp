@@ -1,0 +1,226 @@
+//===- Meet.cpp - What ranks do together before the first step ---------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/text/Text.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace stepc::runtime {
+namespace {
+
+constexpr uint64_t kMagic = 0x33304350455453; // "STEPC03"
+
+/// Of the ranks of a meeting, or of none to help others.
+int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string &error) {
+  const stepc_transport &transport = instance.transport;
+  auto count = meeting ? int32_t(meeting->members.size()) : 0;
+  std::string what = count > 0 ? format("opening a communicator of %d ranks", count)
+                               : "helping other ranks to open a communicator";
+  char text[512] = "";
+  void *handle = nullptr, *none = nullptr;
+  int32_t code = transport.open_communicator(
+      transport.context, meeting ? meeting->members.data() : nullptr, count,
+      meeting ? &meeting->communicator : &none, &handle, text, sizeof(text));
+  if (code) {
+    error = what + ": " + (*text ? text : format("the transport failed with code %d", code));
+    return statusOf(code);
+  }
+  return handle ? instance.wait(handle, what, error) : STEPC_OK;
+}
+
+/// By all ranks of the world, in one order: each start's sets of ranks at once, which have no rank in common.
+int32_t openTogether(stepc_instance &instance, std::string &error) {
+  std::set<std::vector<int32_t>> opened; // by any ranks
+  for (const plan::Command *start : instance.library.plan.starts()) {
+    if (!opensFor(instance, *start))
+      continue;
+    std::map<int64_t, std::vector<int32_t>> sets;
+    std::vector<int64_t> places = plan::meetings(instance.library.plan, start->communicator);
+    for (int32_t rank = 0; rank < instance.size; ++rank)
+      if (places[size_t(rank)] >= 0)
+        sets[places[size_t(rank)]].push_back(rank);
+    bool someNew = false;
+    Meeting *own = nullptr;
+    for (auto &[place, members] : sets) {
+      if (members.size() < 2 || int32_t(members.size()) == instance.size ||
+          !opened.insert(members).second)
+        continue;
+      someNew = true;
+      if (place == places[size_t(instance.rank)])
+        own = &*std::find_if(instance.meetings.begin(), instance.meetings.end(),
+                             [&](const Meeting &one) { return one.members == members; });
+    }
+    if (int32_t status = someNew ? openCommunicator(instance, own, error) : STEPC_OK)
+      return status;
+  }
+  return STEPC_OK;
+}
+
+} // namespace
+
+std::vector<stepc_operation> tellAll(const stepc_instance &instance, void *all, int64_t bytes,
+                                     int64_t tag, bool gathers) {
+  auto *at = static_cast<char *>(all);
+  char *own = at + instance.rank * bytes;
+  if (gathers && instance.size > 1)
+    return {{STEPC_ALL_GATHER, -1, nullptr, own, all, bytes, tag, STEPC_ELEMENT_NONE, 0}};
+  std::vector<stepc_operation> messages;
+  for (int32_t peer = 0; peer < instance.size; ++peer) {
+    if (peer == instance.rank)
+      continue;
+    messages.push_back(receiveFrom(peer, at + peer * bytes, bytes, tag));
+    messages.push_back(sendTo(peer, own, bytes, tag));
+  }
+  return messages;
+}
+
+int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
+  int32_t size = instance.size;
+  hellos.assign(size, Hello{});
+  Hello &own = hellos[instance.rank];
+  own = {kMagic, instance.library.hash, instance.transport.kinds};
+  // Whether the others gather is not known yet, but where they could not do without.
+  std::vector<stepc_operation> messages =
+      tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, instance.isOnDevice());
+  void *handle = nullptr;
+  std::string what = "comparing libraries when the ranks met";
+  int32_t status = instance.start(messages, nullptr, &handle, what, error);
+  return status ? status : instance.wait(handle, what, error);
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::string &error) try {
+  auto size = int32_t(hellos.size());
+  // Every rank sees all hashes, so all name the same rank: one that differs from the most.
+  uint64_t common = hellos[0].hash;
+  int64_t best = 0;
+  for (const Hello &hello : hellos) {
+    int64_t votes = std::count_if(hellos.begin(), hellos.end(),
+                                  [&](const Hello &other) { return other.hash == hello.hash; });
+    if (votes > best) {
+      best = votes;
+      common = hello.hash;
+    }
+  }
+  for (int32_t r = 0; r < size; ++r) {
+    if (hellos[r].magic == kMagic && hellos[r].hash == common)
+      continue;
+    return fault(error, STEPC_ERROR_PLAN,
+                 format("%s holds another library: its plan has hash %016llx, %lld of %d ranks "
+                        "have %016llx",
+                        rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
+                        (long long)best, size, (unsigned long long)common));
+  }
+  // An all-gather meets no messages.
+  for (int32_t r = 1; r < size; ++r)
+    if (hellos[r].kinds != hellos[0].kinds)
+      return fault(error, STEPC_ERROR_TRANSPORT,
+                   format("expected transports of equal kinds on all ranks, found 0x%llx on %s and "
+                          "0x%llx on %s",
+                          (unsigned long long)hellos[0].kinds, rankName(lib, 0).c_str(),
+                          (unsigned long long)hellos[r].kinds, rankName(lib, r).c_str()));
+  return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
+  if (instance.transport.traits & STEPC_TRANSPORT_OPENS_TOGETHER) {
+    if (int32_t status = openTogether(instance, error))
+      return status;
+  } else {
+    for (Meeting &meeting : instance.meetings)
+      if (int32_t status =
+              meeting.isOpened ? openCommunicator(instance, &meeting, error) : STEPC_OK)
+        return status;
+  }
+  for (PreparedExchange &exchange : instance.exchanges)
+    for (stepc_operation &operation : exchange.operations)
+      operation.communicator = instance.meetings[exchange.meeting].communicator;
+  return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+void closeCommunicators(stepc_instance &instance) noexcept {
+  for (Meeting &meeting : instance.meetings)
+    if (meeting.communicator)
+      instance.transport.close_communicator(instance.transport.context, meeting.communicator);
+  instance.meetings.clear();
+}
+
+int32_t openConnections(stepc_instance &instance, std::string &error) try {
+  DeviceContext &context = instance.deviceContext;
+  std::string what = "reaching the peers of steps";
+  stepc_program_device->begin(context);
+  int32_t status = STEPC_OK;
+  for (PreparedExchange &exchange : instance.exchanges) {
+    instance.leftInFlight |= !exchange.operations.empty();
+    if (!status)
+      status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
+                              exchangeName(instance.library, exchange.order), error);
+  }
+  stepc_program_device->finish(context);
+  if (!status)
+    status = instance.waitForDevice(instance.timeout, what, error);
+  // A step that may skip parameters agrees on them first.
+  if (void *handle = nullptr; !status && !instance.presenceMessages.empty()) {
+    status = instance.start(instance.presenceMessages, nullptr, &handle, what, error);
+    status = status ? status : instance.wait(handle, what, error);
+  }
+  if (status)
+    return status;
+  instance.leftInFlight = false;
+  int32_t *words = stepc_program_device->marks(context, Watchdog::kFirstExchange +
+                                                            int64_t(instance.exchanges.size()));
+  if (!words)
+    return fault(error, STEPC_ERROR_MEMORY,
+                 "expected memory to watch exchanges by: " + context.failure);
+  instance.watchdog = std::make_unique<Watchdog>(
+      instance.transport, words, instance.timeout,
+      [&library = instance.library](int64_t order) { return exchangeName(library, order); });
+  return STEPC_OK;
+} catch (...) {
+  error.assign("out of memory"); // short: does not allocate
+  return STEPC_ERROR_MEMORY;
+}
+
+} // namespace stepc::runtime
+
+using namespace stepc::runtime;
+
+int32_t stepc_instance::findTransportProblem(std::string &message) {
+  if (int32_t status = watchdog ? watchdog->found(message) : STEPC_OK)
+    return status;
+  char text[512] = "";
+  int32_t code = transport.test(transport.context, nullptr, text, sizeof(text));
+  if (code >= 0)
+    return STEPC_OK;
+  message = *text ? text : format("the transport failed with code %d", -code);
+  return statusOf(-code);
+}
+
+int32_t stepc_instance::waitForDevice(double seconds, const std::string &what,
+                                      std::string &message) {
+  auto begin = Clock::now();
+  while (!stepc_program_device->poll(deviceContext)) {
+    if (int32_t status = findTransportProblem(message))
+      return status;
+    auto waited = Clock::now() - begin;
+    if (std::chrono::duration<double>(waited).count() >= seconds) {
+      message = what + format(": no answer within %g seconds", seconds);
+      return STEPC_ERROR_TIMEOUT;
+    }
+    backOff(waited);
+  }
+  // What ended an exchange lets the device go on.
+  if (int32_t status = findTransportProblem(message))
+    return status;
+  message = deviceContext.failure;
+  return message.empty() ? STEPC_OK : STEPC_ERROR_DEVICE;
+}

@@ -1,0 +1,126 @@
+"""Builds what the checks need where a GPU is: libraries, the Python package and the checks themselves, in one folder.
+
+    .venv/bin/python test/gpu/build.py [--dry] [--small] OUT
+"""
+
+import argparse
+import concurrent.futures
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from libraries import HERE, ROOT, all_cases
+
+STEPC = Path(os.environ.get("STEPC") or ROOT / "build" / "bin" / "stepc")
+CHIPS = "sm_80,sm_90a,sm_100a"
+# Of the machine with the GPU: any x86-64 since Haswell and Zen. This machine's own chip would not do.
+PORTABLE = "cpu:x86-64-v3"
+GLIBC = (2, 36)
+LIMIT = 64 << 20
+SCRIPTS = ("run.sh", "suite.py", "worker.py", "rank.py", "checks")
+
+
+def compiled(folder, case, target, kind):
+    """The library's path in `folder`, of a case for one target."""
+    made = folder / "libraries" / case.name / kind
+    made.mkdir(parents=True)
+    (made.parent / "step.optim").write_text(case.text)
+    (made.parent / "manifest.json").write_text(json.dumps(case.manifest, indent=1))
+    files = [made.parent / "step.optim", "-m", made.parent / "manifest.json"]
+    command = [STEPC, "compile", *files, *case.options, "--target", target, "-o", made]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"build: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr}")
+    for other in (made / "step.h", made / "step.json"):
+        other.unlink(missing_ok=True)
+    library = made / "libstep.so"
+    if newest_glibc(library) > GLIBC:
+        sys.exit(f"build: {library}: expected a library for glibc {GLIBC} or older, found one for {newest_glibc(library)}")
+    # A third of the size; the checks unpack what they open.
+    packed = library.with_suffix(".so.gz")
+    packed.write_bytes(gzip.compress(library.read_bytes(), 6))
+    library.unlink()
+    return packed
+
+
+def targets(dry):
+    """What cases are compiled for by kind: bits as a CPU's, and the way that is fastest on a GPU."""
+    gpu = "emulated:sm_80" if dry else f"cuda:{CHIPS}"
+    said = subprocess.run([STEPC, "compile", "--help"], capture_output=True, text=True, check=True).stdout
+    if "tensorcore" not in said:
+        return {"device": gpu}
+    return {"device": f"{gpu},chain", "cores": f"{gpu},tensorcore"}
+
+
+def newest_glibc(path):
+    """The newest version of glibc that a library asks for."""
+    text = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
+    return max((tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", text)), default=(0, 0))
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def build(finished, dry, small):
+    if finished.exists() and any(finished.iterdir()) and not (finished / "cases.json").is_file():
+        sys.exit(f"build: expected an empty folder, or one that was built before, found '{finished}'")
+    out = finished.with_name(finished.name + ".partial")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    cases = list(all_cases(small))
+    device = targets(dry)
+    jobs = []
+    for case in cases:
+        if case.chips and dry:
+            continue
+        is_timed = case.name.startswith("time.")
+        first = device.get("cores", device["device"]) if is_timed else device["device"]
+        jobs.append((case, f"cuda:{case.chips}" if case.chips else first, "device"))
+        if case.cores and "cores" in device:
+            jobs.append((case, device["cores"], "cores"))
+        if case.reference:
+            jobs.append((case, PORTABLE, "cpu"))
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        libraries = list(pool.map(lambda job: compiled(out, *job), jobs))
+    found = {}
+    for (case, _, kind), path in zip(jobs, libraries, strict=True):
+        found.setdefault(case.name, {})[kind] = str(path.relative_to(out))
+    for name in SCRIPTS:
+        copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy2
+        copy(HERE / name, out / name)
+    nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
+    if not dry and nccl.is_file():
+        shutil.copy2(nccl, out / nccl.name)
+    ignored = shutil.ignore_patterns("*.egg-info", "__pycache__", "_extension*.so")
+    shutil.copytree(ROOT / "frontends" / "python" / "stepc", out / "python" / "stepc", ignore=ignored)
+    shutil.copytree(ROOT / "examples", out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    text = {"commit": commit(), "dry": dry, "targets": device, "cases": found}
+    (out / "cases.json").write_text(json.dumps(text, indent=1))
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    if size > LIMIT:
+        sys.exit(f"build: expected at most {LIMIT >> 20} MiB to be carried, found {size / 2**20:.1f} MiB in {out}")
+    shutil.rmtree(finished, ignore_errors=True)
+    out.rename(finished)
+    print(f"build: {len(libraries)} libraries, {size / 2**20:.1f} MiB in {finished}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--dry", action="store_true", help="libraries of emulated in place of a GPU's")
+    parser.add_argument("--small", action="store_true", help="few and small cases")
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    if not STEPC.is_file():
+        sys.exit(f"build: expected the compiler, found no {STEPC}")
+    build(options.out.resolve(), options.dry, options.small)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Several ranks give the bits of one. They are processes that share the GPU, which NCCL takes for hosts of their own."""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from checks.machine import Check, Failed, Skipped
+from checks.steps import assembled, expect_equal, stepped
+
+STEPS = 3
+
+
+def environment(machine, rank):
+    return os.environ | {
+        # NCCL refuses two ranks on one GPU, unless they say that they are on other hosts.
+        "NCCL_HOSTID": f"stepc-{rank}", "NCCL_MULTI_RANK_GPU_ENABLE": "1", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1",
+        "STEPC_NCCL": str(machine.folder / "libstepc_nccl.so"), "CUDA_DEVICE_MAX_CONNECTIONS": "8",
+    }  # fmt: skip
+
+
+def run(machine, case, size, folder, seed, *options):
+    """Runs the ranks to their ends; what any of them printed that ended badly."""
+    if not machine.dry and not (machine.folder / "libstepc_nccl.so").is_file():
+        raise Skipped("libstepc_nccl.so was not built")
+    path, dry = machine.fastest(case).path, ["--dry"] * machine.dry
+    processes = [subprocess.Popen(
+        [sys.executable, str(machine.folder / "rank.py"), path, str(rank), str(size), str(seed), str(STEPS), folder, *dry, *options],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(machine, rank))
+        for rank in range(size)]  # fmt: skip
+    texts = [process.communicate()[0] for process in processes]
+    for rank, (process, text) in enumerate(zip(processes, texts, strict=True)):
+        if process.returncode:
+            raise Failed(f"rank {rank} ended with {process.returncode}: {text.strip()[-300:]}")
+
+
+def compare(machine, case, size):
+    seed = random.SystemRandom().randrange(10**6)
+    expected = stepped(machine.fastest("world.1"), machine.place, seed, STEPS)
+    with tempfile.TemporaryDirectory() as folder:
+        run(machine, case, size, folder, seed)
+        errors = sorted(Path(folder).glob("*.error"))
+        if errors:
+            raise Failed(f"rank {errors[0].stem}: {errors[0].read_text()[:300]}")
+        found = assembled([torch.load(Path(folder) / f"{rank}.pt") for rank in range(size)])
+    return f"{expect_equal(found, expected, f'on one rank, with seed {seed},')} elements have the bits of one rank (seed {seed})"
+
+
+def a_rank_that_dies(machine, case):
+    with tempfile.TemporaryDirectory() as folder:
+        run(machine, case, 2, folder, 1, "--dies")
+        found = Path(folder) / "0.error"
+        if not found.is_file():
+            raise Failed("expected an error on the rank that is left, found none")
+        text = found.read_text()
+    if "half stepped" not in text and "no parameter or state was changed" not in text:
+        raise Failed(f"expected to be told what may be half stepped, found '{text}'")
+    return text.splitlines()[0]
+
+
+def checks(machine):
+    for case in machine.named("world"):
+        size = int(case.split(".")[1])
+        yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
+    yield Check("ranks.one_dies", 60, lambda: a_rank_that_dies(machine, "world.2.owner"))

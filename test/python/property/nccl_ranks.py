@@ -1,0 +1,126 @@
+"""Ranks that are threads, each with an instance and a transport of NCCL; one or more misbehave.
+
+    python nccl_ranks.py LIBRARY STUB '{"1": "absent"}' TIMEOUT [FILE]
+
+steps twice and prints, as JSON, what each rank came to: its error or null, and how long its last step took. A rank that is "absent"
+does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
+20 steps the second time, more than its staging memory holds, before it polls.
+"""
+
+import ctypes
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "frontends" / "python"))
+
+from stepc import Instance, Library, StepcError  # noqa: E402
+from stepc.nccl import nccl_transport  # noqa: E402
+
+DTYPES = {"f32": np.float32, "bf16": np.uint16, "f16": np.uint16}
+
+
+class MemoryStore:
+    """As torch's, in one process."""
+
+    def __init__(self):
+        self.values, self.changed = {}, threading.Condition()
+
+    def set(self, key, value):
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def wait(self, keys, timeout):
+        with self.changed:
+            if not self.changed.wait_for(lambda: all(key in self.values for key in keys), timeout.total_seconds()):
+                raise TimeoutError(f"no {keys}")
+
+    def get(self, key):
+        return self.values[key]
+
+
+def bind(instance):
+    """Ones for everything; what has to stay alive."""
+    kept = []
+
+    def ones(shape, dtype):
+        array = np.ones(shape, DTYPES[dtype])
+        kept.append(array)
+        return array.ctypes.data if array.size else 0, array.nbytes
+
+    for p in instance.parameters:
+        if not p.member:
+            continue
+        instance.bind_parameter(p.index, *ones(p.local_shape, p.dtype))
+        instance.bind_gradient(p.index, *ones(p.gradient_local_shape, p.gradient_dtype))
+        for number, state in enumerate(p.states):
+            instance.bind_state(p.index, number, *ones(state.local_shape, state.dtype))
+    steps = np.zeros(len(instance.parameters), np.int64)
+    instance.bind_steps(steps.ctypes.data)
+    return [*kept, steps]
+
+
+def enqueue_and_poll(instance, steps=1):
+    table, done, status = instance.library.table, ctypes.c_int32(), 0
+    for _ in range(steps):
+        status = status or table.enqueue(instance._handle)
+    while not status and not done.value:
+        status = table.poll(instance._handle, ctypes.byref(done))
+        time.sleep(0.001)
+    if status:
+        raise StepcError(table.last_error(instance._handle).decode())
+
+
+def run(rank, size, library, stub, ways, timeout, meeting, found):
+    begin = time.monotonic()
+    way = ways.get(str(rank), "")
+    try:
+        transport = nccl_transport(rank, size, 0, **meeting, timeout=2 * timeout, library=stub / "libstepc_nccl.so")
+        instance = Instance(library, transport, threads=1, timeout=timeout)
+        kept = bind(instance)
+        for step in range(2):
+            begin = time.monotonic()
+            if step == 1 and way == "absent":
+                time.sleep(2 * timeout)
+                break
+            if step == 1 and way == "late":
+                time.sleep(3)
+            if way in ("polls", "ahead"):
+                enqueue_and_poll(instance, 20 if step == 1 and way == "ahead" else 1)
+            else:
+                instance.step()
+        found[rank] = {"error": None}
+    except StepcError as error:
+        found[rank] = {"error": str(error)}
+    found[rank]["seconds"] = time.monotonic() - begin
+    found[rank]["counts"] = kept[-1].tolist() if "kept" in locals() else None
+    begin = time.monotonic()
+    if "instance" in locals():
+        instance.close()
+    found[rank]["closing"] = time.monotonic() - begin
+
+
+def main():
+    path, stub, ways, timeout, *file = sys.argv[1:]
+    stub = Path(stub)
+    ctypes.CDLL(str(stub / "libnccl.so.2"))
+    library = Library(path)
+    size = len(library.world_ranks)
+    meeting = {"file": file[0]} if file else {"store": MemoryStore()}
+    found = [{} for _ in range(size)]
+    arguments = (size, library, stub, json.loads(ways), float(timeout), meeting, found)
+    threads = [threading.Thread(target=run, args=(rank, *arguments)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
