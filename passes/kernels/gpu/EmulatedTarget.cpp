@@ -95,13 +95,13 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
+  llvm::Expected<GpuTarget> gpu = emulatedTarget(chip);
+  if (!gpu)
+    return gpu.takeError();
   auto [cpu, features] = splitChip(chip);
   llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
   if (!host)
     return host.takeError();
-  llvm::Expected<GpuTarget> gpu = emulatedTarget(chip);
-  if (!gpu)
-    return gpu.takeError();
   return std::make_unique<EmulatedTarget>(chip.str(), std::move(*gpu), std::move(*host));
 }
 
