@@ -186,7 +186,15 @@ LogicalResult ProductOp::verify() {
   if (getSymmetric() && m != n)
     return emitOpError("expected a square out of a symmetric product, found ")
            << getOut().getBlock();
+  if (getAccumulation() == Accumulation::TensorCore && !tensorCoresTake(getLhs(), getRhs()))
+    return emitOpError("expected operands that are both bf16 or both f16 of the accumulation "
+                       "tensorcore, found ")
+           << getLhs().getType() << " and " << getRhs().getType();
   return success();
+}
+
+bool ProductOp::tensorCoresTake(BatchAttr lhs, BatchAttr rhs) {
+  return lhs.getType() == rhs.getType() && lhs.getType().getIntOrFloatBitWidth() == 16;
 }
 
 LogicalResult ReduceOp::verify() {

@@ -100,14 +100,16 @@ class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic> {
 def Exec_ProductOp : Exec_BatchOp<"product"> {
   let summary = "of every computed block: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
-    To the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), of one order of accumulation.
+    To the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), of one order of accumulation: `fused_chain`,
+    `rounded_chain`, or `tensorcore`: from +0 one `mma.sync` of 16 steps after another over increasing k, with zeros past the
+    last step, each added up as the chip's tensor cores do.
     ```mlir
     exec.product fused_chain of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>> by <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
       to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
     ```
-    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out; the kernels
-    exist.
+    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out; `tensorcore`
+    needs operands that are both bf16 or both f16; the kernels exist.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
@@ -119,6 +121,8 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
   let extraClassDeclaration = batchDeclaration # [{
     /// m, n, k of one block's product.
     ::std::array<int64_t, 3> getSizes();
+    /// Whether tensor cores have products of such operands: both bf16 or both f16.
+    static bool tensorCoresTake(BatchAttr lhs, BatchAttr rhs);
   }];
 }
 

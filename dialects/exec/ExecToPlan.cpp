@@ -10,6 +10,7 @@ static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &
               int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
               int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks) &&
               int64_t(Accumulation::RoundedChain) == int64_t(plan::Accumulation::RoundedChain) &&
+              int64_t(Accumulation::TensorCore) == int64_t(plan::Accumulation::TensorCore) &&
               int64_t(optim::Reduction::Max) == int64_t(plan::Reduction::Max));
 
 //===----------------------------------------------------------------------===//

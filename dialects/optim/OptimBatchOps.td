@@ -26,7 +26,8 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
   let description = [{
     Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
     addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over k in increasing order
-    (of a product and a sum, both rounded, where the chip has no fused multiply-add); the epilogue in f32 is
+    (of a product and a sum, both rounded, where the chip has no fused multiply-add; on a GPU's tensor cores of groups
+    of 16 steps: `exec.product` says which); the epilogue in f32 is
     round(alpha · acc) + round(beta · addend), alpha and beta rounded to f32 first (a factor of 1 multiplies nothing),
     rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0). `symmetric`: the result is symmetric,
     so only elements on and below the diagonal are computed, with their addends, and mirrored.

@@ -16,7 +16,7 @@ public:
 
   // 64 KiB of f32: a few of them, one per operand, fit in a core's caches.
   int64_t chunkElements() const override { return plan::kChunkElements; }
-  exec::Accumulation accumulation() const override {
+  exec::Accumulation accumulation(exec::BatchAttr, exec::BatchAttr) const override {
     return shape.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain;
   }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override {

@@ -14,7 +14,7 @@ namespace stepc {
 constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
                                     "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
-constexpr StringLiteral kCuda = "cuda:";
+constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain";
 
 static Error failure(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
@@ -34,25 +34,49 @@ Expected<GpuChip> gpuChip(StringRef name) {
 
 bool isCuda(StringRef chip) { return chip.starts_with(kCuda); }
 
-std::vector<std::string> gpuChips(StringRef chip) {
-  SmallVector<StringRef> names;
-  chip.drop_front(kCuda.size()).split(names, ',');
-  return {names.begin(), names.end()};
+Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
+  GpuTarget target{{}, tensorCores};
+  StringRef products;
+  SmallVector<StringRef> words;
+  text.split(words, ',');
+  for (StringRef word : words) {
+    if (word == kTensorCore || word == kChain) {
+      if (!products.empty() && products != word)
+        return failure("expected one way to multiply, found '" + products + "' and '" + word + "'");
+      products = word;
+      target.tensorCores = word == kTensorCore;
+      continue;
+    }
+    Expected<GpuChip> chip = gpuChip(word);
+    if (!chip)
+      return chip.takeError();
+    if (!is_contained(target.chips, chip->name))
+      target.chips.push_back(chip->name);
+  }
+  if (target.chips.empty())
+    return failure("expected a GPU, found '" + text + "'");
+  return target;
+}
+
+std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
+  std::string text = join(chips, ",");
+  if (tensorCores != tensorCoresUnlessSaid)
+    text += "," + (tensorCores ? kTensorCore : kChain).str();
+  return text;
+}
+
+Expected<GpuTarget> cudaTarget(StringRef chip) {
+  return parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
 }
 
 Expected<std::string> cudaChip(StringRef names) {
   if (!names.consume_front(":") || names.empty())
     return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, found 'cuda" +
                    names + "'");
-  std::vector<std::string> chips;
-  for (const std::string &name : gpuChips((kCuda + names).str())) {
-    Expected<GpuChip> chip = gpuChip(name);
-    if (!chip)
-      return chip.takeError();
-    if (!is_contained(chips, name))
-      chips.push_back(name);
-  }
-  return (kCuda + join(chips, ",")).str();
+  Expected<GpuTarget> target = parseGpuTarget(names, /*tensorCores=*/true);
+  if (!target)
+    return target.takeError();
+  return (kCuda + target->text(/*tensorCoresUnlessSaid=*/true)).str();
 }
 
 } // namespace stepc

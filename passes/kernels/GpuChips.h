@@ -21,11 +21,24 @@ struct GpuChip {
 /// The chip of a name; an error that lists the known ones.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
+/// What a target of GPUs says behind its colon: "sm_80,sm_90a,chain".
+struct GpuTarget {
+  std::vector<std::string> chips;
+  /// Whether products of 16-bit operands are tensor cores' ("tensorcore") or fused multiply-adds, as all
+  /// others are ("chain").
+  bool tensorCores;
+
+  /// Such a text, in one spelling: products are named where they are not what they are unless said.
+  std::string text(bool tensorCoresUnlessSaid) const;
+};
+/// Of such a text, where products are tensor cores' or not unless it says so; each name once.
+llvm::Expected<GpuTarget> parseGpuTarget(llvm::StringRef text, bool tensorCores);
+
 /// Whether a chip of the plan (TargetShape.h) is GPUs: "cuda:sm_80,sm_90a".
 bool isCuda(llvm::StringRef chip);
-/// The names in it.
-std::vector<std::string> gpuChips(llvm::StringRef chip);
-/// Such a chip from what stands behind "cuda", each name once.
+/// What such a chip says; an error where it was written by hand and does not fit.
+llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
+/// Such a chip from what stands behind "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 
 } // namespace stepc

@@ -20,11 +20,13 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
   /// Gives a product or a reduction its kernels.
   template <typename Command>
   static LogicalResult lower(Command op, const Target &target, SymbolTable &symbols) {
-    if constexpr (std::is_same_v<Command, exec::ProductOp>)
-      if (op.getAccumulation() != target.accumulation())
+    if constexpr (std::is_same_v<Command, exec::ProductOp>) {
+      exec::Accumulation expected = target.accumulation(op.getLhs(), op.getRhs());
+      if (op.getAccumulation() != expected)
         return op.emitOpError("expected the target's accumulation, ")
-               << stringifyAccumulation(target.accumulation()) << ", found "
+               << stringifyAccumulation(expected) << ", found "
                << stringifyAccumulation(op.getAccumulation());
+    }
     int64_t needed = target.scratchBytesPerBlock(op);
     if (needed > int64_t(op.getScratch()))
       return op.emitOpError("expected at least ")

@@ -153,7 +153,7 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
 
     A reduction gets the functions that make it one after another, each over so many blocks per slot (GpuKernels.h); arguments are the scratch,
     the source and the out. Half a warp is a chain. A product gets one function, whose blocks make a tile each; arguments are the scratch,
-    the operands, the addend, where there is one, and the out. It must be of the accumulation `fused_chain`.
+    the operands, the addend, where there is one, and the out. It must be of the accumulation `fused_chain` or `tensorcore`.
 
     Before:
     ```mlir

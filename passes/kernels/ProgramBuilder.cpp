@@ -164,11 +164,11 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
     addend = batchOf(op, op.getAddend());
   if (failed(lhs) || failed(rhs) || failed(out) || failed(addend))
     return failure();
+  auto accumulation = exec::AccumulationAttr::get(b.getContext(), target.accumulation(*lhs, *rhs));
   auto made = exec::ProductOp::create(
-      b, op.getLoc(), exec::AccumulationAttr::get(b.getContext(), target.accumulation()), *lhs,
-      *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(), op.getTransposeLhsAttr(),
-      op.getTransposeRhsAttr(), op.getSymmetricAttr(), tableOf(program.table(op)),
-      /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+      b, op.getLoc(), accumulation, *lhs, *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(),
+      op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(),
+      tableOf(program.table(op)), /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
   return sizeScratch(op, made);
 }
 

@@ -25,8 +25,8 @@ public:
   /// How many elements of a shard or block one item of a kernel takes, at most. It cuts work, and
   /// changes no result.
   virtual int64_t chunkElements() const = 0;
-  /// The order in which products accumulate, the same for a shape whatever the batch or the rank.
-  virtual exec::Accumulation accumulation() const = 0;
+  /// The order in which a product of such operands accumulates, whatever the batch or the rank.
+  virtual exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const = 0;
   /// Memory that products and reductions need beside their operands, per block. Not above what
   /// earlier levels allow for (passes/cost/ScratchBound.h).
   virtual int64_t scratchBytesPerBlock(exec::ProductOp op) const = 0;
@@ -60,8 +60,8 @@ private:
   std::string text;
 };
 
-/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "emulated:<gpu>". Errors
-/// say what is known.
+/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>,…",
+/// "emulated:<gpu>". Errors say what is known.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for.
@@ -71,7 +71,8 @@ mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 llvm::Expected<std::unique_ptr<Target>> makeCpuTarget(llvm::StringRef chip);
 /// This machine in the place of a GPU, likewise (gpu/EmulatedTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(llvm::StringRef chip);
-std::unique_ptr<Target> makeCudaTarget(llvm::StringRef chip);
+/// NVIDIA's GPUs, likewise (gpu/CudaTarget.cpp).
+llvm::Expected<std::unique_ptr<Target>> makeCudaTarget(llvm::StringRef chip);
 
 } // namespace stepc::kernels
 

@@ -66,12 +66,16 @@ Expected<std::string> chipOfTarget(StringRef target) {
       gpu = ":sm_80";
     if (!gpu.consume_front(":"))
       return failure("expected target 'emulated' or 'emulated:<gpu>', found '" + target + "'");
-    if (Expected<GpuChip> known = gpuChip(gpu); !known)
+    Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
+    if (!known)
       return known.takeError();
+    if (known->chips.size() > 1)
+      return failure("expected one GPU to emulate, found '" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;
-    return (kEmulated + ":" + gpu + kHost + *chip).str();
+    return kEmulated.str() + ":" + known->text(/*tensorCoresUnlessSaid=*/false) + kHost.str() +
+           *chip;
   }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
@@ -94,6 +98,13 @@ Expected<std::string> chipOfTarget(StringRef target) {
       features.push_back("-" + name);
   }
   return cpu + ";" + join(features, ",");
+}
+
+Expected<GpuTarget> emulatedTarget(StringRef chip) {
+  StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kEmulated.size());
+  if (!gpu.consume_front(":"))
+    return failure("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
+  return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 
 std::pair<std::string, std::string> splitChip(StringRef chip) {

@@ -17,6 +17,8 @@
 
 namespace stepc {
 
+struct GpuTarget;
+
 /// What kernels need to know of a chip. Never changes a number, only speed.
 struct TargetShape {
   int64_t vectorBits = 256; ///< 512, 256 or 128: one register
@@ -29,11 +31,14 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
 /// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
 /// with all that LLVM knows it to have; "emulated" and "emulated:sm_<number>" are a GPU's code on
-/// this machine. Anything else is an error that says what is known.
+/// this machine, with "cuda:sm_<number>,…" its own (GpuChips.h). Anything else is an error that says what
+/// is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
+/// What such a chip says of the GPU.
+llvm::Expected<GpuTarget> emulatedTarget(llvm::StringRef chip);
 
 /// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. What is
 /// emulated there is left out.

@@ -11,6 +11,7 @@
 #endif
 
 #include "runtime/emulated/Fiber.h"
+#include "runtime/emulated/TensorCore.h"
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>
@@ -47,15 +48,32 @@ struct Draws {
   }
 };
 
-enum class State { Ready, Barrier, Shuffle, Done };
+enum class State { Ready, Barrier, Shuffle, Matrices, Product, Done };
+
+/// Whether it waits for the lanes of its warp.
+bool isOfWarp(State state) {
+  return state == State::Shuffle || state == State::Matrices || state == State::Product;
+}
+
+/// A copy that is under way, of a thread's group.
+struct Copy {
+  void *to;
+  const void *from;
+  int64_t group;
+};
 
 struct Thread {
   Fiber fiber;
   stepc_emulated_block *block = nullptr;
   int64_t number = 0;
   State state = State::Ready;
-  int32_t place = 0; // of the barrier or shuffle in the kernel's text
-  int32_t value = 0, lanes = 0;
+  int32_t place = 0;              // where in the kernel's text it waits
+  int32_t value = 0, lanes = 0;   // of a shuffle
+  int32_t count = 0, isOther = 0; // matrices, and whether they are transposed; elements are f16
+  uint16_t row[8] = {};           // of a matrix
+  int32_t *words = nullptr;       // of matrices or a product
+  std::vector<Copy> copies;
+  int64_t group = 0; // that its next copy is of
 };
 
 } // namespace
@@ -96,6 +114,8 @@ struct stepc_emulated_block {
       thread.block = this;
       thread.number = int64_t(i);
       thread.state = State::Ready;
+      thread.copies.clear();
+      thread.group = 0;
       thread.fiber.begin(stacks.get() + i * kStackBytes, kStackBytes, enter, &thread);
     }
     release(Begin);
@@ -111,6 +131,41 @@ struct stepc_emulated_block {
     thread.state = state;
     thread.place = place;
     thread.fiber.switchTo(scheduler, /*last=*/state == State::Done);
+  }
+
+  /// Ends the program over an address that a GPU refuses.
+  void checkAligned(const void *address, const char *what) const {
+    if (reinterpret_cast<uintptr_t>(address) % 16 == 0)
+      return;
+    std::fprintf(
+        stderr,
+        "stepc: emulated kernel %s, block %lld, thread %lld: expected %s at a multiple of 16 "
+        "bytes, found %p\n",
+        name, static_cast<long long>(number), static_cast<long long>(current->number), what,
+        address);
+    std::abort();
+  }
+
+  /// Copies may be done at once, or as late as a wait allows: where threads' order is drawn, either.
+  void begin(const Copy &copy) {
+    if (isDrawn && draws.next(2) == 0)
+      land(copy);
+    else
+      current->copies.push_back(copy);
+  }
+  static void land(const Copy &copy) {
+    if (copy.from)
+      std::memcpy(copy.to, copy.from, 16);
+    else
+      std::memset(copy.to, 0, 16);
+  }
+  /// Ends the current thread's copies of the groups before one.
+  void landBefore(int64_t group) {
+    std::vector<Copy> &copies = current->copies;
+    auto rest = std::find_if(copies.begin(), copies.end(),
+                             [&](const Copy &copy) { return copy.group >= group; });
+    std::for_each(copies.begin(), rest, land);
+    copies.erase(copies.begin(), rest);
   }
 
   /// Where what threads did is ordered, for ThreadSanitizer to know, and nowhere else: the begin, the
@@ -135,6 +190,7 @@ private:
     stepc_emulated_block &block = *thread.block;
     block.acquire(Begin);
     block.function(&block, block.arguments, block.number, thread.number, block.memory.get());
+    block.landBefore(thread.group + 1);
     block.release(End);
     block.wait(State::Done, 0);
   }
@@ -151,17 +207,17 @@ private:
       }
   }
 
-  /// Whether some can go on: those of warps that have met at a shuffle, or all at a barrier. False when
-  /// all are done; anything else ends the program.
+  /// Whether some can go on: those of warps that have met, or all at a barrier. False when all are done;
+  /// anything else ends the program.
   bool letGo() {
     bool met = false;
     for (size_t first = 0; first < threads.size(); first += kWarp)
-      met |= shuffle(first, std::min(threads.size(), first + kWarp));
+      met |= meet(first, std::min(threads.size(), first + kWarp));
     if (met)
       return true;
     const Thread &one = threads.front();
     for (const Thread &thread : threads)
-      if (thread.state != one.state || thread.place != one.place || one.state == State::Shuffle)
+      if (thread.state != one.state || thread.place != one.place || isOfWarp(one.state))
         refuse();
     if (one.state == State::Done)
       return false;
@@ -171,10 +227,29 @@ private:
     return true;
   }
 
-  bool shuffle(size_t first, size_t last) {
+  /// Does what the lanes of a warp do together, when all are there.
+  bool meet(size_t first, size_t last) {
+    const Thread &one = threads[first];
+    State state = one.state;
+    if (!isOfWarp(state))
+      return false;
     for (size_t i = first; i < last; ++i)
-      if (threads[i].state != State::Shuffle || threads[i].place != threads[first].place)
+      if (threads[i].state != state || threads[i].place != one.place)
         return false;
+    if (state != State::Shuffle && last - first != kWarp)
+      refuse();
+    if (state == State::Shuffle)
+      shuffle(first, last);
+    else if (state == State::Matrices)
+      loadMatrices(&threads[first]);
+    else
+      multiplyMatrices(&threads[first]);
+    for (size_t i = first; i < last; ++i)
+      threads[i].state = State::Ready;
+    return true;
+  }
+
+  void shuffle(size_t first, size_t last) {
     int32_t values[kWarp];
     for (size_t i = first; i < last; ++i)
       values[i - first] = threads[i].value;
@@ -183,17 +258,43 @@ private:
       if (other >= last - first)
         refuse();
       threads[i].value = values[other];
-      threads[i].state = State::Ready;
     }
-    return true;
+  }
+
+  /// Lane i gets two neighbours of row i / 4 of each matrix, or of column i / 4.
+  static void loadMatrices(Thread *lanes) {
+    for (int lane = 0; lane < kWarp; ++lane)
+      for (int matrix = 0; matrix < lanes->count; ++matrix) {
+        uint32_t word = 0;
+        for (int e = 0; e < 2; ++e) {
+          int line = lane / 4, other = lane % 4 * 2 + e;
+          if (lanes->isOther)
+            std::swap(line, other);
+          word |= uint32_t(lanes[matrix * 8 + line].row[other]) << 16 * e;
+        }
+        lanes[lane].words[matrix] = int32_t(word);
+      }
+  }
+
+  static void multiplyMatrices(Thread *lanes) {
+    stepc::runtime::WarpProduct product;
+    for (int lane = 0; lane < kWarp; ++lane) {
+      std::memcpy(product.left[lane], lanes[lane].words, sizeof(product.left[lane]));
+      std::memcpy(product.right[lane], lanes[lane].words + 4, sizeof(product.right[lane]));
+      std::memcpy(product.sums[lane], lanes[lane].words + 6, sizeof(product.sums[lane]));
+    }
+    stepc::runtime::multiply(product, lanes->isOther);
+    for (int lane = 0; lane < kWarp; ++lane)
+      std::memcpy(lanes[lane].words + 6, product.sums[lane], sizeof(product.sums[lane]));
   }
 
   [[noreturn]] void refuse() const {
-    constexpr const char *kWhere[] = {"ready", "at barrier", "at shuffle", "at its end"};
+    constexpr const char *kWhere[] = {"ready",   "at barrier", "at shuffle",
+                                      "at load", "at product", "at its end"};
     std::fprintf(
         stderr,
         "stepc: emulated kernel %s, block %lld: expected all threads at one barrier, or those "
-        "of a warp at one shuffle; found",
+        "of a warp at one shuffle, load of matrices or product; found",
         name, static_cast<long long>(number));
     // Runs of threads that stand alike.
     for (size_t i = 0, end; i < threads.size(); i = end) {
@@ -203,7 +304,7 @@ private:
         ++end;
       std::fprintf(stderr, "%s threads %zu to %zu %s", i ? "," : "", i, end - 1,
                    kWhere[int(thread.state)]);
-      if (thread.state == State::Barrier || thread.state == State::Shuffle)
+      if (thread.state == State::Barrier || isOfWarp(thread.state))
         std::fprintf(stderr, " %d", int(thread.place));
     }
     std::fprintf(stderr, "\n");
@@ -236,6 +337,42 @@ int32_t stepc_rt_emulated_shuffle(stepc_emulated_block *block, int32_t place, in
   thread.lanes = lanes;
   block->wait(State::Shuffle, place);
   return thread.value;
+}
+
+void stepc_rt_emulated_load_matrices(stepc_emulated_block *block, int32_t place, const void *row,
+                                     int32_t count, int32_t transposed, int32_t *words) {
+  Thread &thread = *block->current;
+  thread.count = count;
+  thread.isOther = transposed;
+  thread.words = words;
+  // The lane reads its row itself, before it waits for those of others.
+  if (thread.number % kWarp < 8 * count) {
+    block->checkAligned(row, "a row of a matrix");
+    std::memcpy(thread.row, row, sizeof(thread.row));
+  }
+  block->wait(State::Matrices, place);
+}
+
+void stepc_rt_emulated_multiply_matrices(stepc_emulated_block *block, int32_t place, int32_t half,
+                                         int32_t *words) {
+  Thread &thread = *block->current;
+  thread.isOther = half;
+  thread.words = words;
+  block->wait(State::Product, place);
+}
+
+void stepc_rt_emulated_copy_async(stepc_emulated_block *block, void *to, const void *from,
+                                  int32_t bytes) {
+  block->checkAligned(to, "a copy's target");
+  if (bytes)
+    block->checkAligned(from, "a copy's source");
+  block->begin({to, bytes ? from : nullptr, block->current->group});
+}
+
+void stepc_rt_emulated_commit_group(stepc_emulated_block *block) { ++block->current->group; }
+
+void stepc_rt_emulated_wait_group(stepc_emulated_block *block, int32_t groups) {
+  block->landBefore(block->current->group - groups);
 }
 
 } // extern "C"

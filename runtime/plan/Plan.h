@@ -189,8 +189,8 @@ struct Operand {
 };
 
 /// In which order a product adds up: one chain of multiply-adds over increasing k, rounded once each,
-/// or each product rounded before it is added.
-enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1 };
+/// or each product rounded before it is added, or groups of 16 steps as a GPU's tensor cores add them.
+enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
 enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
 
 /// What a product or a reduction computes of every block (dialects/optim/OptimBatchOps.td says it to

@@ -98,7 +98,7 @@ template <> constexpr End last() { return End::Kept; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Message; }
 template <> constexpr OperandKind last() { return OperandKind::Batch; }
-template <> constexpr Accumulation last() { return Accumulation::RoundedChain; }
+template <> constexpr Accumulation last() { return Accumulation::TensorCore; }
 template <> constexpr Reduction last() { return Reduction::Max; }
 template <> constexpr CommandKind last() { return CommandKind::AdvanceSteps; }
 

@@ -42,7 +42,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
                  "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
                  "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
                  "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
-                 "emulated: those of sm_80")
+                 "emulated: those of sm_80. Behind a GPU, tensorcore or chain says how products of "
+                 "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
+                 "to its bits (emulated, unless said)")
       ->check(checkTarget)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,

@@ -249,8 +249,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     Args:
         spec: path of an ``.optim`` file, or its text.
         manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
-        target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, or ``emulated:<gpu>``
-            for the kernels of a GPU on this host.
+        target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
+            ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.

@@ -36,6 +36,23 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
+  /// The same of a float or an integer of at most 32 bits.
+  Value exchangeBits(Value x, int32_t lanes);
+
+  //===--- what tensor cores take ---===//
+  /// Begins to copy 16 bytes to the block's memory, or, where a condition is given and does not hold, zeros.
+  void copyAsync(Value to, Value from, Value isThere);
+  /// Ends the thread's group of copies.
+  void commitGroup();
+  /// Until at most so many of the thread's last groups are under way.
+  void waitGroup(int64_t groups);
+  /// Of so many (2 or 4) matrices of 8 × 8 16-bit elements in the block's memory, two neighbours of a row each, or
+  /// of a column: lane i brings the address of row i. All lanes of a warp come here, or none.
+  llvm::SmallVector<Value> loadMatrices(Value row, int64_t count, bool transposed);
+  /// c + a · b of a warp, 16 × 8 over 16 steps: words of a and b, numbers of c, as mma.sync.m16n8k16 says.
+  llvm::SmallVector<Value> multiplyMatrices(mlir::Type type, mlir::ValueRange left,
+                                            mlir::ValueRange right, mlir::ValueRange sums);
+
   /// a < bound
   Value below(Value a, Value bound) {
     return mlir::arith::CmpIOp::create(*this, loc, mlir::arith::CmpIPredicate::slt, a, bound);
@@ -50,6 +67,9 @@ public:
   Value slot;   ///< of the block
   Value item;   ///< of the slot's blocks, which one
   Value thread; ///< in the block
+
+private:
+  llvm::SmallVector<Value> fields(Value record);
 };
 
 } // namespace stepc::kernels

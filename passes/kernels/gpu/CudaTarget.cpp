@@ -22,7 +22,8 @@ constexpr int64_t kChunkElements = 32 * kThreads;
 
 class CudaTarget : public Target {
 public:
-  using Target::Target;
+  CudaTarget(std::string text, GpuTarget target)
+      : Target(std::move(text)), target(std::move(target)) {}
 
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -36,7 +37,9 @@ public:
   }
 
   int64_t chunkElements() const override { return kChunkElements; }
-  exec::Accumulation accumulation() const override { return exec::Accumulation::FusedChain; }
+  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+    return gpuAccumulation(target.tensorCores, lhs, rhs);
+  }
   int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
     return stepc::kernels::scratchBytesPerBlock(op, TargetShape());
@@ -57,7 +60,7 @@ public:
   void addKernelPasses(OpPassManager &manager) const override {
     buildPtxPipeline(manager);
     AssembleGpuOptions options;
-    llvm::append_range(options.chips, gpuChips(chip()));
+    llvm::append_range(options.chips, target.chips);
     manager.addPass(createAssembleGpu(options));
   }
   bool fuses() const override { return true; }
@@ -96,12 +99,17 @@ private:
     }
     return kernels;
   }
+
+  GpuTarget target;
 };
 
 } // namespace
 
-std::unique_ptr<Target> makeCudaTarget(StringRef chip) {
-  return std::make_unique<CudaTarget>(chip.str());
+llvm::Expected<std::unique_ptr<Target>> makeCudaTarget(StringRef chip) {
+  llvm::Expected<GpuTarget> target = cudaTarget(chip);
+  if (!target)
+    return target.takeError();
+  return std::make_unique<CudaTarget>(chip.str(), std::move(*target));
 }
 
 } // namespace stepc::kernels

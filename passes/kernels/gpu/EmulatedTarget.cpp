@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/gpu/GpuKernels.h"
 #include "passes/kernels/products/VectorBuilder.h"
@@ -16,8 +17,8 @@ namespace {
 
 class EmulatedTarget : public Target {
 public:
-  EmulatedTarget(std::string chip, std::unique_ptr<Target> host)
-      : Target(std::move(chip)), host(std::move(host)) {}
+  EmulatedTarget(std::string chip, GpuTarget gpu, std::unique_ptr<Target> host)
+      : Target(std::move(chip)), gpu(std::move(gpu)), host(std::move(host)) {}
 
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -33,7 +34,9 @@ public:
 
   int64_t chunkElements() const override { return host->chunkElements(); }
   // Of the GPU. A processor without fused multiply-adds calls a function for each.
-  exec::Accumulation accumulation() const override { return exec::Accumulation::FusedChain; }
+  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+    return gpuAccumulation(gpu.tensorCores, lhs, rhs);
+  }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override { return 0; }
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
     return host->scratchBytesPerBlock(op);
@@ -88,17 +91,21 @@ private:
     return threadsOnHost(*made, module);
   }
 
+  GpuTarget gpu;
   std::unique_ptr<Target> host;
 };
 
 } // namespace
 
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
+  llvm::Expected<GpuTarget> gpu = emulatedTarget(chip);
+  if (!gpu)
+    return gpu.takeError();
   auto [cpu, features] = splitChip(chip);
   llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
   if (!host)
     return host.takeError();
-  return std::make_unique<EmulatedTarget>(chip.str(), std::move(*host));
+  return std::make_unique<EmulatedTarget>(chip.str(), std::move(*gpu), std::move(*host));
 }
 
 } // namespace stepc::kernels

@@ -40,7 +40,10 @@ using GpuKernels = llvm::SmallVector<GpuKernel>;
 /// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
 /// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
 GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
-/// Likewise of a product that adds up in a fused chain; arguments are the scratch, which it does not use,
+/// In which order a GPU adds up a product of such operands: on its tensor cores, where they take them and
+/// are to be used.
+exec::Accumulation gpuAccumulation(bool tensorCores, exec::BatchAttr lhs, exec::BatchAttr rhs);
+/// Likewise of a product of one of these accumulations; arguments are the scratch, which it does not use,
 /// the operands, the addend, where there is one, and the out.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 

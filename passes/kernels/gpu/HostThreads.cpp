@@ -2,6 +2,7 @@
 
 #include "passes/kernels/gpu/GpuKernels.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Matchers.h"
@@ -14,15 +15,22 @@ namespace {
 /// Which thread of which block is meant, and, where threads wait for each other, what the runtime gave.
 struct Thread {
   Value block, thread, state, memory;
+  Value words; ///< of the thread's own memory, what it brings to matrices and takes from them
 };
+constexpr int64_t kWords = 10;
+
+/// What threads do together, or what goes on beside them.
+bool isOfRuntime(Operation *op) {
+  return isa<gpu::BarrierOp, gpu::ShuffleOp, NVVM::LdMatrixOp, NVVM::MmaOp, NVVM::CpAsyncOp,
+             NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op);
+}
 
 bool waits(gpu::GPUFuncOp kernel) {
   if (kernel.getNumWorkgroupAttributions())
     return true;
   return kernel
       .walk([](Operation *op) {
-        return isa<gpu::BarrierOp, gpu::ShuffleOp>(op) ? WalkResult::interrupt()
-                                                       : WalkResult::advance();
+        return isOfRuntime(op) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -59,6 +67,26 @@ public:
       by = addressOf(cast<BlockArgument>(address.getSource()));
     } else if (isa<gpu::BarrierOp>(op)) {
       call("stepc_rt_emulated_barrier", {}, {at.state, word(place++)});
+    } else if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op)) {
+      if (copy.getSize() != 16)
+        return op->emitOpError("expected a copy of 16 bytes, which is emulated, found ")
+               << copy.getSize();
+      Value bytes = copy.getCpSize() ? copy.getCpSize() : word(16);
+      call("stepc_rt_emulated_copy_async", {}, {at.state, copy.getDst(), copy.getSrc(), bytes});
+    } else if (isa<NVVM::CpAsyncCommitGroupOp>(op)) {
+      call("stepc_rt_emulated_commit_group", {}, {at.state});
+    } else if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
+      call("stepc_rt_emulated_wait_group", {}, {at.state, word(int32_t(wait.getN()))});
+    } else if (auto load = dyn_cast<NVVM::LdMatrixOp>(op)) {
+      int32_t count = int32_t(load.getNum()), transposed = load.getLayout() == NVVM::MMALayout::col;
+      if (count == 1 || load.getEltType() != NVVM::LdStMatrixEltType::B16)
+        return op->emitOpError("expected two or four matrices of 16-bit elements, which are "
+                               "emulated");
+      call("stepc_rt_emulated_load_matrices", {},
+           {at.state, word(place++), load.getPtr(), word(count), word(transposed), at.words});
+      by = recordOfWords(0, cast<LLVM::LLVMStructType>(load.getType()));
+    } else if (auto product = dyn_cast<NVVM::MmaOp>(op)) {
+      return replaceProduct(product);
     } else {
       return replaceShuffle(cast<gpu::ShuffleOp>(op));
     }
@@ -90,6 +118,32 @@ private:
     }
     Value address = b.address(at.memory, b.getI8Type(), b.constant(offset));
     return index(LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), address));
+  }
+
+  Value wordAt(int64_t index) { return b.address(at.words, b.getI32Type(), index); }
+  /// The thread's words from one on as an operation's result.
+  Value recordOfWords(int64_t first, LLVM::LLVMStructType type) {
+    Value record = LLVM::PoisonOp::create(b, b.loc, type);
+    for (auto [i, field] : llvm::enumerate(type.getBody()))
+      record = LLVM::InsertValueOp::create(b, b.loc, record, b.load(field, wordAt(first + i)), i);
+    return record;
+  }
+
+  LogicalResult replaceProduct(NVVM::MmaOp op) {
+    bool half = op.getMultiplicandAPtxType() == NVVM::MMATypes::f16;
+    NVVM::MMAShapeAttr shape = op.getShape();
+    if ((!half && op.getMultiplicandAPtxType() != NVVM::MMATypes::bf16) || shape.getM() != 16 ||
+        shape.getN() != 8 || shape.getK() != 16 || op.getOperands().size() != kWords ||
+        op.resultPtxType() != NVVM::MMATypes::f32)
+      return op.emitOpError("expected a product m16n8k16 of bf16 or f16 into f32, which is "
+                            "emulated");
+    for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+      b.store(operand, wordAt(i), 4);
+    call("stepc_rt_emulated_multiply_matrices", {},
+         {at.state, word(place++), word(half), at.words});
+    op.getResult().replaceAllUsesWith(recordOfWords(6, cast<LLVM::LLVMStructType>(op.getType())));
+    op.erase();
+    return success();
   }
 
   LogicalResult replaceShuffle(gpu::ShuffleOp op) {
@@ -129,8 +183,8 @@ LogicalResult emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp modul
   for (Operation &op : kernel.getBody().front().without_terminator())
     b.clone(op, mapping)->walk<WalkOrder::PreOrder>([&](Operation *copy) {
       replacer.replaceSpaces(copy);
-      if (isa<gpu::BlockIdOp, gpu::ThreadIdOp, gpu::BarrierOp, gpu::ShuffleOp,
-              memref::ExtractAlignedPointerAsIndexOp>(copy))
+      if (isOfRuntime(copy) ||
+          isa<gpu::BlockIdOp, gpu::ThreadIdOp, memref::ExtractAlignedPointerAsIndexOp>(copy))
         toReplace.push_back(copy);
     });
   OpBuilder::InsertionGuard keep(b);
@@ -164,7 +218,9 @@ FailureOr<LLVM::LLVMFuncOp> threadFunction(gpu::GPUFuncOp kernel, ModuleOp modul
   b.setInsertionPoint(LLVM::ReturnOp::create(b, b.loc, ValueRange{}));
   auto given = function.getArguments();
   IRMapping mapping = argumentsFrom(b, kernel, given[1], {});
-  if (failed(emitThread(b, kernel, module, mapping, {given[2], given[3], given[0], given[4]})))
+  Value words = LLVM::AllocaOp::create(b, b.loc, b.pointer, b.getI32Type(), b.constant(kWords), 16);
+  if (failed(
+          emitThread(b, kernel, module, mapping, {given[2], given[3], given[0], given[4], words})))
     return failure();
   return function;
 }
@@ -206,9 +262,9 @@ FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module
   IRMapping mapping = argumentsFrom(b, kernel, list, last);
   bool takesChunks = llvm::all_of(kernel.getFunctionType().getInputs(),
                                   [](Type type) { return isa<LLVM::LLVMPointerType>(type); });
-  // Nothing here is refused: only shuffles are.
+  // Nothing here is refused: only what threads do together is.
   auto emit = [&](Value block, Value thread) {
-    (void)emitThread(b, kernel, module, mapping, {block, thread, {}, {}});
+    (void)emitThread(b, kernel, module, mapping, {block, thread, {}, {}, {}});
   };
   b.loop(first, last, 1, [&](Value item) {
     if (takesChunks)

@@ -92,10 +92,9 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
         auto product = dyn_cast<exec::ProductOp>(op);
         if (!product)
           continue;
-        if (product.getAccumulation() != exec::Accumulation::FusedChain)
-          return product.emitOpError("expected a product of the accumulation fused_chain, which a "
-                                     "GPU has, found ")
-                 << exec::stringifyAccumulation(product.getAccumulation());
+        if (product.getAccumulation() == exec::Accumulation::RoundedChain)
+          return product.emitOpError("expected a product of the accumulation fused_chain or "
+                                     "tensorcore, which a GPU has, found rounded_chain");
         addGpuProductKernels(code, product);
       }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());

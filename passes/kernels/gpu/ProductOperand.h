@@ -7,7 +7,7 @@
 #ifndef STEPC_PASSES_KERNELS_GPU_PRODUCTOPERAND_H
 #define STEPC_PASSES_KERNELS_GPU_PRODUCTOPERAND_H
 
-#include "passes/kernels/gpu/BlockBuilder.h"
+#include "passes/kernels/gpu/GpuProduct.h"
 
 namespace stepc::kernels {
 
@@ -23,8 +23,7 @@ struct Cut {
   int64_t groups; ///< of them along each axis, kEdge groups apart
 
   Cut(int64_t m, int64_t n) {
-    int64_t least = std::min(m, n);
-    tile = least >= 512 ? 128 : least >= 64 ? 64 : 32;
+    tile = productTile(m, n);
     slab = tile == 128 ? 16 : 32;
     group = std::min<int64_t>(4, tile / kEdge);
     groups = tile / kEdge / group;

@@ -81,6 +81,21 @@ void stepc_rt_emulated_barrier(stepc_emulated_block *, int32_t place);
 /* The value of the lane whose number differs by these bits, when all 32 of the warp are there. */
 int32_t stepc_rt_emulated_shuffle(stepc_emulated_block *, int32_t place, int32_t value,
                                   int32_t lanes);
+/* Of so many matrices of 8 x 8 16-bit elements the words that PTX's ldmatrix gives the lane; lane i
+ * brings the address of row i, of 16 bytes. All 32 lanes come. */
+void stepc_rt_emulated_load_matrices(stepc_emulated_block *, int32_t place, const void *row,
+                                     int32_t count, int32_t transposed, int32_t *words);
+/* PTX's mma.sync.m16n8k16 of f16 (half) or bf16 into f32: 4 words of the left operand, 2 of the right,
+ * and 4 numbers, which become the results. All 32 lanes come. */
+void stepc_rt_emulated_multiply_matrices(stepc_emulated_block *, int32_t place, int32_t half,
+                                         int32_t *words);
+/* Copies 16 bytes, or, of bytes 0, writes as many zeros: at the latest when the thread has waited for
+ * the group that the copy is of. A thread's commit ends its group; a wait returns when at most the last
+ * so many groups are under way. */
+void stepc_rt_emulated_copy_async(stepc_emulated_block *, void *to, const void *from,
+                                  int32_t bytes);
+void stepc_rt_emulated_commit_group(stepc_emulated_block *);
+void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
 
 /* --- defined by the program --- */
 

@@ -92,7 +92,7 @@
 
 // Another order of accumulation is not a GPU's.
 // RUN: sed 's/fused_chain/rounded_chain/' %S/../Inputs/exec.mlir | not stepc-opt --exec-kernels-to-gpu 2>&1 | FileCheck %s --check-prefix CHAIN
-// CHAIN: error: 'exec.product' op expected a product of the accumulation fused_chain, which a GPU has, found rounded_chain
+// CHAIN: error: 'exec.product' op expected a product of the accumulation fused_chain or tensorcore, which a GPU has, found rounded_chain
 
 // The GPU's code has a name of its own.
 // RUN: sed 's/@sa\b/@kernels/g' %S/../Inputs/exec.mlir | stepc-opt --exec-kernels-to-gpu | FileCheck %s --check-prefix NAME

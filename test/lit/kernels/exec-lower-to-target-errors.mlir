@@ -51,6 +51,40 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 
 // -----
 
+// On tensor cores where the target's text says chain; and a text that was written by hand.
+module attributes {stepc.chip = "cuda:sm_80,chain"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+  comm.segment @s group @g all
+
+  exec.program arena 8192 {
+    // expected-error @+1 {{'exec.product' op expected the target's accumulation, fused_chain, found tensorcore}}
+    exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 1024, block = tensor<16x32xbf16>>
+      by <offset = 0, bytes = 1024, block = tensor<16x32xbf16>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>>
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    exec.advance_steps
+  }
+}
+
+// -----
+
+// expected-error @+1 {{expected a GPU of sm_80, sm_86}}
+module attributes {stepc.chip = "cuda:h100"} {
+}
+
+// -----
+
+// expected-error @+1 {{expected a chip 'emulated:<gpu> on <cpu>', found 'emulated'}}
+module attributes {stepc.chip = "emulated"} {
+}
+
+// -----
+
 // A kernel without a body.
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]

@@ -27,7 +27,9 @@ class GreedyTarget : public kernels::Target {
 public:
   explicit GreedyTarget(std::unique_ptr<Target> real, int64_t more)
       : Target(real->chip()), real(std::move(real)), more(more) {}
-  exec::Accumulation accumulation() const override { return real->accumulation(); }
+  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+    return real->accumulation(lhs, rhs);
+  }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
     auto [m, n, k] = op.getSizes();
     return cost::productScratchBound(m, n, k) + more;

@@ -15,6 +15,7 @@
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -155,7 +156,7 @@ struct Emitter {
 
 static Code compileWith(const Emitter &emitter, const std::string &operation,
                         const std::vector<std::string> &argumentTypes, const TargetShape &target,
-                        bool assembly) {
+                        bool assembly, bool tensorCores = false) {
   Code code;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   load(context);
@@ -197,16 +198,18 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
                       -1, 0)
                 : exec::BatchAttr();
   };
-  auto accumulation = exec::AccumulationAttr::get(
-      &context, target.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain);
-  if (auto product = dyn_cast<optim::ProductOp>(op))
+  if (auto product = dyn_cast<optim::ProductOp>(op)) {
+    exec::BatchAttr lhs = batch(product.getLhs()), rhs = batch(product.getRhs());
+    exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs, rhs);
+    if (!tensorCores && !target.fma)
+      order = exec::Accumulation::RoundedChain;
     emit(exec::ProductOp::create(
-             b, op.getLoc(), accumulation, batch(product.getLhs()), batch(product.getRhs()),
+             b, op.getLoc(), exec::AccumulationAttr::get(&context, order), lhs, rhs,
              batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
              product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
              product.getSymmetricAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
          emitter.product);
-  else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op))
+  } else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op))
     emit(exec::ReduceOp::create(b, op.getLoc(), reduce.getKindAttr(), batch(reduce.getSource()),
                                 batch(reduce.getInit()), reduce.getExponentAttr(),
                                 exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
@@ -226,8 +229,11 @@ Code compile(const std::string &operation, const std::vector<std::string> &argum
 static void plant(Fault fault, gpu::GPUFuncOp kernel) {
   kernel.walk([&](Operation *op) {
     IntegerAttr bound;
-    if (fault == Fault::NoBarriers && isa<gpu::BarrierOp>(op))
-      op->erase();
+    if ((fault == Fault::NoBarriers && isa<gpu::BarrierOp>(op)) ||
+        (fault == Fault::NoWaits && isa<NVVM::CpAsyncWaitGroupOp>(op)))
+      return op->erase();
+    if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op); wait && fault == Fault::EarlyWaits)
+      wait.setN(wait.getN() + 1);
     if (fault != Fault::OneMore || !isa<arith::CmpIOp, arith::MinSIOp>(op) ||
         !matchPattern(op->getOperand(1), m_Constant(&bound)))
       return;
@@ -238,7 +244,7 @@ static void plant(Fault fault, gpu::GPUFuncOp kernel) {
 }
 
 Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
-                     Fault fault) {
+                     Fault fault, bool tensorCores) {
   TargetShape target = targetsOfThisMachine().front();
   auto onHost = [&](SymbolTable &symbols, auto op, auto add) {
     auto module = cast<ModuleOp>(symbols.getOp());
@@ -257,7 +263,8 @@ Code compileEmulated(const std::string &operation, const std::vector<std::string
   auto reduce = [&](SymbolTable &symbols, exec::ReduceOp op) {
     return onHost(symbols, op, kernels::addGpuReduceKernels);
   };
-  return compileWith({product, reduce}, operation, argumentTypes, target, /*assembly=*/false);
+  return compileWith({product, reduce}, operation, argumentTypes, target, /*assembly=*/false,
+                     tensorCores);
 }
 
 static Code lower(Code code, ModuleOp module, const std::vector<std::string> &names,
@@ -309,6 +316,11 @@ static Code lower(Code code, ModuleOp module, const std::vector<std::string> &na
   give("stepc_rt_emulate", stepc_rt_emulate);
   give("stepc_rt_emulated_barrier", stepc_rt_emulated_barrier);
   give("stepc_rt_emulated_shuffle", stepc_rt_emulated_shuffle);
+  give("stepc_rt_emulated_load_matrices", stepc_rt_emulated_load_matrices);
+  give("stepc_rt_emulated_multiply_matrices", stepc_rt_emulated_multiply_matrices);
+  give("stepc_rt_emulated_copy_async", stepc_rt_emulated_copy_async);
+  give("stepc_rt_emulated_commit_group", stepc_rt_emulated_commit_group);
+  give("stepc_rt_emulated_wait_group", stepc_rt_emulated_wait_group);
   if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(runtime))))
     return fail(llvm::toString(std::move(error)));
   for (size_t i = 0; i < names.size(); ++i) {

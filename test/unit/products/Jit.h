@@ -43,10 +43,13 @@ enum class Fault {
   None,
   NoBarriers, ///< no thread waits
   OneMore,    ///< of what is below an extent, one more is
+  NoWaits,    ///< no thread waits for its copies
+  EarlyWaits, ///< one group more may be under way
 };
-/// The same by the kernels of a GPU, which this machine runs (runtime/emulated).
+/// The same by the kernels of a GPU, which this machine runs (runtime/emulated); on tensor cores, where
+/// they take the operands.
 Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
-                     Fault fault = Fault::None);
+                     Fault fault = Fault::None, bool tensorCores = false);
 
 /// Kernels of a module as text, each of `buffers` buffers: their numerics are spelled out and they
 /// are compiled. What a kernel takes: its arguments' bases, the first item, the last.

@@ -7,6 +7,7 @@
 #ifndef STEPC_TEST_UNIT_PRODUCTS_REFERENCE_H
 #define STEPC_TEST_UNIT_PRODUCTS_REFERENCE_H
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -44,29 +45,82 @@ inline void writeNumber(void *memory, Storage storage, int64_t index, float valu
   }
 }
 
+/// In which order a product adds up.
+enum class Order { Fused, Rounded, TensorCore };
+
+/// sum + Σ a[i] · b[i] of eight steps, as runtime/emulated/README.md says of tensor cores; in another way
+/// than there, by doubles.
+inline float tensorCoreSum(const float *a, const float *b, Storage storage, float sum) {
+  auto exponent = [](float x, int least) { return std::max(std::ilogb(x), least); };
+  int least = storage == Storage::F16 ? -14 : -126, most = -10000;
+  double plain = sum;
+  bool isFinite = std::isfinite(sum);
+  if (sum != 0)
+    most = exponent(sum, -126);
+  for (int i = 0; i < 8; ++i) {
+    plain += double(a[i]) * double(b[i]);
+    isFinite &= std::isfinite(a[i]) && std::isfinite(b[i]);
+    if (isFinite && a[i] != 0 && b[i] != 0)
+      most = std::max(most, exponent(a[i], least) + exponent(b[i], least));
+  }
+  if (!isFinite)
+    return float(plain);
+  auto units = [&](double x) { return std::trunc(std::ldexp(x, 24 - most)); };
+  double total = units(sum);
+  for (int i = 0; i < 8; ++i)
+    total += units(double(a[i]) * double(b[i]));
+  double x = std::ldexp(total, most - 24);
+  if (x == 0)
+    return 0;
+  auto result = float(x);
+  return std::abs(x) < 0x1p128 && std::abs(double(result)) > std::abs(x)
+             ? std::nextafter(result, 0.0f)
+             : result;
+}
+
 struct ReferenceProduct {
   int64_t slots, m, n, k;
   Storage lhs, rhs, out, addend;
-  bool hasAddend, transposeLhs, transposeRhs, symmetric, fused;
+  bool hasAddend, transposeLhs, transposeRhs, symmetric;
+  Order order;
   float alpha, beta;
+
+  float left(const void *data, int64_t slot, int64_t i, int64_t p) const {
+    return readNumber(data, lhs, slot * m * k + (transposeLhs ? p * m + i : i * k + p));
+  }
+  float right(const void *data, int64_t slot, int64_t p, int64_t j) const {
+    return readNumber(data, rhs, slot * k * n + (transposeRhs ? j * k + p : p * n + j));
+  }
+  float sum(const void *lhsData, const void *rhsData, int64_t slot, int64_t i, int64_t j) const {
+    float sum = 0;
+    if (order == Order::TensorCore) {
+      for (int64_t first = 0; first < k; first += 8) {
+        float a[8] = {}, b[8] = {};
+        for (int64_t p = first; p < std::min(first + 8, k); ++p) {
+          a[p - first] = left(lhsData, slot, i, p);
+          b[p - first] = right(rhsData, slot, p, j);
+        }
+        sum = tensorCoreSum(a, b, lhs, sum);
+      }
+      return sum;
+    }
+    for (int64_t p = 0; p < k; ++p) {
+      float a = left(lhsData, slot, i, p), b = right(rhsData, slot, p, j);
+      if (order == Order::Fused) {
+        sum = std::fma(a, b, sum);
+      } else {
+        float product = a * b;
+        sum = product + sum;
+      }
+    }
+    return sum;
+  }
 
   void run(const void *lhsData, const void *rhsData, const void *addendData, void *outData) const {
     for (int64_t slot = 0; slot < slots; ++slot)
       for (int64_t i = 0; i < m; ++i)
         for (int64_t j = 0; j < (symmetric ? i + 1 : n); ++j) {
-          float sum = 0;
-          for (int64_t p = 0; p < k; ++p) {
-            float a =
-                readNumber(lhsData, lhs, slot * m * k + (transposeLhs ? p * m + i : i * k + p));
-            float b =
-                readNumber(rhsData, rhs, slot * k * n + (transposeRhs ? j * k + p : p * n + j));
-            if (fused) {
-              sum = std::fma(a, b, sum);
-            } else {
-              float product = a * b;
-              sum = product + sum;
-            }
-          }
+          float sum = this->sum(lhsData, rhsData, slot, i, j);
           int64_t at = slot * m * n + i * n + j;
           if (alpha != 1.0f)
             sum = alpha * sum;

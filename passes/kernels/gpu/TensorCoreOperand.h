@@ -1,0 +1,62 @@
+//===- TensorCoreOperand.h - An operand on its way to tensor cores -*- C++ -*-===//
+//
+// Slabs of an operand, some steps of k each, stand in the block's memory as they stand in the operand, in
+// a ring of stages. Copies into it run by themselves; warps take it out in matrices of 8 by 8.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_GPU_TENSORCOREOPERAND_H
+#define STEPC_PASSES_KERNELS_GPU_TENSORCOREOPERAND_H
+
+#include "passes/kernels/gpu/BlockBuilder.h"
+
+namespace stepc::kernels {
+
+/// Elements of one access of 16 bytes, and of an edge of the matrices that warps take.
+inline constexpr int64_t kEight = 8;
+
+class TensorCoreOperand {
+public:
+  struct Shape {
+    mlir::Type type;
+    int64_t lines, k;
+    bool alongK; ///< neighbours are steps of one line, not lines of one step
+  };
+  struct Ring {
+    int64_t tile; ///< lines
+    int64_t slab; ///< steps of k
+    int64_t stages;
+    int64_t elements() const { return tile * slab; } ///< of a stage
+  };
+  /// Of the left operand lines are rows of the product, of the right its columns; a warp has `warpLines`
+  /// of the tile, from `warpLine` on. `base`: the slot's; `line0`: the tile's first line.
+  TensorCoreOperand(BlockBuilder &b, const Ring &ring, const Shape &shape, bool isLeft,
+                    mlir::Value base, mlir::Value line0, mlir::Value warpLine, int64_t warpLines);
+
+  /// Begins to bring the slab that begins with a step to the stage at an offset; zeros past the ends.
+  void copy(mlir::Value stage, mlir::Value step0);
+  /// What lane i holds of 16 steps of the slab at a stage: of 16 lines of a left operand four words, of 8
+  /// of a right one two.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> fragments(mlir::Value stage, int64_t step);
+
+private:
+  mlir::Value both(mlir::Value a, mlir::Value c) { return !a ? c : !c ? a : b.both(a, c); }
+  mlir::Value below(mlir::Value x, int64_t bound, int64_t step);
+  mlir::Value swizzled(mlir::Value row, mlir::Value access);
+  mlir::Value oneByOne(mlir::Value from, mlir::Value line, mlir::Value step);
+
+  BlockBuilder &b;
+  Ring ring;
+  Shape shape;
+  bool isLeft;
+  mlir::Value base, line0, warpLine;
+  int64_t warpLines;
+  int64_t perRow;                      ///< accesses of a row of the slab
+  mlir::Value isAligned;               ///< null where no access can be
+  mlir::Value memory;                  ///< all stages
+  mlir::Value row, access;             ///< of the thread's first copy
+  mlir::Value matrixRow, matrixAccess; ///< of the lane's row of its first matrices
+};
+
+} // namespace stepc::kernels
+
+#endif
