@@ -85,6 +85,15 @@
 // CHECK: llvm.store %{{.*}} : i16, !llvm.ptr<1>
 // CHECK: llvm.store %{{.*}} : i16, !llvm.ptr<1>
 
+// The step is counted where the counts stand, a parameter per thread, of those that it does not skip.
+// CHECK-LABEL: gpu.func @stepc_advance_steps(%{{.*}}: !llvm.ptr<1>, %{{.*}}: i64)
+// CHECK: %[[FLAG:.*]] = llvm.getelementptr %{{.*}}[40]
+// CHECK: llvm.load %[[FLAG]]
+// CHECK: scf.if
+// CHECK: %[[TAKEN:.*]] = llvm.load %{{.*}} -> !llvm.ptr<1>
+// CHECK: llvm.load %[[TAKEN]] {{.*}} -> i64
+// CHECK: llvm.store %{{.*}}, %[[TAKEN]] {{.*}}i64
+
 // What was there stays.
 // CHECK: exec.program
 // CHECK: exec.dispatch_parameters @scalars
@@ -97,12 +106,3 @@
 // The GPU's code has a name of its own.
 // RUN: sed 's/@sa\b/@kernels/g' %S/../Inputs/exec.mlir | stepc-opt --exec-kernels-to-gpu | FileCheck %s --check-prefix NAME
 // NAME: gpu.module @kernels_ [
-
-// The step is counted where the counts stand, a parameter per thread, of those that it does not skip.
-// CHECK-LABEL: gpu.func @stepc_advance_steps(%{{.*}}: !llvm.ptr<1>, %{{.*}}: i64)
-// CHECK: %[[FLAG:.*]] = llvm.getelementptr %{{.*}}[40]
-// CHECK: llvm.load %[[FLAG]]
-// CHECK: scf.if
-// CHECK: %[[TAKEN:.*]] = llvm.load %{{.*}} -> !llvm.ptr<1>
-// CHECK: llvm.load %[[TAKEN]] {{.*}} -> i64
-// CHECK: llvm.store %{{.*}}, %[[TAKEN]] {{.*}}i64

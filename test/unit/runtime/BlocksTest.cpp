@@ -142,7 +142,8 @@ TEST(BlocksDeathTest, ThreadsThatDoNotMeetAreRefused) {
   EXPECT_DEATH(
       emulate(leave, {}, 6, 7),
       "stepc: emulated kernel test, block 6: expected all threads at one barrier, or those of "
-      "a warp at one shuffle; found threads 0 to 39 at barrier 2, threads 40 to 95 at its end");
+      "a warp at one shuffle, load of matrices or product; found threads 0 to 39 at barrier 2, "
+      "threads 40 to 95 at its end");
   EXPECT_DEATH(emulate(part, {}), "threads 0 to 39 at barrier 1, threads 40 to 95 at barrier 0");
   EXPECT_DEATH(emulate(half, {}), "threads 0 to 15 at shuffle 3, threads 16 to 31 at barrier 0");
   EXPECT_DEATH(emulate(far, {}), "at shuffle 3");
