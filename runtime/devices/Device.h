@@ -38,6 +38,7 @@ struct DeviceContext {
   const bool &someInactive; ///< whether this step skips a parameter
   std::unique_ptr<DeviceState> state = nullptr;
   std::string failure = {}; ///< the first thing that went wrong in the running step, if any
+  bool isCaptured = false;  ///< the running step becomes part of a graph of the trainer's
 };
 
 /// A list that stands in the host's memory and that kernels read, at `address`: the same on a CPU, a copy of
@@ -88,6 +89,31 @@ struct BatchWork {
 
 } // namespace stepc::runtime
 
+/// Of a device with graphs: a step that is recorded once, and carried out again as a whole.
+struct stepc_graph_table {
+  using Context = stepc::runtime::DeviceContext;
+
+  /// What is handed to the device between the two is recorded, and not carried out. Functions that `call`
+  /// names are called while it is recorded, or by each replay.
+  void (*begin)(Context &);
+  void (*end)(Context &);
+  /// In place of a step's commands, between the device's `begin` and `finish`.
+  void (*replay)(Context &);
+  /// Before what was recorded goes. It is not under way.
+  void (*forget)(Context &) noexcept;
+
+  // Graphs of the trainer's, who captures its stream.
+  /// Whether it does.
+  bool (*isCaptured)(Context &);
+  /// Before a step that is captured: lists that change reach the device at once, as replays read them. The text says
+  /// why this step cannot be part of the graph.
+  std::string (*prepare)(Context &);
+  /// Graphs that hold steps of this instance.
+  int64_t (*living)(Context &);
+  /// Lists that change reach the device, as by `begin`, for replays that come later on the trainer's stream.
+  void (*refresh)(Context &);
+};
+
 struct stepc_device_table {
   using Context = stepc::runtime::DeviceContext;
   using Stream = stepc::runtime::Stream;
@@ -134,6 +160,7 @@ struct stepc_device_table {
   /// far. Graphs that are replayed write again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
+  const stepc_graph_table *graphs; ///< null where the device has none
 };
 
 #endif

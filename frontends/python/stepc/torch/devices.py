@@ -22,11 +22,17 @@ class Host:
     """The CPU: a step is done when the library returns."""
 
     kind = _abi.DEVICE_CPU
+    memory = _abi.MEMORY_HOST  # of step counts and hyperparameters
     device = torch.device("cpu")
     target: str | None = None
 
     def options(self) -> Device:
         return CPU
+
+    def for_numbers(self, capturable: bool) -> torch.device | None:
+        if capturable:
+            raise StepcError("capturable: expected parameters on a GPU, found parameters on the CPU")
+        return None
 
     def ordered(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
@@ -36,6 +42,7 @@ class Gpu:
     """One GPU, and the stream that was current when an instance was made: the library keeps to it."""
 
     kind = _abi.DEVICE_CUDA
+    memory = _abi.MEMORY_HOST
 
     def __init__(self, device: torch.device) -> None:
         if torch.version.cuda is None:
@@ -53,6 +60,12 @@ class Gpu:
     def options(self) -> Device:
         stream = self._stream.cuda_stream
         return Device(self.kind, self.device.index, stream, Pool(self.device, self._stream))
+
+    def for_numbers(self, capturable: bool) -> torch.device | None:
+        """Where step counts and hyperparameters stand of an optimizer that a graph may capture; None: in
+        the host's memory."""
+        self.memory = _abi.MEMORY_DEVICE if capturable else _abi.MEMORY_HOST
+        return self.device if capturable else None
 
     @contextlib.contextmanager
     def ordered(self) -> Iterator[None]:
