@@ -2,7 +2,7 @@
 //
 // A device is a table of functions. Each begins something on a stream and may return
 // before it is done: what stands on one stream is done in order, streams are ordered by
-// events alone. The walker (runtime/core/Program.cpp) knows no other order.
+// events alone. The walker (runtime/core/Walk.cpp) knows no other order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_DEVICE_H

@@ -38,6 +38,7 @@ def cuda(monkeypatch):
 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Cuda.current)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: Stream("library's", Cuda.log))
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Gpu(GPU) if list(named) else devices.Host())
@@ -159,6 +160,8 @@ def test_what_a_graph_may_capture_stands_on_the_gpu(fake, cuda, monkeypatch):
     assert [one for one in called if one[0].startswith("bind")] == [
         ("bind_steps", 0), ("bind_hyperparameters", 0), ("bind_steps", 1), ("bind_hyperparameters", 1),
     ]  # fmt: skip
+    # Its stream is one that a graph can capture with the trainer's.
+    assert cuda.log == 3 * [("library's", "trainers"), ("trainers", "library's")]
     # A graph that holds a step is told of what is bound now; no step is taken.
     before = [one.detach().clone() for one in found.parameters()]
     for one in found.parameters():

@@ -3,6 +3,7 @@
 On `emulated`, and on a driver that is the host, with streams in orders that seeds draw. STEPC_SEED repeats a run.
 """
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,7 @@ from bound import DEVICE, HOST, Bound, compiled, traced
 from cases import STEPS, random_batch
 from compiler import run, stepc
 from stepc._device import Device
+from stepc._library import Instance
 from stepc.errors import GraphError
 from stub_driver import GLOBAL, RELAXED, STUB, THREAD_LOCAL, StubDriver
 from test_bits import SEED, differences
@@ -63,6 +65,13 @@ def test_replays_follow_what_is_bound_and_scheduled(library, memory):
     assert executed == planned and executed["launches"] > 0
 
 
+def apart(library, steps, **environment):
+    """Steps that replay a graph, in a process whose driver reads the environment."""
+    script = f"import sys; sys.path[:0] = {sys.path!r}\nfrom bound import *\ntraced(Bound(Library({str(library.path)!r}), graph=True), {steps})"
+    variables = {"PATH": os.environ["PATH"]} | {name: str(value) for name, value in environment.items()}
+    return subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False)
+
+
 def test_a_step_is_one_launch(tmp_path):
     counts = []
     for parameters in (20, 200):
@@ -71,12 +80,7 @@ def test_a_step_is_one_launch(tmp_path):
         calls = []
         for steps in (9, 17):
             log = tmp_path / f"log-{parameters}-{steps}"
-            script = (
-                "import sys; sys.path[:0] = %r; from bound import *\n"
-                "traced(Bound(Library(%r), graph=True), %d)" % (sys.path, str(library.path), steps)
-            )
-            variables = {"STEPC_STUB_LOG": str(log), "PATH": "/usr/bin"}
-            done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False)
+            done = apart(library, steps, STEPC_STUB_LOG=log)
             assert done.returncode == 0, done.stderr
             calls.append(Counter(log.read_text().split()))
         few, many = calls
@@ -97,12 +101,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "message"), FAULTS, ids=[fault for fault, message in FAULTS])
 def test_what_the_driver_refuses_is_an_error(tmp_path, library, fault, message):
-    script = (
-        "import sys; sys.path[:0] = %r; from bound import *\n"
-        "traced(Bound(Library(%r), graph=True), 3)" % (sys.path, str(library.path))
-    )
-    variables = {"STEPC_STUB_FAILS": fault, "PATH": "/usr/bin"}
-    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False)
+    done = apart(library, 3, STEPC_STUB_FAILS=fault)
     assert done.returncode == 1 and message in done.stderr and "said the stub" in done.stderr, done.stderr
 
 
@@ -178,7 +177,8 @@ def test_an_instance_outlives_the_graphs_that_hold_its_steps(library, driver):
     bound = Bound(library, DEVICE, device=Device(stream=stream))
     bound.new_gradients()
     first, second = (captured(driver, bound, stream, steps=steps) for steps in (1, 2))
-    with pytest.raises(GraphError, match="3 steps of this instance stand in graphs of the trainer's: expected that these are destroyed first"):
+    held = "3 steps of this instance stand in graphs of the trainer's: expected that these are destroyed first"
+    with pytest.raises(GraphError, match=held):
         bound.instance.close()
     driver.call("cuGraphExecDestroy", second)
     with pytest.raises(GraphError, match="1 steps of this instance"):
@@ -203,16 +203,21 @@ def refused(driver, bound, stream, call, message):
 def test_what_a_graph_cannot_hold_is_refused(tmp_path, library, driver):
     stream = driver.stream()
     device = Device(stream=stream)
-    enqueue = lambda instance: instance.enqueue()  # noqa: E731
-    refused(driver, Bound(library, HOST, device=device), stream, enqueue, r"a graph captures this step: expected step counts in the device's memory")
+    enqueue = Instance.enqueue
+    counts = "a graph captures this step: expected step counts in the device's memory"
+    refused(driver, Bound(library, HOST, device=device), stream, enqueue, counts)
     numbers = Bound(library, DEVICE, device=device)
     numbers.instance.bind_hyperparameters(None, 0, 0, [])
-    refused(driver, numbers, stream, enqueue, r"a graph captures this step: expected hyperparameters that are bound in the device's memory")
-    refused(driver, Bound(library, DEVICE, device=device), stream, lambda instance: instance.step(), "step: expected enqueue where a graph")
-    refused(driver, Bound(library, DEVICE, device=device), stream, lambda instance: instance.refresh(), "refresh: expected a stream that no graph")
+    values = "a graph captures this step: expected hyperparameters that are bound in the device's memory"
+    refused(driver, numbers, stream, enqueue, values)
+    waits = "step: expected enqueue where a graph captures the stream"
+    refused(driver, Bound(library, DEVICE, device=device), stream, Instance.step, waits)
+    refreshes = "refresh: expected a stream that no graph captures"
+    refused(driver, Bound(library, DEVICE, device=device), stream, Instance.refresh, refreshes)
     (tmp_path / "r.optim").write_text(SKIPS)
     skipping = compiled(tmp_path, "--target", "emulated", spec=tmp_path / "r.optim", STEPC_RUNTIME_DIR=STUB)
-    refused(driver, Bound(skipping, DEVICE, device=device), stream, enqueue, "route 'R' says missing_grad = skip, on which ranks agree anew")
+    skips = "route 'R' says missing_grad = skip, on which ranks agree anew"
+    refused(driver, Bound(skipping, DEVICE, device=device), stream, enqueue, skips)
 
 
 def test_steps_of_one_graph_read_the_same_memory(library, driver):

@@ -168,8 +168,8 @@ class Optimizer(Failures, RoutedGroups):
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             device = devices.of_tensors((name, local(tensor)) for name, (_, tensor) in mine.items())
-            if mine:
-                device.for_numbers(self._capturable)
+            if mine and self._capturable:
+                device.expect_captures()
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
             if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
@@ -218,8 +218,9 @@ class Optimizer(Failures, RoutedGroups):
         axes = {mesh["name"]: tuple(axis["name"] for axis in mesh["axes"])
                 for mesh in manifest["meshes"]}  # fmt: skip
         mesh_of = {item["name"]: axes[item["mesh"]] for item in manifest["parameters"]}
-        numbers = device.for_numbers(self._capturable) if tensors else None
-        steps = torch.zeros(max(len(instance.parameters), 1), dtype=torch.int64, device=numbers)
+        steps = torch.zeros(
+            max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers
+        )
         records = []
         self.state.clear()
         for info in instance.parameters:
@@ -231,7 +232,9 @@ class Optimizer(Failures, RoutedGroups):
             carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
-        self._hyperparameters = Hyperparameters(instance.library, self.param_groups, numbers)
+        self._hyperparameters = Hyperparameters(
+            instance.library, self.param_groups, device.numbers
+        )
         self._hyperparameters.write(self.param_groups)
         self._binding = Binding(instance, device, records, steps, self._partial)
         table = self._hyperparameters
