@@ -250,7 +250,8 @@ std::string lendLists(stepc_instance &instance) {
     lend(command.rows, false);
     lend(command.copies, false);
   }
-  if (std::string wrong = stepc_program_device->lend(instance.deviceContext, lists); !wrong.empty())
+  std::string wrong = stepc_program_device->lend(instance.deviceContext, lists);
+  if (!wrong.empty())
     return wrong;
   std::map<const void *, const void *> addresses;
   for (const HostList &list : lists)
@@ -279,6 +280,8 @@ std::string lendLists(stepc_instance &instance) {
     auto prepare = [&](Launch &launch) {
       launch.arguments = command.arguments.data();
       launch.argumentCount = int64_t(command.arguments.size());
+      if (wrong.empty() && launch.items > 0 && stepc_program_device->checkLaunch)
+        wrong = stepc_program_device->checkLaunch(instance.deviceContext, launch);
     };
     prepare(command.launch);
     command.batch.arguments = command.arguments.data();
@@ -292,7 +295,7 @@ std::string lendLists(stepc_instance &instance) {
     addressOf(copy.toShards);
     prepare(copy.launch);
   }
-  return {};
+  return wrong;
 }
 
 } // namespace stepc::runtime

@@ -47,6 +47,11 @@ const Driver kDriver = {
     [](DeviceNumber) -> Result { return 0; },
     [](Context) -> Result { return ++entered, begin("cuCtxPushCurrent_v2", false); },
     [](Context *) -> Result { return --entered, begin("cuCtxPopCurrent_v2", false); },
+    [](unsigned count, const int *attributes, void **values, Address address) -> Result {
+      Result result = begin("cuPointerGetAttributes", false);
+      tellOwner(count, attributes, values, address);
+      return result;
+    },
     [](Address *memory, size_t bytes) -> Result {
       if (Result wrong = beginSetup("cuMemAlloc_v2"))
         return wrong;
@@ -239,6 +244,24 @@ const Driver kDriver = {
 
 } // namespace
 } // namespace stepc::runtime::cuda
+
+// For tests in this process: a stream of the trainer's, what STEPC_STUB_FAILS says, and how often a function was
+// called.
+extern "C" __attribute__((visibility("default"))) void *stepc_stub_stream() {
+  stepc::runtime::cuda::StreamHandle stream = nullptr;
+  stepc::runtime::cuda::make(&stream);
+  return stream;
+}
+extern "C" __attribute__((visibility("default"))) void stepc_stub_fail(const char *call) {
+  using namespace stepc::runtime::cuda;
+  std::lock_guard lock(world().mutex);
+  world().fails = call;
+}
+extern "C" __attribute__((visibility("default"))) int64_t stepc_stub_calls(const char *name) {
+  using namespace stepc::runtime::cuda;
+  std::lock_guard lock(world().mutex);
+  return world().calls[name];
+}
 
 extern "C" __attribute__((visibility("default"))) const StubDriver *stepc_stub_driver() {
   using namespace stepc::runtime::cuda;

@@ -190,6 +190,9 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
     notice(context);
     return false;
   }
+  context.failure = gpu.checkPointer(memory.data(), STEPC_MEMORY_DEVICE);
+  if (!context.failure.empty())
+    return false;
   // An allocator in stream order may give what the trainer's stream still reads.
   gpu.join(false);
   gpu.fill(Stream::Compute, memory.data(), bytes);
@@ -335,6 +338,14 @@ void refresh(DeviceContext &context) {
 constexpr stepc_graph_table kGraphs = {beginGraph, endGraph,       replay, forgetGraph,
                                        isCaptured, prepareCapture, living, refresh};
 
+std::string checkPointer(DeviceContext &context, const void *pointer, int32_t memory) {
+  return gpuOf(context).checkPointer(pointer, memory);
+}
+
+std::string checkLaunch(DeviceContext &context, const Launch &launch) {
+  return gpuOf(context).checkLaunch(launch);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -371,6 +382,8 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           hasOwnMemory ? streamHandle : nullptr,
           marks,
           mark,
+          hasOwnMemory ? checkPointer : nullptr,
+          checkLaunch,
           &kGraphs};
 }
 

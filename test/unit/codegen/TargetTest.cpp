@@ -1,6 +1,7 @@
 //===- TargetTest.cpp - What a target may answer ---------------------------===//
 
 #include "passes/cost/ScratchBound.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/ProgramBuilder.h"
 #include "test/unit/codegen/Compile.h"
 
@@ -15,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -98,6 +100,23 @@ std::string build(int64_t more) {
 TEST(Target, MoreScratchThanEarlierLevelsAllowForIsRefused) {
   EXPECT_EQ(build(0), "");
   EXPECT_NE(build(1).find("expected a target that needs at most"), std::string::npos) << build(1);
+}
+
+// One spelling of what is asked for, so that equal targets have equal hashes.
+TEST(Target, TextsOfGpusAreSpelledInOneWay) {
+  auto text = [](llvm::StringRef given, bool tensorCores) {
+    llvm::Expected<GpuTarget> target = parseGpuTarget(given, tensorCores);
+    return target ? target->text(tensorCores) : llvm::toString(target.takeError());
+  };
+  EXPECT_EQ(text("sm_80", true), "sm_80");
+  EXPECT_EQ(text("sm_80,tensorcore", true), "sm_80");
+  EXPECT_EQ(text("chain,sm_90a,sm_80,sm_90a,chain", true), "sm_90a,sm_80,chain");
+  EXPECT_EQ(text("sm_80,chain", false), "sm_80");
+  EXPECT_EQ(text("tensorcore,sm_80", false), "sm_80,tensorcore");
+  EXPECT_EQ(text("sm_80,chain,tensorcore", true),
+            "expected one way to multiply, found 'chain' and 'tensorcore'");
+  EXPECT_EQ(text("chain", true), "expected a GPU, found 'chain'");
+  EXPECT_THAT(text("sm_75", true), testing::HasSubstr("found 'sm_75'"));
 }
 
 } // namespace
