@@ -67,7 +67,8 @@ def test_replays_follow_what_is_bound_and_scheduled(library, memory):
 
 def apart(library, steps, **environment):
     """Steps that replay a graph, in a process whose driver reads the environment."""
-    script = f"import sys; sys.path[:0] = {sys.path!r}\nfrom bound import *\ntraced(Bound(Library({str(library.path)!r}), graph=True), {steps})"
+    made = f"Bound(Library({str(library.path)!r}), graph=True)"
+    script = f"import sys; sys.path[:0] = {sys.path!r}\nfrom bound import *\ntraced({made}, {steps})"
     variables = {"PATH": os.environ["PATH"]} | {name: str(value) for name, value in environment.items()}
     return subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False)
 
