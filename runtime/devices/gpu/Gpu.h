@@ -30,6 +30,11 @@ public:
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
 
+  /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory), where it does not.
+  virtual std::string checkPointer(const void *, int32_t /*memory*/) { return {}; }
+  /// Why no launch like it can begin; `launch` takes none of which this says something.
+  virtual std::string checkLaunch(const Launch &) const = 0;
+
   /// As the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
 

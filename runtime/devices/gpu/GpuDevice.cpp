@@ -153,6 +153,9 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
     notice(context);
     return false;
   }
+  context.failure = gpu.checkPointer(memory.data(), STEPC_MEMORY_DEVICE);
+  if (!context.failure.empty())
+    return false;
   // An allocator in stream order may give what the trainer's stream still reads.
   gpu.join();
   gpu.fill(Stream::Compute, memory.data(), bytes);
@@ -257,6 +260,14 @@ void mark(DeviceContext &context, Stream stream, int32_t value) {
   notice(context);
 }
 
+std::string checkPointer(DeviceContext &context, const void *pointer, int32_t memory) {
+  return gpuOf(context).checkPointer(pointer, memory);
+}
+
+std::string checkLaunch(DeviceContext &context, const Launch &launch) {
+  return gpuOf(context).checkLaunch(launch);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -292,7 +303,9 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           abandon,
           hasOwnMemory ? streamHandle : nullptr,
           marks,
-          mark};
+          mark,
+          hasOwnMemory ? checkPointer : nullptr,
+          checkLaunch};
 }
 
 } // namespace stepc::runtime
