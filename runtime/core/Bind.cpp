@@ -181,12 +181,26 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   return STEPC_OK;
 }
 
+/// Replays of the trainer's graphs read numbers in the device's memory, also those that were captured before.
+static int32_t checkGraphs(stepc_instance &instance, const char *what, int32_t memory) {
+  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  if (memory == STEPC_MEMORY_DEVICE || !graphs || graphs->living(instance.deviceContext) == 0)
+    return STEPC_OK;
+  return instance.refuse(
+      STEPC_ERROR_GRAPH,
+      format("%s: expected the device's memory (1) while graphs of the trainer's "
+             "hold steps, found the host's (0)",
+             what));
+}
+
 int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   if (!steps)
     return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
   if (int32_t status = checkMemory(*self, "step counts", steps, memory))
+    return status;
+  if (int32_t status = checkGraphs(*self, "step counts", memory))
     return status;
   self->steps = steps;
   self->areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
@@ -198,6 +212,8 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
                             int64_t stride, const int32_t *groups, int32_t memory) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
+  if (int32_t status = checkGraphs(*self, "hyperparameters", values ? memory : STEPC_MEMORY_HOST))
+    return status;
   if (!values) {
     placeHyperparameters(*self, nullptr, 0, {});
     return STEPC_OK;

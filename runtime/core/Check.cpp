@@ -173,7 +173,10 @@ int32_t checkCapture(stepc_instance &instance) {
                            route.name.c_str()));
   completeRecords(instance);
   std::string wrong = stepc_program_device->graphs->prepare(instance.deviceContext);
-  return wrong.empty() ? STEPC_OK : refuse(wrong);
+  if (!wrong.empty())
+    return refuse(wrong);
+  const std::string &failure = instance.deviceContext.failure;
+  return failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, failure);
 }
 
 /// What a step says of a parameter holds for all of its parts.

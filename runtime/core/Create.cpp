@@ -212,6 +212,9 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   std::string missing = stepc_program_device->open(instance.deviceContext, options);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_DEVICE, missing);
+  if (const stepc_graph_table *graphs = stepc_program_device->graphs;
+      graphs && graphs->isCaptured(instance.deviceContext))
+    return fault(error, STEPC_ERROR_GRAPH, "create: expected a stream that no graph captures");
   if (!stepc_program_device->allocate(instance.deviceContext, instance.arena, workspaceBytes,
                                       options))
     return fault(error, STEPC_ERROR_MEMORY,
@@ -320,14 +323,23 @@ int32_t create(const stepc_options *options, stepc_instance **instance, char *er
 
 int32_t destroy(stepc_instance *instance) {
   const stepc_graph_table *graphs = stepc_program_device->graphs;
-  int64_t living = instance && graphs ? graphs->living(instance->deviceContext) : 0;
-  if (living > 0)
-    return instance->refuse(
-        STEPC_ERROR_GRAPH,
-        format(
-            "%lld steps of this instance stand in graphs of the trainer's: expected that these are "
-            "destroyed first",
-            (long long)living));
+  if (!instance)
+    return STEPC_OK;
+  // The driver lets go of a graph that was destroyed when it comes to it.
+  constexpr auto kMost = std::chrono::seconds(1);
+  int64_t living = 0;
+  for (auto begin = Clock::now();
+       graphs && (living = graphs->living(instance->deviceContext)) > 0;) {
+    auto waited = Clock::now() - begin;
+    if (waited >= kMost)
+      return instance->refuse(
+          STEPC_ERROR_GRAPH,
+          format(
+              "%lld steps of this instance stand in graphs of the trainer's: expected that these "
+              "are destroyed first",
+              (long long)living));
+    backOff(waited);
+  }
   delete instance;
   return STEPC_OK;
 }

@@ -1,7 +1,6 @@
-//===- Program.cpp - The plan's commands, made ready and walked -------------===//
+//===- Program.cpp - The plan's commands, made ready ------------------------===//
 //
-// All that a command needs is looked up when the instance is made: a step hands prepared
-// launches, copies and collectives to the device, one after another, and decides nothing.
+// All that a command needs is looked up when the instance is made: a step (Walk.cpp) decides nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Instance.h"

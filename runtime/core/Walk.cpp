@@ -80,6 +80,8 @@ void carryOutAll(stepc_instance &instance) {
 /// The step that was recorded at create. What the host counts was counted then, but for what functions count that
 /// each replay calls.
 void replay(stepc_instance &instance) {
+  if (hasFailed(instance))
+    return;
   for (PreparedCommand &command : instance.program)
     command.begun = true;
   instance.executed = instance.recorded;

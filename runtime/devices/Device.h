@@ -106,7 +106,7 @@ struct stepc_graph_table {
   /// Whether it does.
   bool (*isCaptured)(Context &);
   /// Before a step that is captured: lists that change reach the device at once, as replays read them. The text says
-  /// why this step cannot be part of the graph.
+  /// why this step cannot be part of the graph; what went wrong is in the context.
   std::string (*prepare)(Context &);
   /// Graphs that hold steps of this instance.
   int64_t (*living)(Context &);

@@ -11,6 +11,7 @@
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_FOREIGN   streams are of another context
+//   STEPC_STUB_EMPTY     kernels and copies do nothing, so that what is left is the time of the host
 //
 //===----------------------------------------------------------------------===//
 
@@ -190,7 +191,7 @@ const Driver kDriver = {
     [](StreamHandle stream, int *status, uint64_t *number, GraphHandle *out, const void **,
        size_t *) -> Result {
       auto graph = world().streams.captureOf(stream);
-      *status = graph ? 1 : 0;
+      *status = !graph ? kNone : graph->isBroken ? kInvalidated : 1;
       *number = graph ? graph->number : 0;
       *out = reinterpret_cast<GraphHandle>(graph.get());
       return begin("cuStreamGetCaptureInfo_v2");
@@ -223,7 +224,14 @@ const Driver kDriver = {
     [](UserObject *object, void *given, void (*destroy)(void *), unsigned, unsigned) -> Result {
       if (Result wrong = begin("cuUserObjectCreate"))
         return wrong;
-      *object = reinterpret_cast<UserObject>(new std::shared_ptr<void>(given, destroy));
+      // As NVIDIA's driver: later, in a thread of its own.
+      auto later = [destroy](void *object) {
+        std::thread([destroy, object] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          destroy(object);
+        }).detach();
+      };
+      *object = reinterpret_cast<UserObject>(new std::shared_ptr<void>(given, later));
       return 0;
     },
     [](UserObject object, unsigned) -> Result {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 /// Something on a stream: work, the record of an event, or that a record is waited for.
@@ -24,6 +25,8 @@ struct StubNode {
 struct StubGraph {
   const void *origin = nullptr;
   int mode = 0;
+  std::thread::id thread; // that captures
+  bool isBroken = false;
   uint64_t number = 0; // of the capture
   std::vector<StubNode> nodes;
   std::map<const void *, int64_t> records; // of events, the last

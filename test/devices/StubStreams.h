@@ -30,7 +30,8 @@ public:
   bool isAsync() const { return seed != nullptr; }
 
   /// The codes of the driver for what a capture does not allow.
-  static constexpr int kUnsupported = 900, kUnjoined = 904, kIsolation = 905, kCaptured = 907;
+  static constexpr int kUnsupported = 900, kInvalidated = 901, kUnjoined = 904, kIsolation = 905,
+                       kCaptured = 907;
 
   void enqueue(const void *stream, Work work) {
     if (auto graph = captureOf(stream)) {
@@ -115,11 +116,14 @@ public:
     auto found = captures.find(stream);
     return found == captures.end() ? nullptr : found->second;
   }
-  /// Whether a capture goes on that forbids all threads what may wait.
-  bool isForbidden() {
+  /// Whether a capture goes on that forbids this thread, or all, what may wait. Who does it breaks the capture.
+  bool breakCapture() {
     std::lock_guard lock(mutex);
-    return std::any_of(captures.begin(), captures.end(),
-                       [](auto &one) { return one.second->mode == 0; });
+    bool isBroken = false;
+    for (auto &[stream, graph] : captures)
+      if (graph->mode == 0 || (graph->mode == 1 && graph->thread == std::this_thread::get_id()))
+        graph->isBroken = isBroken = true;
+    return isBroken;
   }
   int beginCapture(const void *stream, int mode) {
     if (!stream || captureOf(stream))
@@ -128,6 +132,7 @@ public:
     captures[stream] = std::make_shared<StubGraph>();
     captures[stream]->origin = stream;
     captures[stream]->mode = mode;
+    captures[stream]->thread = std::this_thread::get_id();
     captures[stream]->number = ++made;
     return 0;
   }
@@ -139,7 +144,7 @@ public:
     std::lock_guard lock(mutex);
     std::erase_if(captures, [&](auto &one) { return one.second == graph; });
     std::erase_if(captured, [&](auto &one) { return one.second == graph; });
-    return graph->isJoined() ? 0 : kUnjoined;
+    return graph->isBroken ? kInvalidated : graph->isJoined() ? 0 : kUnjoined;
   }
 
   /// Of a stream or an event: another may stand at its address. Work that is left is still done.

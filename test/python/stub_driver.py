@@ -16,7 +16,8 @@ class StubDriver:
     def __init__(self):
         header = (ROOT / "runtime" / "devices" / "gpu" / "CudaDriver.h").read_text()
         names = re.findall(r"^  Result \(\*(\w+)\)\(", header, flags=re.MULTILINE)
-        library = c.CDLL(str(STUB / "libstub_driver.so"))
+        library = self.library = c.CDLL(str(STUB / "libstub_driver.so"))
+        library.stepc_stub_calls.restype = c.c_int64
         library.stepc_stub_driver.restype = c.POINTER(c.POINTER(c.c_void_p))
         table = library.stepc_stub_driver()[0]
         self.functions = {name: c.CFUNCTYPE(c.c_int, *[c.c_void_p] * 4)(table[index]) for index, name in enumerate(names)}
@@ -33,6 +34,11 @@ class StubDriver:
         out = c.c_void_p()
         self.call(name, c.addressof(out), *arguments)
         return out.value
+
+    def out(self):
+        """Where a handle may be written that nobody needs."""
+        self.unused = c.c_void_p()
+        return c.addressof(self.unused)
 
     def stream(self):
         self.call("cuCtxPushCurrent_v2", None)

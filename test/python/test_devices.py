@@ -12,7 +12,7 @@ from torch import nn
 
 import stepc
 from stepc._library import Instance
-from stepc.torch import Optimizer, building, devices, gpu_transport
+from stepc.torch import Optimizer, building, devices, failures, gpu_transport
 from stepc.torch.transport import TorchTransport
 
 GPU = torch.device("cpu", 0)
@@ -187,6 +187,57 @@ def test_a_graph_that_holds_a_step_keeps_the_instance(fake, cuda, monkeypatch):
     monkeypatch.setattr(Instance, "close", close)
     optimizer.step()
     assert optimizer.state_dict()["state"][0]["step"] == 2
+
+
+def test_what_a_capture_cannot_hold_is_refused(fake, cuda, monkeypatch):
+    capturing = False
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: capturing)
+    mine = model()
+    plain = Optimizer(mine.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5})
+    optimizer = Optimizer(mine.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, capturable=True)
+    capturing = True
+    with pytest.raises(stepc.GraphError, match="a graph captures the current stream: expected an optimizer with capturable=True"):
+        plain.step()
+    with pytest.raises(stepc.GraphError, match="expected an optimizer that is prepared, found that nothing is bound yet"):
+        optimizer.step()
+    capturing = False
+    optimizer.step()
+    capturing = True
+    optimizer.step()
+    for group in optimizer.param_groups:
+        group["lr"] = 0.25
+    with pytest.raises(stepc.GraphError, match=r"or that a step or refresh\(\) brought there before, found another number, 0.25"):
+        optimizer.step()
+    capturing = False
+    optimizer.refresh()
+    capturing = True
+    optimizer.step()
+    capturing = False
+    optimizer.param_groups[0]["lr"] = float("nan")
+    with pytest.raises(stepc.HyperparameterError, match="expected a number for 'lr', found nan"):
+        optimizer.step()
+    optimizer.param_groups[0]["lr"] = 0.25
+    mine.weight.grad = torch.randn(3, 4).t()
+    for then in (optimizer.refresh, optimizer.step):
+        with pytest.raises(stepc.GradientError, match="capturable: expected gradients that can be read where they are, found copies"):
+            then()
+    mine.weight.grad = mine.weight.grad.contiguous()
+    optimizer.step()
+
+
+def test_a_failed_instance_stays_for_the_graphs_that_hold_its_steps(fake, cuda, monkeypatch):
+    optimizer = Optimizer(model().named_parameters(), "a gpu rule that fails {}", Plain={"lr": 0.5}, capturable=True)
+    optimizer.step()
+    binding = optimizer._binding
+
+    def refuses(instance):
+        raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
+
+    monkeypatch.setattr(Instance, "close", refuses)
+    with pytest.raises(stepc.DeviceError, match="carrying out a step failed: no reason"):
+        optimizer.step()
+    assert any(binding in kept for kept in failures._KEPT)
 
 
 def test_parameters_on_the_cpu_are_captured_by_no_graph(fake):

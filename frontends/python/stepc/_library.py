@@ -168,6 +168,10 @@ class Library:
 _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
 
 
+# What instances go on using that nobody can destroy any more: graphs hold their steps.
+_NEVER_DESTROYED: list[tuple[object, ...]] = []
+
+
 class Instance:
     """One rank's optimizer: binds memory and steps. Used by one thread at a time.
 
@@ -240,6 +244,7 @@ class Instance:
         handle, self._handle = getattr(self, "_handle", None), None
         # Directly: where the interpreter ends no thread starts any more.
         if handle is not None and self.library.table.destroy(handle) != _abi.OK:
+            _NEVER_DESTROYED.append((self.library, self.transport, self._allocator))
             message = _text(self.library.table.last_error(handle))
             warnings.warn(f"an instance is never destroyed: {message}", ResourceWarning, stacklevel=2)
 

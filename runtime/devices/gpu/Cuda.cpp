@@ -11,7 +11,6 @@
 #include "runtime/text/Text.h"
 
 #include <climits>
-#include <optional>
 
 namespace stepc::runtime {
 
@@ -210,9 +209,7 @@ public:
   }
   void synchronize(Event *event) override {
     enter();
-    std::optional<CudaGraph::Relaxed> relaxed;
-    if (capture.number)
-      relaxed.emplace(driver);
+    CudaGraph::Relaxed relaxed(driver);
     check("waiting for the GPU", driver.cuEventSynchronize(event->handle));
     exit();
   }
@@ -255,6 +252,7 @@ public:
   }
   void drain() override {
     enter();
+    CudaGraph::Relaxed relaxed(driver);
     for (Event &event : done)
       check("carrying out a step", driver.cuEventSynchronize(event.handle));
     exit();
@@ -276,8 +274,10 @@ public:
   }
   uint64_t captureNumber() override {
     enter();
-    if (!check("asking the trainer's stream", graph.ask(trainers, capture)))
-      capture = {};
+    check("asking the trainer's stream", graph.ask(trainers, capture));
+    if (capture.isBroken)
+      fail("expected a stream that no graph captures, or one that does, found a capture that an "
+           "earlier call broke");
     exit();
     return capture.number;
   }

@@ -27,12 +27,12 @@ void CudaGraph::forget() noexcept {
 }
 
 Result CudaGraph::ask(StreamHandle stream, Capture &capture) {
-  int status = 0;
-  capture = {};
-  Result result = driver.cuStreamGetCaptureInfo_v2(stream, &status, &capture.number, &capture.graph,
+  int status = kNone;
+  Capture found;
+  Result result = driver.cuStreamGetCaptureInfo_v2(stream, &status, &found.number, &found.graph,
                                                    nullptr, nullptr);
-  if (status != kActive)
-    capture = {};
+  capture = result == 0 && status != kNone ? found : Capture{};
+  capture.isBroken = status == kInvalidated;
   return result;
 }
 

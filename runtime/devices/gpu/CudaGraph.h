@@ -25,6 +25,7 @@ public:
   struct Capture {
     uint64_t number = 0;
     GraphHandle graph = nullptr;
+    bool isBroken = false; ///< by a call that it does not allow: it can only end
   };
   Result ask(StreamHandle, Capture &);
   /// The graph that is captured counts as living until it and all that was made of it is gone.

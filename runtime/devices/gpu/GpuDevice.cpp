@@ -83,14 +83,16 @@ public:
 
   /// All steps that one graph holds read the same lists: what replays would find of those of a step before is
   /// what the last one left.
-  std::string prepareCapture() {
+  std::string prepareCapture(std::string &problem) {
     uint64_t number = gpu->captureNumber();
     if (number == lastCapture)
       return isUploaded() ? ""
                           : "expected what was bound for the step before, which the same graph "
                             "holds, found other memory bound";
-    lastCapture = number;
     gpu->synchronize(upload().uploaded);
+    problem = gpu->takeProblem();
+    if (problem.empty())
+      lastCapture = number;
     return {};
   }
 
@@ -324,8 +326,7 @@ bool isCaptured(DeviceContext &context) {
 }
 
 std::string prepareCapture(DeviceContext &context) {
-  std::string refused = stateOf(context).prepareCapture();
-  return refused.empty() ? gpuOf(context).takeProblem() : refused;
+  return stateOf(context).prepareCapture(context.failure);
 }
 
 int64_t living(DeviceContext &context) { return gpuOf(context).livingGraphs(); }

@@ -346,10 +346,7 @@ static int32_t in_process_world(int32_t size, stepc_transport *transports) {
   (void)size, (void)transports;
   return STEPC_ERROR_ARGUMENT;
 }
-static int32_t refresh(stepc_instance *in) {
-  (void)in;
-  return STEPC_OK;
-}
+static int32_t refresh(stepc_instance *in) { return in ? STEPC_OK : STEPC_ERROR_ARGUMENT; }
 static int32_t abort_instance(stepc_instance *in, const char *reason) {
   if (in->has_transport)
     in->transport.abort(in->transport.context, reason);

@@ -63,9 +63,10 @@ def test_calls_of_the_driver_do_not_grow_with_parameters(tmp_path):
         created, *steps = [int(line) for line in calls.read_text().split()]
         assert len(steps) == 10 and created < steps[0]
         # A place in the ring of staging memory that was used before is asked for its event.
-        assert set(steps[:8]) == {steps[0]} and set(steps[8:]) == {steps[0] + 1}, steps
+        # That is three calls: no graph that a thread captures may forbid it.
+        assert set(steps[:8]) == {steps[0]} and set(steps[8:]) == {steps[0] + 3}, steps
         counts[count] = steps[-1]
-    assert counts[2] == counts[400] <= 20, counts
+    assert counts[2] == counts[400] <= 22, counts
 
 
 FAULTS = [

@@ -29,7 +29,7 @@ TEST(Create, RefusesNullAndOtherVersions) {
   options.abi_version = 1;
   Created result = create(load(1), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_EQ(result.message, "expected options of ABI version 2, found version 1");
+  EXPECT_EQ(result.message, "expected options of ABI version 3, found version 1");
   // Messages are cut to the caller's buffer.
   stepc_instance *instance;
   char small[8];

@@ -16,7 +16,7 @@ from stepc import _abi
 from stepc._library import Instance
 from stepc.errors import GradientError, StepcError
 from stepc.torch import extension
-from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after
+from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after, refuse_copies
 from stepc.torch.devices import Gpu, Host
 from stepc.torch.groups import signature
 from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
@@ -361,11 +361,13 @@ class Binding:
         self.instance.poll()
         self.instance.enqueue()
 
+    def expect_gradients_in_place(self) -> None:
+        refuse_copies(self._kept)
+
     def refresh(self) -> None:
         """Brings what is bound to the GPU, for replays that come later."""
         with self._device.ordered():
             self.instance.refresh()
-        self._kept.clear()
 
     def settle(self) -> None:
         """Waits for the step that was enqueued, and raises what it came to."""

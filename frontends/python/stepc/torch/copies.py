@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from stepc.errors import StepcError, warn_user
+from stepc.errors import GradientError, StepcError, warn_user
 
 
 class Copied:
@@ -79,3 +79,13 @@ def copy_back_after(error: BaseException, staged: Sequence[Staged]) -> None:
     except BaseException:  # noqa: BLE001 - the first error is the one to raise
         return
     error.half_stepped = known
+
+
+def refuse_copies(gradients: list[torch.Tensor]) -> None:
+    """Of gradients, where a graph may read them again: the copies are gone by then."""
+    if gradients:
+        gradients.clear()
+        raise GradientError(
+            "capturable: expected gradients that can be read where they are, found copies of some, "
+            "which are not contiguous, or placed otherwise than the library's"
+        )

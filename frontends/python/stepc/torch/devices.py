@@ -13,7 +13,7 @@ import torch
 from stepc import _abi
 from stepc._device import CPU, Device
 from stepc._library import Library
-from stepc.errors import DeviceError, StepcError
+from stepc.errors import DeviceError, GraphError, StepcError
 
 _NAMES = {_abi.DEVICE_CPU: "the CPU", _abi.DEVICE_CUDA: "NVIDIA's GPUs"}
 
@@ -141,3 +141,10 @@ def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[
             function()
 
     return run
+
+
+def refuse_capture(why: str) -> None:
+    """Raises where a graph captures torch's current stream."""
+    # Without a context there is none; asking would make one.
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        raise GraphError(f"a graph captures the current stream: {why}")

@@ -1,13 +1,32 @@
-"""What becomes of an optimizer whose step failed."""
+"""How an optimizer lets go of its instance, and what becomes of one whose step failed."""
 
 from __future__ import annotations
 
 from stepc._calls import cause
-from stepc.errors import PoisonedError
+from stepc.errors import GraphError, PoisonedError
+
+# What graphs still read of instances that failed.
+_KEPT: list[object] = []
 
 
 class Failures:
-    """The part of an optimizer that keeps its failure until the trainer says that all is whole."""
+    """The part of an optimizer that closes it, and keeps its failure until the trainer says that all is whole."""
+
+    def _close(self, failed: bool = False) -> None:
+        """Lets go of the instance; the states stay, by name. Refused while a graph holds one of its
+        steps, but after a failure: then the instance is never destroyed."""
+        self.state.hide_options()
+        binding, self._binding = self._binding, None
+        if binding is not None:
+            try:
+                binding.close()
+            except GraphError:
+                if not failed:
+                    self._binding = binding
+                    raise
+                _KEPT.append((binding, self._hyperparameters))
+            for record in binding.records:
+                self._kept_states[record.name] = dict(record.state)
 
     def _refuse_torn(self) -> None:
         if self._failure is not None:

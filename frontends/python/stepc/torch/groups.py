@@ -17,8 +17,9 @@ import torch
 
 from stepc._compile import Spec, check_silently
 from stepc._library import Library
-from stepc.errors import CompileError, HyperparameterError, PlanError
+from stepc.errors import CompileError, GraphError, HyperparameterError, PlanError
 from stepc.torch.describe import Declarations
+from stepc.torch.devices import refuse_capture
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
 from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
@@ -294,6 +295,8 @@ class Hyperparameters:
                         self._bring(base + column, value, on_device)
                         continue
                     values[base + column] = float(value)
+                except GraphError:
+                    raise
                 except (KeyError, TypeError, ValueError, RuntimeError) as error:
                     raise HyperparameterError(
                         f"parameter group {row} (route {group[ROUTE]}): expected a number for "
@@ -306,6 +309,12 @@ class Hyperparameters:
             self._values[place] = math.nan  # a number that comes after it is another
             return
         number = float(value)
+        if math.isnan(number):
+            raise ValueError("not a number")
         if self._values[place] != number:
+            refuse_capture(
+                "expected hyperparameters that are tensors on the GPU, or that a step or refresh() "
+                f"brought there before, found another number, {number:g}"
+            )
             self._values[place] = number
             on_device[place].fill_(number)

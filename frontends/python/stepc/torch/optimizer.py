@@ -122,6 +122,7 @@ class Optimizer(Failures, RoutedGroups):
 
     @torch.no_grad()
     def _prepare(self, why: str) -> None:
+        devices.refuse_capture(f"expected an optimizer that is prepared, found that {why}")
         left, known = self.transport, self._connected()
         try:
             with (
@@ -133,7 +134,7 @@ class Optimizer(Failures, RoutedGroups):
                 self._close()
                 self._plan(meeting)
         except (StepcTimeout, TransportError) as error:
-            self._close()
+            self._close(failed=True)
             if left is not None:
                 error.args = (f"{error}\nparameters of this rank were not stepped, those of other "
                               "ranks may be: load a checkpoint before going on",)  # fmt: skip
@@ -266,21 +267,6 @@ class Optimizer(Failures, RoutedGroups):
         """The connections of the bound instance; None where it has none."""
         return None if self._binding is None else self._binding.instance.transport
 
-    def _close(self, failed: bool = False) -> None:
-        """Lets go of the instance; the states stay, by name. Refused while a graph holds one of its
-        steps, but after a failure: then the instance is never destroyed."""
-        self.state.hide_options()
-        binding = self._binding
-        if binding is not None:
-            try:
-                binding.close()
-            except GraphError:
-                if not failed:
-                    raise
-            self._binding = None
-            for record in binding.records:
-                self._kept_states[record.name] = dict(record.state)
-
     # --- step ---
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
@@ -327,6 +313,8 @@ class Optimizer(Failures, RoutedGroups):
 
     def _bound(self, then: str) -> None:
         self._refuse_torn()
+        if not self._capturable:
+            devices.refuse_capture("expected an optimizer with capturable=True")
         self.state.hide_options()
         try:
             if self._binding is None or not self._binding.is_bound(self.param_groups):
@@ -337,7 +325,11 @@ class Optimizer(Failures, RoutedGroups):
                     self._prepare(str(changed))
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
+            if self._capturable:
+                self._binding.expect_gradients_in_place()
             getattr(self._binding, then)()
+        except GraphError:
+            raise  # nothing was sent or written
         except BaseException as error:
             self._fail(error)
             raise
