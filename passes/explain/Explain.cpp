@@ -5,7 +5,6 @@
 #include "passes/cost/Saturate.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
-#include "passes/kernels/GpuChips.h"
 #include "passes/plan/StepScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -137,7 +136,9 @@ public:
       describe(group);
     if (target) {
       report.products = products(module, program, *target);
-      if (isCuda(target->chip()) && report.exchanges > 0)
+      if (isCuda(target->chip()))
+        report.gpus = llvm::cantFail(cudaTarget(target->chip()));
+      if (report.gpus && report.exchanges > 0)
         report.nccl = countConnections();
     }
     return std::move(report);

@@ -7,6 +7,7 @@
 #ifndef STEPC_PASSES_EXPLAIN_EXPLAIN_H
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/PlanFromIR.h"
 #include "runtime/plan/Plan.h"
@@ -85,6 +86,7 @@ struct Report {
   std::string name;
   std::string target; ///< as it was asked for; where empty, products and NCCL's memory are, too
   std::vector<ProductReport> products;
+  std::optional<GpuTarget> gpus; ///< that there is code for
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0; ///< at most: a target decides

@@ -120,6 +120,10 @@ std::string explain::toJson(const Report &report) {
     object["target"] = report.target;
     object["products"] = std::move(products);
   }
+  if (report.gpus) {
+    object["chips"] = llvm::json::Array(report.gpus->chips);
+    object["ptx"] = report.gpus->ptx;
+  }
   if (report.nccl)
     object["nccl_bytes_about"] = llvm::json::Object{{"min", report.nccl->bytes().least},
                                                     {"max", report.nccl->bytes().most},

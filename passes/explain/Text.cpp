@@ -273,6 +273,12 @@ std::string explain::toText(const Report &report) {
   if (report.limit > 0)
     os << "; the limit is " << bytes(report.limit);
   os << ".\n";
+  if (report.gpus) {
+    os << "The library has machine code for " << llvm::join(report.gpus->chips, ", ");
+    if (report.gpus->ptx)
+      os << ", and PTX, of which the driver makes code for later chips when an instance is made";
+    os << ".\n";
+  }
   if (report.nccl)
     os << "NCCL takes memory beside it, about " << range(report.nccl->bytes(), bytes)
        << " on a rank: " << plural(report.nccl->connections, "connection") << " of "

@@ -14,7 +14,7 @@ namespace stepc {
 constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
                                     "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
-constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain";
+constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx";
 
 static Error failure(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
@@ -40,6 +40,10 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
   SmallVector<StringRef> words;
   text.split(words, ',');
   for (StringRef word : words) {
+    if (word == kPtx) {
+      target.ptx = true;
+      continue;
+    }
     if (word == kTensorCore || word == kChain) {
       if (!products.empty() && products != word)
         return failure("expected one way to multiply, found '" + products + "' and '" + word + "'");
@@ -62,6 +66,8 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
   std::string text = join(chips, ",");
   if (tensorCores != tensorCoresUnlessSaid)
     text += "," + (tensorCores ? kTensorCore : kChain).str();
+  if (ptx)
+    text += "," + kPtx.str();
   return text;
 }
 

@@ -21,12 +21,14 @@ struct GpuChip {
 /// The chip of a name; an error that lists the known ones.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
-/// What a target of GPUs says behind its colon: "sm_80,sm_90a,chain".
+/// What a target of GPUs says behind its colon: "sm_80,sm_90a,chain,ptx".
 struct GpuTarget {
   std::vector<std::string> chips;
   /// Whether products of 16-bit operands are tensor cores' ("tensorcore") or fused multiply-adds, as all
   /// others are ("chain").
   bool tensorCores;
+  /// Whether PTX is there, too, from which a driver makes code for chips that have none ("ptx").
+  bool ptx = false;
 
   /// Such a text, in one spelling: products are named where they are not what they are unless said.
   std::string text(bool tensorCoresUnlessSaid) const;

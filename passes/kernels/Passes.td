@@ -181,7 +181,8 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
   let summary = "PTX as machine code of chips, in constants";
   let description = [{
     The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas: of the folder that STEPC_CUDA_BIN names, else
-    where the build found it, else on the path; of CUDA 13.1 or later. The constants are those of kernel_abi.h.
+    where the build found it, else on the path; of CUDA 13.1 or later. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a
+    last image, for chips that have none of their own.
 
     Before:
     ```mlir
@@ -195,7 +196,10 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
     llvm.mlir.global external hidden constant @stepc_program_images() : !llvm.array<1 x struct<(ptr, i64, i64, i64, ptr, i64)>> { … }
     ```
   }];
-  let options = [ListOption<"chips", "chips", "std::string", "sm_80, sm_90a, …">];
+  let options = [
+    ListOption<"chips", "chips", "std::string", "sm_80, sm_90a, …">,
+    Option<"ptx", "ptx", "bool", "false", "keep the PTX, too">,
+  ];
   let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect"];
 }
 

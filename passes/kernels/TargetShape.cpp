@@ -71,6 +71,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
       return known.takeError();
     if (known->chips.size() > 1)
       return failure("expected one GPU to emulate, found '" + gpu + "'");
+    if (known->ptx)
+      return failure("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;

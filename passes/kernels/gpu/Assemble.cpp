@@ -8,8 +8,10 @@
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
+#include "stepc/kernel_abi.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -109,6 +111,14 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
   return (*bytes)->getBuffer().str();
 }
 
+/// Code that a driver loads.
+struct Image {
+  std::string symbol; ///< behind "stepc_image_" and "stepc_chip_"
+  GpuChip chip;
+  stepc_image_kind kind;
+  std::string code;
+};
+
 struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
   using AssembleGpuBase::AssembleGpuBase;
 
@@ -125,7 +135,7 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       module.emitError(llvm::toString(ptxas.takeError()));
       return signalPassFailure();
     }
-    SmallVector<std::pair<GpuChip, std::string>> images;
+    SmallVector<Image> images;
     for (const std::string &name : chips) {
       llvm::Expected<GpuChip> chip = gpuChip(name);
       llvm::Expected<std::string> code =
@@ -134,14 +144,27 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
         module.emitError(llvm::toString(code.takeError()));
         return signalPassFailure();
       }
-      images.push_back({*chip, std::move(*code)});
+      stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
+      images.push_back({name, *chip, kind, std::move(*code)});
+    }
+    if (ptx) {
+      auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());
+      llvm::Expected<GpuChip> oldest = gpuChip(target.getChip());
+      if (!oldest) {
+        module.emitError(llvm::toString(oldest.takeError()));
+        return signalPassFailure();
+      }
+      // The driver takes it as text that a zero ends.
+      StringRef text = object.getObject().getValue();
+      images.push_back(
+          {"ptx", *oldest, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')});
     }
     binaries[0].erase();
     embed(module, images);
   }
 
   /// Constants of the types in kernel_abi.h.
-  static void embed(ModuleOp module, ArrayRef<std::pair<GpuChip, std::string>> images) {
+  static void embed(ModuleOp module, ArrayRef<Image> images) {
     KernelBuilder b(module.getContext(), module.getLoc());
     b.setInsertionPointToEnd(module.getBody());
     auto constant = [&](StringRef name, Type type, Attribute value, bool isInternal) {
@@ -157,32 +180,31 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text),
                /*isInternal=*/true);
     };
-    for (const auto &[chip, code] : images) {
-      bytes("stepc_image_" + chip.name, code);
-      bytes("stepc_chip_" + chip.name, chip.name + std::string(1, '\0'));
+    for (const Image &image : images) {
+      bytes("stepc_image_" + image.symbol, image.code);
+      bytes("stepc_chip_" + image.symbol, image.chip.name + std::string(1, '\0'));
     }
     Type i64 = b.getI64Type();
-    auto image = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                  {b.pointer, i64, i64, i64, b.pointer, i64});
-    auto all = LLVM::LLVMArrayType::get(image, images.size());
+    auto record = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                                   {b.pointer, i64, i64, i64, b.pointer, i64});
+    auto all = LLVM::LLVMArrayType::get(record, images.size());
     constant("stepc_program_image_count", i64, b.getI64IntegerAttr(int64_t(images.size())), false);
     LLVM::GlobalOp table = constant("stepc_program_images", all, Attribute(), false);
     b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
     Value value = LLVM::PoisonOp::create(b, b.loc, all);
-    for (auto [index, entry] : llvm::enumerate(images)) {
-      const auto &[chip, code] = entry;
+    for (auto [index, image] : llvm::enumerate(images)) {
       auto addressOf = [&](const std::string &name) -> Value {
         return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
       };
       auto number = [&](int64_t n) -> Value {
         return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
       };
-      Value fields[] = {addressOf("stepc_chip_" + chip.name),
-                        number(chip.major),
-                        number(chip.minor),
-                        number(chip.isExact),
-                        addressOf("stepc_image_" + chip.name),
-                        number(int64_t(code.size()))};
+      Value fields[] = {addressOf("stepc_chip_" + image.symbol),
+                        number(image.chip.major),
+                        number(image.chip.minor),
+                        number(image.kind),
+                        addressOf("stepc_image_" + image.symbol),
+                        number(int64_t(image.code.size()))};
       for (auto [field, given] : llvm::enumerate(fields))
         value = LLVM::InsertValueOp::create(b, b.loc, value, given,
                                             ArrayRef<int64_t>{int64_t(index), int64_t(field)});

@@ -65,6 +65,7 @@ public:
     buildPtxPipeline(manager);
     AssembleGpuOptions options;
     llvm::append_range(options.chips, target.chips);
+    options.ptx = target.ptx;
     manager.addPass(createAssembleGpu(options));
   }
   bool fuses() const override { return true; }

@@ -304,7 +304,8 @@ private:
       driver.cuCtxPopCurrent_v2(&left);
   }
 
-  /// Machine code runs on its own chip and on later ones of its generation, but for chips with an 'a'.
+  /// Machine code runs on its own chip and on later ones of its generation, but for chips with an 'a'. Of
+  /// PTX, where it is there, the driver makes code for what has none.
   const stepc_image *imageFor(const std::string &library) {
     int major = 0, minor = 0;
     char name[100] = "";
@@ -312,17 +313,20 @@ private:
         !check("asking a GPU", driver.cuDeviceGetAttribute(&minor, kMinor, device)) ||
         !check("asking a GPU", driver.cuDeviceGetName(name, sizeof(name), device)))
       return nullptr;
-    const stepc_image *best = nullptr;
+    const stepc_image *best = nullptr, *ptx = nullptr;
     std::string chips;
     for (int64_t i = 0; i < stepc_program_image_count; ++i) {
       const stepc_image &image = stepc_program_images[i];
-      chips += (i ? ", " : "") + std::string(image.chip);
+      bool isPtx = image.kind == STEPC_IMAGE_PTX, isExact = image.kind == STEPC_IMAGE_OF_ONE;
+      chips += (i ? ", " : "") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
+      if (isPtx && std::pair(image.major, image.minor) <= std::pair<int64_t, int64_t>(major, minor))
+        ptx = &image;
       bool runs =
-          image.major == major && (image.is_exact ? image.minor == minor : image.minor <= minor);
-      if (runs &&
-          (!best || image.minor > best->minor || (image.minor == best->minor && image.is_exact)))
+          !isPtx && image.major == major && (isExact ? image.minor == minor : image.minor <= minor);
+      if (runs && (!best || image.minor > best->minor || (image.minor == best->minor && isExact)))
         best = &image;
     }
+    best = best ? best : ptx;
     if (!best)
       fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d", library.c_str(),
                   chips.c_str(), name, major, minor));

@@ -106,13 +106,17 @@ extern const int64_t stepc_program_plan_bytes;
 extern const stepc_kernel stepc_program_kernels[];
 /* Threads of a block, in all kernels for GPUs. */
 #define STEPC_BLOCK_THREADS 256
-/* Of a program for GPUs, all kernels of the plan as machine code of one chip each; its stepc_program_kernels
- * are null. */
+typedef enum stepc_image_kind {
+  STEPC_IMAGE_OF_GENERATION = 0, /* a cubin, which later minors of the major run, too */
+  STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor runs */
+  STEPC_IMAGE_PTX = 2 /* text, of which a driver makes code for this chip and any later one */
+} stepc_image_kind;
+/* Of a program for GPUs, all kernels of the plan for one chip each; its stepc_program_kernels are null. */
 typedef struct stepc_image {
   const char *chip;     /* "sm_90a" */
   int64_t major, minor; /* 9, 0 */
-  int64_t is_exact;     /* 1: no other minor runs it */
-  const void *code;     /* a cubin */
+  int64_t kind;         /* a stepc_image_kind */
+  const void *code;     /* a cubin, or PTX that a zero ends */
   int64_t bytes;
 } stepc_image;
 extern const stepc_image stepc_program_images[];

@@ -10,4 +10,13 @@
 // CHECK-DAG: llvm.mlir.constant(8 : i64)
 // CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_80
 // CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_90a
+
+// The PTX itself stands behind them, with a zero at its end, where it is asked for.
+// RUN: env STEPC_CUDA_BIN=%S/Inputs/cuda stepc-opt %s --gpu-assemble="chips=sm_90 ptx" | FileCheck %s --check-prefix PTX
+// PTX: llvm.mlir.global internal constant @stepc_image_sm_90("sm_90 of 14 bytes")
+// PTX: llvm.mlir.global internal constant @stepc_image_ptx("// fourteen at\00") {{.*}}alignment = 16
+// PTX: llvm.mlir.global internal constant @stepc_chip_ptx("sm_80\00")
+// PTX: llvm.mlir.global external hidden constant @stepc_program_image_count(2 : i64)
+// PTX: %[[KIND:.*]] = llvm.mlir.constant(2 : i64)
+// PTX-NEXT: llvm.mlir.addressof @stepc_image_ptx
 gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "// fourteen at">]

@@ -52,6 +52,15 @@ def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
     assert again.read_bytes() == data
 
 
+@pytest.mark.parametrize(("name", "manifest"), [("muon", "four_ranks"), ("train_gpt", "four_ranks"), ("c_trainer", "c_trainer_manifest")])
+def test_examples_are_small(tmp_path, name, manifest):
+    """With machine code for four chips and PTX, less than 5 MiB."""
+    files = [ROOT / "examples" / f"{name}.optim", "-m", ROOT / "examples" / f"{manifest}.json"]
+    stepc("compile", *files, "--target", "cuda:sm_80,sm_90a,sm_100a,sm_120,ptx", "-o", tmp_path)
+    size = (tmp_path / f"lib{name}.so").stat().st_size
+    assert 100 << 10 < size < 5 << 20
+
+
 CREATE = """
 import ctypes, sys
 from stepc import _abi
@@ -101,6 +110,45 @@ def test_a_driver_that_is_missing_or_old_is_named(made, tmp_path):
     counts = text.replace("int cuDeviceGetCount() { return 0; }", "int cuDeviceGetCount(int *n) { *n = 2; return 0; }")
     two = planted(tmp_path / "two", counts + name + version.replace("11080", "13000"))
     assert "expected the number of a GPU below 2, found 2" in create(made, ordinal=2, **two)
+
+
+# A driver of one GPU of the chip in the environment, which refuses to load anything, and says what it was given.
+LOADS = """
+#include <stdlib.h>
+#include <string.h>
+int cuDriverGetVersion(int *v) { *v = 13010; return 0; }
+int cuDeviceGetCount(int *n) { *n = 1; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strcpy(name, "planted"); return 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  int chip = atoi(getenv("PLANTED_CHIP"));
+  *value = attribute == 75 ? chip / 10 : chip % 10;
+  return 0;
+}
+int cuModuleLoadData(void **module, const char *image) {
+  if (memcmp(image, "\\x7f" "ELF", 4) == 0) return 1;
+  return strstr(image, ".target sm_80") && strstr(image, ".visible .entry") ? 2 : 3;
+}
+int cuGetErrorName(int e, const char **n) {
+  *n = e == 1 ? "GIVEN_MACHINE_CODE" : e == 2 ? "GIVEN_PTX" : "GIVEN_ANYTHING";
+  return 0;
+}
+"""
+
+
+def test_ptx_is_for_chips_without_machine_code(tmp_path):
+    every = re.findall(r"STEPC_LOAD\((\w+)\)", (ROOT / "runtime/devices/gpu/CudaDriver.cpp").read_text())
+    rest = "".join(f"int {name}() {{ return 0; }}\n" for name in every if f"{name}(" not in LOADS)
+    driver = planted(tmp_path / "driver", LOADS + rest)
+    plain, both = library(tmp_path / "plain", "sm_80,sm_90a"), library(tmp_path / "both", "sm_80,sm_90a,ptx")
+    for chip in (80, 89, 90):
+        for made in (plain, both):
+            assert "loading the kernels failed: GIVEN_MACHINE_CODE" in create(made, PLANTED_CHIP=str(chip), **driver), chip
+    for chip in (100, 121):
+        found = f"found 'planted', which is sm_{chip}"
+        assert f"library 'muon' has code for sm_80, sm_90a, {found}" in create(plain, PLANTED_CHIP=str(chip), **driver)
+        assert "loading the kernels failed: GIVEN_PTX" in create(both, PLANTED_CHIP=str(chip), **driver), chip
+    refused = create(both, PLANTED_CHIP="75", **driver)
+    assert "library 'muon' has code for sm_80, sm_90a, PTX for sm_80, found 'planted', which is sm_75" in refused
 
 
 def planted_nothing():

@@ -119,6 +119,9 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
   EXPECT_EQ(text("tensorcore,sm_80", false), "sm_80,tensorcore");
   EXPECT_EQ(text("sm_80,chain,tensorcore", true),
             "expected one way to multiply, found 'chain' and 'tensorcore'");
+  EXPECT_EQ(text("ptx,sm_80,tensorcore", true), "sm_80,ptx");
+  EXPECT_EQ(text("sm_80,ptx,chain", true), "sm_80,chain,ptx");
+  EXPECT_EQ(text("ptx", true), "expected a GPU, found 'ptx'");
   EXPECT_EQ(text("chain", true), "expected a GPU, found 'chain'");
   EXPECT_THAT(text("sm_75", true), testing::HasSubstr("found 'sm_75'"));
 }
