@@ -29,8 +29,12 @@ class GreedyTarget : public kernels::Target {
 public:
   explicit GreedyTarget(std::unique_ptr<Target> real, int64_t more)
       : Target(real->chip()), real(std::move(real)), more(more) {}
-  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+  exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return real->accumulation(lhs, rhs);
+  }
+  kernels::ProductTile productTile(int64_t m, int64_t n, int64_t k,
+                                   exec::Accumulation accumulation) const override {
+    return real->productTile(m, n, k, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
     auto [m, n, k] = op.getSizes();
