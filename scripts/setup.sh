@@ -50,7 +50,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   fi
   .venv/bin/pip install -q "${index[@]}" -r frontends/python/requirements.txt
   .venv/bin/pip install -q -e frontends/python
-  # ptxas and a disassembler: tests assemble the GPU's code with them, and nothing else needs them.
+  # ptxas, a disassembler and CUDA's headers: tests assemble the GPU's code and compile a trainer with them, and
+  # nothing else needs them.
   if .venv/bin/pip install -q --no-deps -r frontends/python/requirements-gpu.txt; then
     echo "$wanted" >"$stamp"
   else

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from libraries import HERE, ROOT, all_cases
@@ -39,8 +40,7 @@ def compiled(folder, case, target, kind):
     for other in (made / "step.h", made / "step.json"):
         other.unlink(missing_ok=True)
     library = made / "libstep.so"
-    if newest_glibc(library) > GLIBC:
-        sys.exit(f"build: {library}: expected a library for glibc {GLIBC} or older, found one for {newest_glibc(library)}")
+    expect_old_glibc(library)
     # A third of the size; the checks unpack what they open.
     packed = library.with_suffix(".so.gz")
     packed.write_bytes(gzip.compress(library.read_bytes(), 6))
@@ -54,10 +54,37 @@ def targets(dry):
     return {"device": f"{gpu},chain", "cores": f"{gpu},tensorcore"}
 
 
-def newest_glibc(path):
-    """The newest version of glibc that a library asks for."""
+def expect_old_glibc(path):
+    """What the other machine loads asks for no newer glibc than it has."""
     text = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
-    return max((tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", text)), default=(0, 0))
+    newest = max((tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", text)), default=(0, 0))
+    if newest > GLIBC:
+        sys.exit(f"build: {path}: expected a file for glibc {GLIBC} or older, found one for {newest}")
+
+
+def compiled_trainer(folder):
+    """examples/gpu_trainer.cpp, and its libraries for one and two ranks; says what is missing for it."""
+    headers = [Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include", Path("/usr/local/cuda/include")]
+    header = next((one for one in headers if (one / "cuda.h").is_file()), None)
+    lib = STEPC.resolve().parents[1] / "lib"
+    # Of the driver the linker needs the names alone.
+    driver = lib / "stub" / "libcuda.so"
+    if header is None or not driver.exists():
+        return "no cuda.h" if header is None else f"no {driver}"
+    text = (ROOT / "examples" / "gpu_trainer_manifest.json").read_text()
+    for ranks in (1, 2):
+        made = folder / "gpu_trainer" / str(ranks)
+        made.mkdir(parents=True)
+        (made / "m.json").write_text(text.replace('"size": 2', f'"size": {ranks}'))
+        files = [ROOT / "examples" / "gpu_trainer.optim", "-m", made / "m.json"]
+        subprocess.run([STEPC, "compile", *files, "--target", f"cuda:{CHIPS}", "-o", made], check=True)
+        expect_old_glibc(made / "libgpu_trainer.so")
+    program = folder / "gpu_trainer" / "gpu_trainer"
+    command = ["c++", "-std=c++20", "-O2", "-static-libstdc++", "-static-libgcc", f"-I{made}", f"-I{ROOT / 'runtime' / 'include'}"]
+    command += ["-isystem", header, ROOT / "examples" / "gpu_trainer.cpp", f"-L{made}", "-lgpu_trainer", f"-L{lib}", "-lstepc_nccl"]
+    subprocess.run([*command, driver, "-pthread", "-o", program], check=True)
+    expect_old_glibc(program)
+    return ""
 
 
 def commit():
@@ -93,12 +120,15 @@ def build(finished, dry, small):
         copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy2
         copy(HERE / name, out / name)
     nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
+    without_trainer = "a dry run"
     if not dry and nccl.is_file():
+        expect_old_glibc(nccl)
         shutil.copy2(nccl, out / nccl.name)
+        without_trainer = compiled_trainer(out)
     ignored = shutil.ignore_patterns("*.egg-info", "__pycache__", "_extension*.so")
     shutil.copytree(ROOT / "frontends" / "python" / "stepc", out / "python" / "stepc", ignore=ignored)
     shutil.copytree(ROOT / "examples", out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    text = {"commit": commit(), "dry": dry, "targets": device, "cases": found}
+    text = {"commit": commit(), "dry": dry, "targets": device, "cases": found, "without_trainer": without_trainer}
     (out / "cases.json").write_text(json.dumps(text, indent=1))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     if size > LIMIT:

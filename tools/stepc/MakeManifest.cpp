@@ -4,6 +4,8 @@
 #include "tools/stepc/Files.h"
 #include "tools/stepc/Options.h"
 
+#include "llvm/Support/Path.h"
+
 using namespace stepc;
 using namespace stepc::driver;
 
@@ -26,6 +28,10 @@ int driver::runManifest(const ManifestCommand &command) {
   auto made = manifest::makeManifest(*file, options, errors);
   if (!made)
     return fail();
-  return writeFile(report, command.output, manifest::writeManifest(*made)) ? kSuccess
-                                                                           : kInternalError;
+  // A place that cannot be written to is the command line's matter, standard output that breaks is not.
+  llvm::StringRef output = command.output, folder = llvm::sys::path::parent_path(output);
+  if (output != "-" &&
+      !canWrite(report, folder.empty() ? "." : folder, {llvm::sys::path::filename(output).str()}))
+    return kInputError;
+  return writeFile(report, output, manifest::writeManifest(*made)) ? kSuccess : kInternalError;
 }

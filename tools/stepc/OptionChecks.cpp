@@ -73,11 +73,10 @@ std::string driver::checkOneOf(const std::string &text, std::initializer_list<co
   return "expected one of " + list + ", found '" + text + "'";
 }
 
-std::string driver::checkPositive(const std::string &text) {
-  char *end = nullptr;
-  long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end || value < 1 || value > 1000000000)
-    return "expected a whole number from 1, found '" + text + "'";
+std::string driver::checkCount(const std::string &text, int64_t most) {
+  int64_t value = 0;
+  if (llvm::StringRef(text).getAsInteger(10, value) || value < 1 || value > most)
+    return "expected a whole number from 1 to " + std::to_string(most) + ", found '" + text + "'";
   return "";
 }
 

@@ -19,7 +19,7 @@ std::string checkTarget(const std::string &text);
 std::string checkStrategy(const std::string &text);
 std::string checkNumerics(const std::string &text);
 std::string checkOneOf(const std::string &text, std::initializer_list<const char *> names);
-std::string checkPositive(const std::string &text);
+std::string checkCount(const std::string &text, int64_t most);
 std::string checkBytes(const std::string &text);
 std::string checkHyperparameter(const std::string &text);
 

@@ -25,6 +25,9 @@ using namespace stepc::driver;
 
 namespace {
 
+/// The most of each that is asked for on purpose; threads are started, so many as that says.
+constexpr int64_t kMostWaves = 1000000, kMostSteps = 1000000000, kMostThreads = 1024;
+
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
   app.add_option("--if-present", patterns,
                  "Let a pattern of the specification, as written there, match nothing")
@@ -60,14 +63,15 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option_function<std::string>(
          "--workspace-limit",
          [&options](const std::string &text) { options.workspaceLimit = parseBytes(text); },
-         "Bytes of workspace per rank, with KiB, MiB or GiB; the number of waves is chosen for it")
+         "At most so many bytes of workspace per rank, say 4096, 64KiB or 1.5GiB, or an error: the "
+         "number of waves is chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
   app.add_option(
          "--waves", options.waves,
          "Force this number of waves, whatever the model says of time and workspace; at most "
          "as many as there are blocks for, and --remarks waves tells how many")
-      ->check(checkPositive)
+      ->check([](const std::string &text) { return checkCount(text, kMostWaves); })
       ->type_name("N");
   app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
       ->check(checkNumerics)
@@ -174,15 +178,16 @@ void defineRun(CLI::App &root, RunCommand &command) {
       ->required()
       ->type_name("IN.safetensors");
   app->add_option("--steps", command.steps, "How many steps (default 1)")
-      ->check(checkPositive)
+      ->check([](const std::string &text) { return checkCount(text, kMostSteps); })
       ->type_name("N");
   app->add_option("-o,--output", command.output, "Where parameters and states go, whole")
       ->required()
       ->type_name("OUT.safetensors");
   app->add_flag("--reference", command.reference,
-                "Interpret level 1 in float64, unsharded, and write float64");
+                "Interpret level 1 in float64, unsharded, and write float64: without a target, "
+                "waves or threads");
   app->add_option("--threads", command.threads, "Workers of each rank (default 1)")
-      ->check(checkPositive)
+      ->check([](const std::string &text) { return checkCount(text, kMostThreads); })
       ->type_name("T");
   app->add_flag("--graph", command.graph,
                 "Replay each step as one graph, of targets that have them: cuda and emulated");

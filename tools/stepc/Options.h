@@ -67,7 +67,7 @@ struct FormatCommand {
 struct RunCommand : CompileOptions {
   std::string tensors, output, library;
   int64_t steps = 1;
-  int threads = 1;
+  int threads = 0; ///< 0: one.
   bool reference = false, graph = false;
   /// "Muon.1.lr" and its value.
   std::vector<std::pair<std::string, double>> hyperparameters;

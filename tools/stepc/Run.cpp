@@ -301,16 +301,20 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
-  if (command.reference && command.graph)
-    return usage("expected --reference or --graph, found both");
-  if (!command.library.empty())
-    for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
-                                 std::pair("--waves", command.waves != 0),
-                                 std::pair("--workspace-limit", command.workspaceLimit != 0),
-                                 std::pair("--target", !command.target.empty())})
-      if (given)
-        return usage("expected no " + Twine(option) +
-                     " beside --library, which was compiled already");
+  if (StringRef(command.target).starts_with("cuda"))
+    return usage("expected a target that steps on this machine, cpu or emulated, found '" +
+                 command.target + "'");
+  // What would be ignored is refused.
+  for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
+                               std::pair("--waves", command.waves != 0),
+                               std::pair("--workspace-limit", command.workspaceLimit != 0),
+                               std::pair("--target", !command.target.empty()),
+                               std::pair("--threads", command.reference && command.threads != 0),
+                               std::pair("--graph", command.reference && command.graph)})
+    if (given && (command.reference || !command.library.empty()))
+      return usage("expected no " + Twine(option) +
+                   (command.reference ? " beside --reference, which steps whole tensors in float64"
+                                      : " beside --library, which was compiled already"));
 
   if (!checkOutput(command.output, input.report))
     return kInputError;

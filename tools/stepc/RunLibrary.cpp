@@ -115,7 +115,7 @@ private:
     auto options = sized<stepc_options>();
     options.abi_version = STEPC_ABI_VERSION;
     options.transport = &transport;
-    options.threads = command.threads;
+    options.threads = std::max(command.threads, 1);
     options.graph = command.graph;
     rank.status = table->create(&options, &rank.instance, message, sizeof(message));
     if (rank.status) {

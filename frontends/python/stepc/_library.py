@@ -166,6 +166,8 @@ class Library:
 
 # Functions of the table that use the transport; create and destroy do, too.
 _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
+# Of these, on a GPU, those that leave the waiting to it: a thread would take longer than they do.
+_ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
 
 # What instances go on using that nobody can destroy any more: graphs hold their steps.
@@ -182,6 +184,7 @@ class Instance:
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
+    Of :meth:`enqueue` and :meth:`poll` on a GPU it is raised by Python itself, when they have returned.
     """
 
     def __init__(
@@ -263,7 +266,8 @@ class Instance:
         if self._handle is None:
             raise StepcError("this instance was closed")
         function = getattr(self.library.table, name)
-        if name in _CALLS_BACK:
+        on_gpu = self.library.device != _abi.DEVICE_CPU
+        if name in _CALLS_BACK and not (on_gpu and name in _ONLY_ENQUEUE):
             status = self._apart(lambda: function(self._handle, *arguments))
         else:
             status = function(self._handle, *arguments)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from stepc import _abi
 from stepc._compile import find_compiler

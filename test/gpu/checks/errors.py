@@ -104,6 +104,29 @@ def short_memory(machine):
     return text
 
 
+def memory_elsewhere(machine):
+    """Of the host, pinned or not, and of another GPU, where there is one."""
+    only_on_a_gpu(machine)
+    steps = Steps(machine.library(CASE), machine.place, 3)
+    one = steps.instance.parameters[0]
+    size = steps.memory[f"param:{one.name}"].bytes.numel()
+    index, count = machine.place.device.index, torch.cuda.device_count()
+    memory = {"memory of the host": [torch.empty(size, dtype=torch.uint8, pin_memory=pinned) for pinned in (False, True)]}
+    if count > 1:
+        memory[f"memory of GPU {count - 1}"] = [torch.empty(size, dtype=torch.uint8, device=f"cuda:{count - 1}")]
+    for found, tensors in memory.items():
+        for wrong in tensors:
+            text = f"expected memory of GPU {index}, found {found}"
+            said = expect(stepc.ArgumentError, text, lambda wrong=wrong: steps.instance.bind_parameter(one.index, wrong.data_ptr(), size))
+            gradients = (c.c_uint64 * len(steps.instance.parameters))(wrong.data_ptr())
+            expect(stepc.ArgumentError, text, lambda gradients=gradients: steps.instance.bind_gradients(gradients, len(gradients)))
+    counts = torch.zeros(len(steps.instance.parameters), dtype=torch.int64, device=machine.place.device)
+    expect(stepc.ArgumentError, "expected memory of the host", lambda: steps.instance.bind_steps(counts.data_ptr()))
+    steps.step(1)
+    steps.close()
+    return said
+
+
 def absent_gradient(machine):
     """A step that is refused changes nothing, and the next one steps."""
     steps = Steps(machine.library(CASE), machine.place, 2)
@@ -153,6 +176,6 @@ def several_instances(machine):
 
 
 def checks(machine):
-    for function in (another_chip, another_device, no_such_device, foreign_stream, no_workspace, short_memory, absent_gradient,
-                     destroyed_under_way, several_instances):  # fmt: skip
+    for function in (another_chip, another_device, no_such_device, foreign_stream, no_workspace, short_memory, memory_elsewhere,
+                     absent_gradient, destroyed_under_way, several_instances):  # fmt: skip
         yield Check(f"errors.{function.__name__}", 30, lambda function=function: function(machine))

@@ -61,9 +61,33 @@ def a_rank_that_dies(machine, case):
     return text.splitlines()[0]
 
 
+def the_example(machine):
+    """examples/gpu_trainer.cpp on one rank and on two: it trains, with the same losses and weights."""
+    if machine.about["without_trainer"]:
+        raise Skipped(machine.about["without_trainer"])
+    folder = machine.folder / "gpu_trainer"
+    nccl = Path(torch.__file__).parents[1] / "nvidia" / "nccl" / "lib"
+    found = {}
+    for size in (1, 2):
+        search = {"LD_LIBRARY_PATH": f"{folder / str(size)}:{machine.folder}:{nccl}"}
+        with tempfile.TemporaryDirectory() as meeting:
+            processes = [subprocess.Popen(
+                [str(folder / "gpu_trainer"), str(rank), str(size), f"{meeting}/ids", "--gpu", "0", "--timeout", "20"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(machine, rank) | search)
+                for rank in range(size)]  # fmt: skip
+            said = [process.communicate() for process in processes]
+        if any(process.returncode for process in processes):
+            raise Failed(f"on {size} ranks: " + "; ".join(error.strip()[-200:] for _, error in said))
+        found[size] = said[0][0]
+    if found[1] != found[2]:
+        raise Failed(f"expected the losses of one rank, '{found[1][-60:]}', found on two '{found[2][-60:]}'")
+    return "one rank and two: " + " ".join(found[1].splitlines()[-2].split())
+
+
 def checks(machine):
     for case in machine.named("world"):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
     yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))
     yield Check("ranks.one_dies", 60, lambda: a_rank_that_dies(machine, "world.2.owner"))
+    yield Check("ranks.cpp_example", 60, lambda: the_example(machine))

@@ -16,6 +16,7 @@ from stepc import _abi
 from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import ArgumentError, DeviceError, StepcMemoryError
+from stepc.nccl import nccl_transport
 
 STUB = STEPC.parents[1] / "lib" / "stub"
 pytestmark = pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
@@ -250,3 +251,19 @@ def test_a_kernel_of_too_many_arguments_is_refused_before_the_first_step(tmp_pat
     many = compiled(tmp_path, "--target", "emulated", spec=tmp_path / "r.optim", shapes={"w": [8]}, STEPC_RUNTIME_DIR=STUB)
     with pytest.raises(DeviceError, match="rank 0: expected a kernel of at most 63 arguments, found 67"):
         Instance(many)
+
+
+def test_a_step_on_a_gpu_is_enqueued_by_the_callers_thread(cuda, tmp_path, monkeypatch):
+    c.CDLL(str(STUB / "libnccl.so.2"))
+    transport = nccl_transport(0, 1, 0, file=tmp_path / "id", library=STUB / "libstepc_nccl.so")
+    bound = Bound(cuda, device=Device(_abi.DEVICE_CUDA), transport=transport)
+    bound.new_gradients()
+    calls = []
+    monkeypatch.setattr("stepc._library.call_apart", lambda function, give_up: (calls.append(1), function())[1])
+    bound.instance.enqueue()
+    while not bound.instance.poll():
+        pass
+    assert not calls and bound.steps.tolist() == [1] * 4
+    # What waits is in a thread of its own.
+    bound.instance.step()
+    assert calls
