@@ -27,6 +27,8 @@ struct GpuTarget {
   /// Whether products of 16-bit operands are tensor cores' ("tensorcore") or fused multiply-adds, as all
   /// others are ("chain").
   bool tensorCores;
+  /// Whether kernels say what they touch ("races"), of those that this machine runs.
+  bool races = false;
 
   /// Such a text, in one spelling: products are named where they are not what they are unless said.
   std::string text(bool tensorCoresUnlessSaid) const;

@@ -23,6 +23,8 @@ namespace stepc::runtime {
 /// Kernels and copies on one, messages on the other.
 enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
+struct MemoryUses; // runtime/emulated/Races.h
+
 /// What a device keeps for one instance, from `open` to the instance's end.
 class DeviceState {
 public:
@@ -134,6 +136,10 @@ struct stepc_device_table {
   /// far. Graphs that are replayed write again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
+  /// Before the commands that it is about, of devices that look for races: what they use, when they are
+  /// carried out.
+  void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),
+                  void *argument) = nullptr;
 };
 
 #endif

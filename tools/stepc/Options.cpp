@@ -44,7 +44,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
                  "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
                  "emulated: those of sm_80. Behind a GPU, tensorcore or chain says how products of "
                  "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
-                 "to its bits (emulated, unless said)")
+                 "to its bits (emulated, unless said); emulated:<gpu>,races fails a step where "
+                 "nothing orders what kernels, copies or messages touch")
       ->check(checkTarget)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,

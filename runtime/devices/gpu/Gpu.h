@@ -10,6 +10,7 @@
 
 #include "runtime/devices/Device.h"
 
+#include <cstring>
 #include <utility>
 
 namespace stepc::runtime {
@@ -29,9 +30,16 @@ public:
   /// Memory of the host that copies to the GPU read without a copy of their own.
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
+  /// The host writes to it what copies will read.
+  virtual void stage(void *staging, const void *from, int64_t bytes) {
+    std::memcpy(staging, from, size_t(bytes));
+  }
 
   /// As the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
+
+  /// What the next commands use is for those to know who look for races.
+  virtual void declare(void (*)(void *, MemoryUses &), void *) {}
 
   // What stands on a stream happens in order.
   virtual void launch(Stream, const Launch &) = 0;

@@ -81,7 +81,7 @@ public:
       gpu->synchronize(slot.uploaded);
     for (const Source &source : sources)
       if (source.list.bytes > 0)
-        std::memcpy(slot.staging + source.offset, source.list.data, source.list.bytes);
+        gpu->stage(slot.staging + source.offset, source.list.data, source.list.bytes);
     gpu->upload(Stream::Compute, mirror, slot.staging, changing);
     gpu->record(Stream::Compute, slot.uploaded);
     slot.isUsed = true;
@@ -257,6 +257,10 @@ void mark(DeviceContext &context, Stream stream, int32_t value) {
   notice(context);
 }
 
+void declare(DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
+  gpuOf(context).declare(uses, argument);
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -271,7 +275,8 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
 }
 
 stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
-                                  std::string (*open)(DeviceContext &, const stepc_options &)) {
+                                  std::string (*open)(DeviceContext &, const stepc_options &),
+                                  bool looksForRaces) {
   return {name,
           kind,
           open,
@@ -292,7 +297,8 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           abandon,
           hasOwnMemory ? streamHandle : nullptr,
           marks,
-          mark};
+          mark,
+          looksForRaces ? declare : nullptr};
 }
 
 } // namespace stepc::runtime
