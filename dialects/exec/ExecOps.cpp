@@ -186,15 +186,16 @@ LogicalResult ProductOp::verify() {
   if (getSymmetric() && m != n)
     return emitOpError("expected a square out of a symmetric product, found ")
            << getOut().getBlock();
-  if (getAccumulation() == Accumulation::TensorCore && !tensorCoresTake(getLhs(), getRhs()))
+  if (getAccumulation() == Accumulation::TensorCore &&
+      !tensorCoresTake(getLhs().getType(), getRhs().getType()))
     return emitOpError("expected operands that are both bf16 or both f16 of the accumulation "
                        "tensorcore, found ")
            << getLhs().getType() << " and " << getRhs().getType();
   return success();
 }
 
-bool ProductOp::tensorCoresTake(BatchAttr lhs, BatchAttr rhs) {
-  return lhs.getType() == rhs.getType() && lhs.getType().getIntOrFloatBitWidth() == 16;
+bool ProductOp::tensorCoresTake(Type lhs, Type rhs) {
+  return lhs == rhs && lhs.getIntOrFloatBitWidth() == 16;
 }
 
 LogicalResult ReduceOp::verify() {

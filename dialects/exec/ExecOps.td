@@ -122,7 +122,7 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
     /// m, n, k of one block's product.
     ::std::array<int64_t, 3> getSizes();
     /// Whether tensor cores have products of such operands: both bf16 or both f16.
-    static bool tensorCoresTake(BatchAttr lhs, BatchAttr rhs);
+    static bool tensorCoresTake(mlir::Type lhs, mlir::Type rhs);
   }];
 }
 

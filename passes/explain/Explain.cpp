@@ -5,7 +5,7 @@
 #include "passes/cost/Saturate.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
-#include "passes/plan/PlanFromIR.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/plan/StepScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -100,6 +100,7 @@ public:
       cost.bytesReceived += message.receiveCount * bytes;
     }
   }
+  const std::vector<bool> &heard() const { return receivedFrom; } ///< of each rank
   RankCost cost;
 
 private:
@@ -109,7 +110,8 @@ private:
 
 class Explainer {
 public:
-  explicit Explainer(ModuleOp module) : module(module), strategies(module) {}
+  Explainer(ModuleOp module, const kernels::Target *target)
+      : module(module), target(target), strategies(module) {}
 
   FailureOr<Report> run() {
     FailureOr<ProgramPlan> made = planFromModule(module);
@@ -133,6 +135,11 @@ public:
     countFlops();
     for (auto group : module.getOps<optim::GroupOp>())
       describe(group);
+    if (target) {
+      report.products = products(module, program, *target);
+      if (isCuda(target->chip()) && report.exchanges > 0)
+        report.nccl = countConnections();
+    }
     return std::move(report);
   }
 
@@ -144,6 +151,7 @@ private:
   void countMessages() {
     const plan::Plan &plan = program.plan;
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
+    peers.resize(report.world.size());
     for (const plan::Command *start : plan.starts()) {
       countMeeting(start->communicator);
       llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // groups'
@@ -162,8 +170,26 @@ private:
           costs[group][rank] += own.cost;
         }
         report.ranks[rank] += all.cost;
+        if (start->collective == plan::CollectiveKind::Exchange)
+          for (auto [peer, heard] : llvm::enumerate(all.heard()))
+            if (heard)
+              peers[rank].insert(peer);
       }
+      if (start->collective == plan::CollectiveKind::AllGather)
+        rings.insert(llvm::find_if(report.communicators,
+                                   [&](const CommunicatorReport &one) {
+                                     return one.communicator == start->communicator;
+                                   }) -
+                     report.communicators.begin());
     }
+  }
+
+  /// One of each peer that sends, and one of each ring along which an all-gather goes.
+  NcclMemory countConnections() const {
+    size_t most = 0;
+    for (const std::set<int64_t> &senders : peers)
+      most = std::max(most, senders.size());
+    return {int64_t(most + rings.size())};
   }
 
   void countMeeting(const plan::Communicator &communicator) {
@@ -347,19 +373,22 @@ private:
   }
 
   ModuleOp module;
+  const kernels::Target *target; // null: none
   decide::StrategyModel strategies;
   ProgramPlan program;
   std::optional<plan::Expander> expander; // of the program's plan
   Report report;
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world
   std::vector<int64_t> flopsPerBlock;       // per group
+  std::vector<std::set<int64_t>> peers;     // of each rank, that send to it in exchanges
+  std::set<int64_t> rings;                  // communicators of all-gathers
 };
 
 } // namespace
 
-FailureOr<Report> explain::explain(ModuleOp module) {
+FailureOr<Report> explain::explain(ModuleOp module, const kernels::Target *target) {
   StringAttr level = comm::levelOf(module);
   if (!level || level.getValue() != "scheduled")
     return module.emitError("expected a module at level scheduled to explain");
-  return Explainer(module).run();
+  return Explainer(module, target).run();
 }

@@ -7,6 +7,8 @@
 #ifndef STEPC_PASSES_EXPLAIN_EXPLAIN_H
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
+#include "passes/kernels/Target.h"
+#include "passes/plan/PlanFromIR.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -57,8 +59,33 @@ struct CommunicatorReport {
   int64_t ranks = 0, exchanges = 0; ///< that meet, and how often
 };
 
+/// Equal products of blocks, and what a target makes of them.
+struct ProductReport {
+  int64_t m, n, k;
+  std::string lhs, rhs, out; ///< types; "ᵀ" behind those of operands that are stored transposed
+  bool symmetric;
+  std::vector<std::pair<std::string, int64_t>>
+      groups; ///< and how many there are of each of its blocks
+  exec::Accumulation accumulation;
+  kernels::ProductTile tile;
+};
+
+/// What NCCL takes of a GPU's memory beside the workspace, roughly: docs/runtime.md says why.
+struct NcclMemory {
+  static constexpr int64_t kConnectionBytes = (4 << 20) + (512 << 10) + 4800 * 1024;
+  static constexpr int64_t kLeastChannels = 2, kMostChannels = 32;
+  int64_t connections = 0; ///< through which a rank receives, the most of any
+  Range bytes() const {
+    int64_t each = connections * kConnectionBytes;
+    return {each * kLeastChannels, each * kMostChannels};
+  }
+};
+
 struct Report {
   std::string name;
+  std::string target; ///< as it was asked for; where empty, products and NCCL's memory are, too
+  std::vector<ProductReport> products;
+  std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0; ///< at most: a target decides
   std::vector<plan::Mesh> meshes;
@@ -68,8 +95,13 @@ struct Report {
   std::vector<RankCost> ranks; ///< per rank of the world
 };
 
-/// The report of a module at level scheduled; an error if it is at another.
-mlir::FailureOr<Report> explain(mlir::ModuleOp module);
+/// The report of a module at level scheduled, and of what a target makes of it, unless that is null; an
+/// error if it is at another level.
+mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
+
+/// Equal products of blocks in the order in which the program has them first.
+std::vector<ProductReport> products(mlir::ModuleOp module, const ProgramPlan &program,
+                                    const kernels::Target &target);
 
 /// Tables for people, at most 120 columns.
 std::string toText(const Report &report);

@@ -1,10 +1,9 @@
-//===- Text.cpp - The report as tables and as JSON -------------------------===//
+//===- Text.cpp - The report as tables --------------------------------------===//
 
 #include "passes/explain/Explain.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc;
@@ -175,6 +174,39 @@ std::string plural(int64_t count, StringRef what) {
   return (llvm::Twine(count) + " " + what + (count == 1 ? "" : "s")).str();
 }
 
+StringRef spelled(exec::Accumulation accumulation) {
+  switch (accumulation) {
+  case exec::Accumulation::FusedChain:
+    return "fused chain";
+  case exec::Accumulation::RoundedChain:
+    return "rounded chain";
+  case exec::Accumulation::TensorCore:
+    return "tensor cores";
+  }
+  llvm_unreachable("all are named");
+}
+
+void printProducts(const Report &report, llvm::raw_ostream &os) {
+  os << "\nProducts of a block, by kernels of " << report.target << '\n';
+  Table table({"result", "k", "operands", "", "sums", "tile", "stages", "groups"}, "><<<<>><");
+  for (const ProductReport &one : report.products) {
+    const kernels::ProductTile &tile = one.tile;
+    std::vector<std::string> groups;
+    for (const auto &[name, times] : one.groups)
+      groups.push_back(name + " " + std::to_string(times) + "×");
+    auto edges = [](auto... extents) {
+      std::string text;
+      ((text += (text.empty() ? "" : "×") + std::to_string(extents)), ...);
+      return text;
+    };
+    table.add({edges(one.m, one.n) + " " + one.out, count(one.k), one.lhs + " · " + one.rhs,
+               one.symmetric ? "symmetric" : "", spelled(one.accumulation).str(),
+               edges(tile.rows, tile.columns, tile.steps), count(tile.stages),
+               llvm::join(groups, ", ")});
+  }
+  table.print(os);
+}
+
 } // namespace
 
 std::string explain::toText(const Report &report) {
@@ -218,6 +250,9 @@ std::string explain::toText(const Report &report) {
     }
   costs.print(os);
 
+  if (!report.products.empty())
+    printProducts(report, os);
+
   Cost total = summarize(report.ranks);
   os << "\nIn all each rank sends " << range(total.bytesSent, bytes) << " in "
      << range(total.messagesSent, count) << " messages and receives "
@@ -238,101 +273,10 @@ std::string explain::toText(const Report &report) {
   if (report.limit > 0)
     os << "; the limit is " << bytes(report.limit);
   os << ".\n";
-  return text;
-}
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
-static llvm::json::Object toJson(const Cost &cost) {
-  auto range = [](Range value) {
-    return llvm::json::Object{{"min", value.least}, {"max", value.most}};
-  };
-  return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},
-                            {"messages_sent", range(cost.messagesSent)},
-                            {"bytes_received", range(cost.bytesReceived)},
-                            {"messages_received", range(cost.messagesReceived)},
-                            {"flops", range(cost.flops)},
-                            {"balance", cost.balance}};
-}
-
-static llvm::json::Object toJson(const GroupReport &group) {
-  llvm::json::Array strategies;
-  for (const Alternative &item : group.strategies) {
-    llvm::json::Object object{
-        {"strategy", item.strategy}, {"chosen", item.chosen}, {"legal", item.cost.has_value()}};
-    if (!item.why.empty())
-      object["why"] = item.why;
-    if (item.cost) {
-      object["cost"] = toJson(*item.cost);
-      object["modelled_seconds"] = item.seconds;
-    }
-    strategies.push_back(std::move(object));
-  }
-  const Alternative &chosen = group.strategies.front();
-  return llvm::json::Object{{"name", group.name},
-                            {"rule", group.rule},
-                            {"routes", llvm::json::Array(group.routes)},
-                            {"parameters", llvm::json::Array(group.parameters)},
-                            {"shape", llvm::json::Array(group.shape)},
-                            {"part", group.part},
-                            {"batch_axes", group.batchAxes},
-                            {"blocks", group.blocks},
-                            {"dtype", group.type},
-                            {"grad_dtype", group.gradientType},
-                            {"placements", group.placements},
-                            {"mesh", group.mesh},
-                            {"strategy", chosen.strategy},
-                            {"why", chosen.why},
-                            {"waves", group.waves},
-                            {"strategies", std::move(strategies)}};
-}
-
-std::string explain::toJson(const Report &report) {
-  llvm::json::Array groups, ranks, meshes, communicators;
-  for (const CommunicatorReport &one : report.communicators) {
-    llvm::json::Object object{{"ranks", one.ranks}, {"exchanges", one.exchanges}};
-    if (one.communicator.mesh >= 0) {
-      const plan::Mesh &mesh = report.meshes[one.communicator.mesh];
-      llvm::json::Array factors;
-      for (const plan::Factor &factor : one.communicator.factors)
-        factors.push_back(llvm::json::Object{
-            {"axis", mesh.axes[factor.axis]}, {"stride", factor.stride}, {"size", factor.size}});
-      object["mesh"] = mesh.name;
-      object["factors"] = std::move(factors);
-    }
-    communicators.push_back(std::move(object));
-  }
-  for (const GroupReport &group : report.groups)
-    groups.push_back(::toJson(group));
-  for (auto [index, cost] : llvm::enumerate(report.ranks))
-    ranks.push_back(llvm::json::Object{{"rank", int64_t(index)},
-                                       {"global_rank", report.world[index]},
-                                       {"messages_sent", cost.messagesSent},
-                                       {"bytes_sent", cost.bytesSent},
-                                       {"messages_received", cost.messagesReceived},
-                                       {"bytes_received", cost.bytesReceived},
-                                       {"flops", cost.flops}});
-  for (const plan::Mesh &mesh : report.meshes)
-    meshes.push_back(llvm::json::Object{{"name", mesh.name},
-                                        {"axes", llvm::json::Array(mesh.axes)},
-                                        {"sizes", llvm::json::Array(mesh.sizes)},
-                                        {"ranks", llvm::json::Array(mesh.ranks)}});
-  llvm::json::Object object{{"name", report.name},
-                            {"meshes", std::move(meshes)},
-                            {"world", llvm::json::Array(report.world)},
-                            {"arena_bytes", report.arena},
-                            {"scratch_bytes_at_most", report.scratch},
-                            {"exchanges", report.exchanges},
-                            {"communicators", std::move(communicators)},
-                            {"groups", std::move(groups)},
-                            {"ranks", std::move(ranks)},
-                            {"total", ::toJson(summarize(report.ranks))}};
-  if (report.limit > 0)
-    object["workspace_limit"] = report.limit;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(object)))
-                                 << '\n';
+  if (report.nccl)
+    os << "NCCL takes memory beside it, about " << range(report.nccl->bytes(), bytes)
+       << " on a rank: " << plural(report.nccl->connections, "connection") << " of "
+       << NcclMemory::kLeastChannels << " to " << NcclMemory::kMostChannels << " channels of "
+       << bytes(NcclMemory::kConnectionBytes) << ".\n";
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include "passes/kernels/CpuKernels.h"
 #include "passes/kernels/Target.h"
+#include "passes/kernels/products/Tiling.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Transforms/Passes.h"
@@ -16,8 +17,13 @@ public:
 
   // 64 KiB of f32: a few of them, one per operand, fit in a core's caches.
   int64_t chunkElements() const override { return plan::kChunkElements; }
-  exec::Accumulation accumulation(exec::BatchAttr, exec::BatchAttr) const override {
+  exec::Accumulation accumulation(mlir::Type, mlir::Type) const override {
     return shape.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain;
+  }
+  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+                          exec::Accumulation accumulation) const override {
+    Tiling tiling(m, n, k, accumulation == exec::Accumulation::FusedChain, shape);
+    return {tiling.tileRows, tiling.tileCols, k, 1};
   }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
     return stepc::kernels::scratchBytesPerBlock(op, shape);

@@ -21,7 +21,8 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
   template <typename Command>
   static LogicalResult lower(Command op, const Target &target, SymbolTable &symbols) {
     if constexpr (std::is_same_v<Command, exec::ProductOp>) {
-      exec::Accumulation expected = target.accumulation(op.getLhs(), op.getRhs());
+      exec::Accumulation expected =
+          target.accumulation(op.getLhs().getType(), op.getRhs().getType());
       if (op.getAccumulation() != expected)
         return op.emitOpError("expected the target's accumulation, ")
                << stringifyAccumulation(expected) << ", found "

@@ -164,7 +164,8 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
     addend = batchOf(op, op.getAddend());
   if (failed(lhs) || failed(rhs) || failed(out) || failed(addend))
     return failure();
-  auto accumulation = exec::AccumulationAttr::get(b.getContext(), target.accumulation(*lhs, *rhs));
+  auto accumulation = exec::AccumulationAttr::get(
+      b.getContext(), target.accumulation(lhs->getType(), rhs->getType()));
   auto made = exec::ProductOp::create(
       b, op.getLoc(), accumulation, *lhs, *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(),
       op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(),

@@ -25,8 +25,11 @@ public:
   /// How many elements of a shard or block one item of a kernel takes, at most. It cuts work, and
   /// changes no result.
   virtual int64_t chunkElements() const = 0;
-  /// The order in which a product of such operands accumulates, whatever the batch or the rank.
-  virtual exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const = 0;
+  /// The order in which a product of operands of such types accumulates, whatever the batch or the rank.
+  virtual exec::Accumulation accumulation(mlir::Type lhs, mlir::Type rhs) const = 0;
+  /// How a product m × n of k steps is cut up, for people.
+  virtual ProductTile productTile(int64_t m, int64_t n, int64_t k,
+                                  exec::Accumulation accumulation) const = 0;
   /// Memory that products and reductions need beside their operands, per block. Not above what
   /// earlier levels allow for (passes/cost/ScratchBound.h).
   virtual int64_t scratchBytesPerBlock(exec::ProductOp op) const = 0;

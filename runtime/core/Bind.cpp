@@ -23,8 +23,17 @@ struct Place {
   int64_t bytes, elementBytes;
 };
 
+/// Why the device cannot use what the trainer lends, if so. It may ask a driver, which costs a step of many
+/// gradients time: not asked again of what is bound already.
+std::string wrongMemory(stepc_instance &instance, const void *data,
+                        int32_t memory = STEPC_MEMORY_DEVICE) {
+  auto *check = stepc_program_device->checkPointer;
+  return check ? check(instance.deviceContext, data, memory) : std::string();
+}
+
 /// Checks a pointer against the local shard. STEPC_OK: bind it.
-int32_t check(stepc_instance &instance, const Place &place, const void *data, int64_t bytes) {
+int32_t check(stepc_instance &instance, const Place &place, const void *data, int64_t bytes,
+              bool isKnown = false) {
   auto refuse = [&](const std::string &why) {
     return instance.refuse(STEPC_ERROR_ARGUMENT, place.what + ": " + why);
   };
@@ -42,6 +51,8 @@ int32_t check(stepc_instance &instance, const Place &place, const void *data, in
   if (reinterpret_cast<uintptr_t>(data) % place.elementBytes)
     return refuse(
         format("the pointer is not aligned to %lld bytes", (long long)place.elementBytes));
+  if (std::string wrong = bytes && !isKnown ? wrongMemory(instance, data) : ""; !wrong.empty())
+    return refuse(wrong);
   return STEPC_OK;
 }
 
@@ -53,10 +64,13 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
 }
 
 /// Numbers may stand in the host's memory, or in that of a device that counts steps by itself.
-int32_t checkMemory(stepc_instance &instance, const char *what, int32_t memory) {
+int32_t checkMemory(stepc_instance &instance, const char *what, const void *data, int32_t memory) {
   bool countsItself = instance.library.plan.commands.back().kernel >= 0;
-  if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself))
-    return STEPC_OK;
+  if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself)) {
+    std::string wrong = wrongMemory(instance, data, memory);
+    return wrong.empty() ? int32_t(STEPC_OK)
+                         : instance.refuse(STEPC_ERROR_ARGUMENT, what + (": " + wrong));
+  }
   return instance.refuse(STEPC_ERROR_ARGUMENT,
                          format("%s: expected host memory (0)%s, found memory %d", what,
                                 countsItself ? " or the device's (1)" : "", memory));
@@ -127,7 +141,7 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
                 lib.groups[group].gradientType,
                 self->groups[group].gradient.bytes,
                 plan::byteSize(lib.plan.groups[group].gradientType)};
-    if (int32_t status = check(*self, place, data, bytes))
+    if (int32_t status = check(*self, place, data, bytes, data == self->boundGradients[parameter]))
       return status;
   }
   self->gradientsChecked = false;
@@ -148,11 +162,17 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
                         format("%lld gradients given, there are %lld parameters", (long long)count,
                                (long long)parameters));
   // All or none: a refused call changes nothing.
-  for (int64_t p = 0; p < count; ++p)
+  for (int64_t p = 0; p < count; ++p) {
+    std::string wrong;
     if (reinterpret_cast<uintptr_t>(data[p]) % plan::byteSize(lib.group(p).gradientType))
-      return self->refuse(STEPC_ERROR_ARGUMENT, "gradient of parameter " +
-                                                    quoted(lib.parameter(p).name) +
-                                                    ": the pointer is not aligned to its type");
+      wrong = "the pointer is not aligned to its type";
+    else if (data[p] != self->boundGradients[p] &&
+             self->groups[lib.parameter(p).group].gradient.bytes > 0 && data[p])
+      wrong = wrongMemory(*self, data[p]);
+    if (!wrong.empty())
+      return self->refuse(STEPC_ERROR_ARGUMENT,
+                          "gradient of parameter " + quoted(lib.parameter(p).name) + ": " + wrong);
+  }
   self->gradientsChecked = false;
   for (int64_t p = 0; p < count; ++p) {
     self->boundGradients[p] = data[p];
@@ -166,7 +186,7 @@ int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
     return STEPC_ERROR_ARGUMENT;
   if (!steps)
     return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
-  if (int32_t status = checkMemory(*self, "step counts", memory))
+  if (int32_t status = checkMemory(*self, "step counts", steps, memory))
     return status;
   self->steps = steps;
   self->areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
@@ -182,7 +202,7 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
     placeHyperparameters(*self, nullptr, 0, {});
     return STEPC_OK;
   }
-  if (int32_t status = checkMemory(*self, "hyperparameters", memory))
+  if (int32_t status = checkMemory(*self, "hyperparameters", values, memory))
     return status;
   if (!groups || groupCount < 1)
     return self->refuse(STEPC_ERROR_ARGUMENT, "hyperparameters are given without groups");

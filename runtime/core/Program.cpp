@@ -316,7 +316,8 @@ std::string lendLists(stepc_instance &instance) {
     lend(command.rows, false);
     lend(command.copies, false);
   }
-  if (std::string wrong = stepc_program_device->lend(instance.deviceContext, lists); !wrong.empty())
+  std::string wrong = stepc_program_device->lend(instance.deviceContext, lists);
+  if (!wrong.empty())
     return wrong;
   std::map<const void *, const void *> addresses;
   for (const HostList &list : lists)
@@ -345,6 +346,8 @@ std::string lendLists(stepc_instance &instance) {
     auto prepare = [&](Launch &launch) {
       launch.arguments = command.arguments.data();
       launch.argumentCount = int64_t(command.arguments.size());
+      if (wrong.empty() && launch.items > 0 && stepc_program_device->checkLaunch)
+        wrong = stepc_program_device->checkLaunch(instance.deviceContext, launch);
     };
     prepare(command.launch);
     command.batch.arguments = command.arguments.data();
@@ -358,7 +361,7 @@ std::string lendLists(stepc_instance &instance) {
     addressOf(copy.toShards);
     prepare(copy.launch);
   }
-  return {};
+  return wrong;
 }
 
 void walkProgram(stepc_instance &instance) {

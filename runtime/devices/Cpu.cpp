@@ -156,4 +156,6 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
+    nullptr,
 };

@@ -136,6 +136,11 @@ struct stepc_device_table {
   /// far. Graphs that are replayed write again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
+  /// Why a pointer does not lead to memory of that kind (stepc_memory), where it does not. Null, of devices
+  /// that work on the host's memory.
+  std::string (*checkPointer)(Context &, const void *pointer, int32_t memory);
+  /// Why no step could begin a launch, if so: asked once, when all commands are ready. May be null.
+  std::string (*checkLaunch)(Context &, const stepc::runtime::Launch &);
   /// Before the commands that it is about, of devices that look for races: what they use, when they are
   /// carried out.
   void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),

@@ -190,4 +190,6 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
+    nullptr,
 };

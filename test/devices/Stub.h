@@ -17,4 +17,11 @@ struct StubDriver {
   StubStreams &streams;
 };
 
+namespace stepc::runtime::cuda {
+/// Answers cuPointerGetAttributes (StubMemory.cpp).
+void tellOwner(unsigned count, const int *attributes, void **values, Address);
+/// Whether a test says that so many bytes are a GPU's.
+bool isLent(Address, size_t bytes);
+} // namespace stepc::runtime::cuda
+
 #endif

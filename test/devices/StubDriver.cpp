@@ -41,6 +41,7 @@ struct World {
   std::map<Address, size_t> memory; // of the GPU and staging
   std::set<const void *> handles;   // streams and events
   std::map<std::string, int64_t> calls;
+  std::string fails; // that a test of this process plants
   StubStreams streams;
   World() {
     handles.insert(nullptr); // the default stream
@@ -72,7 +73,8 @@ Result begin(const char *name, bool needsContext = true) {
       std::getenv("STEPC_STUB_LOG") ? std::fopen(std::getenv("STEPC_STUB_LOG"), "a") : nullptr;
   if (log)
     std::fprintf(log, "%s\n", name);
-  if (fails == format("%s:%lld", name, (long long)number))
+  std::string call = format("%s:%lld", name, (long long)number);
+  if (call == fails || call == world().fails)
     return kNoMemory;
   return needsContext && entered == 0 ? kNoContext : 0;
 }
@@ -84,6 +86,8 @@ Result beginSetup(const char *name) {
 }
 
 bool isKnown(Address address, size_t bytes) {
+  if (isLent(address, bytes))
+    return true;
   std::lock_guard lock(world().mutex);
   auto after = world().memory.upper_bound(address);
   if (bytes == 0 || after == world().memory.begin())
@@ -216,6 +220,11 @@ const Driver kDriver = {
     [](DeviceNumber) -> Result { return 0; },
     [](Context) -> Result { return ++entered, begin("cuCtxPushCurrent_v2", false); },
     [](Context *) -> Result { return --entered, begin("cuCtxPopCurrent_v2", false); },
+    [](unsigned count, const int *attributes, void **values, Address address) -> Result {
+      Result result = begin("cuPointerGetAttributes", false);
+      tellOwner(count, attributes, values, address);
+      return result;
+    },
     [](Address *memory, size_t bytes) -> Result {
       if (Result wrong = beginSetup("cuMemAlloc_v2"))
         return wrong;
@@ -340,6 +349,24 @@ const Driver kDriver = {
 
 } // namespace
 } // namespace stepc::runtime::cuda
+
+// For tests in this process: a stream of the trainer's, what STEPC_STUB_FAILS says, and how often a function was
+// called.
+extern "C" __attribute__((visibility("default"))) void *stepc_stub_stream() {
+  stepc::runtime::cuda::StreamHandle stream = nullptr;
+  stepc::runtime::cuda::make(&stream);
+  return stream;
+}
+extern "C" __attribute__((visibility("default"))) void stepc_stub_fail(const char *call) {
+  using namespace stepc::runtime::cuda;
+  std::lock_guard lock(world().mutex);
+  world().fails = call;
+}
+extern "C" __attribute__((visibility("default"))) int64_t stepc_stub_calls(const char *name) {
+  using namespace stepc::runtime::cuda;
+  std::lock_guard lock(world().mutex);
+  return world().calls[name];
+}
 
 extern "C" __attribute__((visibility("default"))) const StubDriver *stepc_stub_driver() {
   using namespace stepc::runtime::cuda;

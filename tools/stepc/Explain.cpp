@@ -17,11 +17,15 @@ int driver::runExplain(const ExplainCommand &command) {
     return exitCode;
   if (int code = lowerTo(*module, Level::Scheduled, command, input.report))
     return code;
-  llvm::FailureOr<explain::Report> report = explain::explain(*module);
+  std::unique_ptr<kernels::Target> target;
+  if (!command.target.empty())
+    target = llvm::cantFail(kernels::targetOfText(command.target), "it was checked");
+  llvm::FailureOr<explain::Report> report = explain::explain(*module, target.get());
   if (failed(report)) {
     input.report.internalError("the scheduled program cannot be explained");
     return kInternalError;
   }
+  report->target = command.target;
   std::string text = command.json ? explain::toJson(*report) : explain::toText(*report);
   return writeFile(input.report, "-", text) ? kSuccess : kInternalError;
 }

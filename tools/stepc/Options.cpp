@@ -146,7 +146,8 @@ void defineExplain(CLI::App &root, ExplainCommand &command) {
   app->footer(
       "Examples:\n"
       "  stepc explain muon.optim --manifest model.json\n"
-      "  stepc explain muon.optim --manifest model.json --strategy '*.attn.*=gather' --json\n\n" +
+      "  stepc explain muon.optim --manifest model.json --strategy '*.attn.*=gather' --json\n"
+      "  stepc explain muon.optim --manifest model.json --target cuda:sm_90a\n\n" +
       std::string(kExitCodes));
 }
 

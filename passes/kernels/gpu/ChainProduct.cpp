@@ -120,7 +120,8 @@ private:
 } // namespace
 
 std::unique_ptr<GpuProduct> chainProduct(exec::ProductOp op, BlockBuilder &b) {
-  return std::make_unique<ChainProduct>(op, b, Cut(op.getSizes()[0], op.getSizes()[1]));
+  return std::make_unique<ChainProduct>(
+      op, b, gpuProductTile(op.getSizes()[0], op.getSizes()[1], op.getAccumulation()));
 }
 
 } // namespace stepc::kernels

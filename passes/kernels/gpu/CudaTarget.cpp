@@ -37,8 +37,12 @@ public:
   }
 
   int64_t chunkElements() const override { return kChunkElements; }
-  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+  exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(target.tensorCores, lhs, rhs);
+  }
+  ProductTile productTile(int64_t m, int64_t n, int64_t,
+                          exec::Accumulation accumulation) const override {
+    return gpuProductTile(m, n, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {

@@ -34,8 +34,12 @@ public:
 
   int64_t chunkElements() const override { return host->chunkElements(); }
   // Of the GPU. A processor without fused multiply-adds calls a function for each.
-  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+  exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(gpu.tensorCores, lhs, rhs);
+  }
+  ProductTile productTile(int64_t m, int64_t n, int64_t,
+                          exec::Accumulation accumulation) const override {
+    return gpuProductTile(m, n, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override { return 0; }
   int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {

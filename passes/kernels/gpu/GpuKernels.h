@@ -3,6 +3,7 @@
 #define STEPC_PASSES_KERNELS_GPU_GPUKERNELS_H
 
 #include "passes/kernels/KernelBuilder.h"
+#include "passes/kernels/products/Products.h"
 #include "stepc/kernel_abi.h"
 
 #include "dialects/exec/Exec.h"
@@ -40,9 +41,11 @@ using GpuKernels = llvm::SmallVector<GpuKernel>;
 /// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
 /// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
 GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
-/// In which order a GPU adds up a product of such operands: on its tensor cores, where they take them and
-/// are to be used.
-exec::Accumulation gpuAccumulation(bool tensorCores, exec::BatchAttr lhs, exec::BatchAttr rhs);
+/// In which order a GPU adds up a product of operands of such types: on its tensor cores, where they take
+/// them and are to be used.
+exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
+/// How a GPU cuts up a product m × n.
+ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
 /// Likewise of a product of one of these accumulations; arguments are the scratch, which it does not use,
 /// the operands, the addend, where there is one, and the out.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);

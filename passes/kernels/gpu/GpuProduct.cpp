@@ -142,9 +142,17 @@ void GpuProduct::oneByOne(ArrayRef<Run> runs) {
     }
 }
 
-exec::Accumulation gpuAccumulation(bool tensorCores, exec::BatchAttr lhs, exec::BatchAttr rhs) {
+exec::Accumulation gpuAccumulation(bool tensorCores, Type lhs, Type rhs) {
   return tensorCores && exec::ProductOp::tensorCoresTake(lhs, rhs) ? exec::Accumulation::TensorCore
                                                                    : exec::Accumulation::FusedChain;
+}
+
+ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation) {
+  int64_t least = std::min(m, n), edge = least >= 512 ? 128 : least >= 64 ? 64 : 32;
+  if (accumulation == exec::Accumulation::TensorCore)
+    // Three stages of both operands are 48 KiB, what a kernel has without asking for more.
+    return {edge, edge, edge == 128 ? 32 : 64, 3};
+  return {edge, edge, edge == 128 ? 16 : 32, 2};
 }
 
 GpuKernels addGpuProductKernels(gpu::GPUModuleOp code, exec::ProductOp op) {

@@ -74,12 +74,6 @@ private:
 std::unique_ptr<GpuProduct> chainProduct(exec::ProductOp op, BlockBuilder &b);
 std::unique_ptr<GpuProduct> tensorCoreProduct(exec::ProductOp op, BlockBuilder &b);
 
-/// Elements along the edge of a tile, by the result's extents. It decides speed alone.
-inline int64_t productTile(int64_t m, int64_t n) {
-  int64_t least = std::min(m, n);
-  return least >= 512 ? 128 : least >= 64 ? 64 : 32;
-}
-
 } // namespace stepc::kernels
 
 #endif

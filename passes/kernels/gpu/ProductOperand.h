@@ -22,9 +22,7 @@ struct Cut {
   int64_t group;  ///< elements of a thread that are neighbours, along each axis of the tile
   int64_t groups; ///< of them along each axis, kEdge groups apart
 
-  Cut(int64_t m, int64_t n) {
-    tile = productTile(m, n);
-    slab = tile == 128 ? 16 : 32;
+  Cut(const ProductTile &cut) : tile(cut.rows), slab(cut.steps) {
     group = std::min<int64_t>(4, tile / kEdge);
     groups = tile / kEdge / group;
   }

@@ -21,10 +21,9 @@ constexpr int64_t kRows = 16, kColumns = 8, kSteps = 16;
 
 class TensorCoreProduct : public GpuProduct {
 public:
-  /// Three stages of both operands are 48 KiB, what a kernel has without asking for more.
-  TensorCoreProduct(exec::ProductOp op, BlockBuilder &b, int64_t tile)
-      : GpuProduct(op, b, tile, /*width=*/2), ring{tile, tile == 128 ? 32 : 64, 3},
-        down(tile / kWarpsDown / kRows), across(tile / kWarpsAcross / kColumns) {}
+  TensorCoreProduct(exec::ProductOp op, BlockBuilder &b, const ProductTile &tile)
+      : GpuProduct(op, b, tile.rows, /*width=*/2), ring{tile.rows, tile.steps, tile.stages},
+        down(tile.rows / kWarpsDown / kRows), across(tile.columns / kWarpsAcross / kColumns) {}
 
 private:
   TensorCoreOperand operand(exec::BatchAttr batch, unsigned argument, int64_t lines, bool alongK,
@@ -141,8 +140,8 @@ private:
 } // namespace
 
 std::unique_ptr<GpuProduct> tensorCoreProduct(exec::ProductOp op, BlockBuilder &b) {
-  return std::make_unique<TensorCoreProduct>(op, b,
-                                             productTile(op.getSizes()[0], op.getSizes()[1]));
+  return std::make_unique<TensorCoreProduct>(
+      op, b, gpuProductTile(op.getSizes()[0], op.getSizes()[1], op.getAccumulation()));
 }
 
 } // namespace stepc::kernels

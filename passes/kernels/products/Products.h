@@ -22,6 +22,13 @@ struct Kernel {
 };
 using Kernels = llvm::SmallVector<Kernel>;
 
+/// How a product is cut up. It decides speed alone.
+struct ProductTile {
+  int64_t rows, columns; ///< of the result, that one thread or block adds up
+  int64_t steps;         ///< of k that stand in fast memory at once
+  int64_t stages;        ///< of so many steps: one is used while others are brought
+};
+
 /// Memory that the kernels use beside the operands, for each block by itself: packed panels, or
 /// partial results of rows, which threads then share.
 int64_t scratchBytesPerBlock(exec::ProductOp op, const TargetShape &target);

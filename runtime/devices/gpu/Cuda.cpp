@@ -23,6 +23,15 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kThreads = STEPC_BLOCK_THREADS;
+constexpr size_t kMostParameters = 64; // of a kernel
+
+/// A kernel per thread takes their number, too.
+size_t parameterCount(const Launch &launch) {
+  return size_t(launch.argumentCount) + launch.isPerThread;
+}
+int64_t blockCount(const Launch &launch) {
+  return launch.isPerThread ? (launch.items + kThreads - 1) / kThreads : launch.items;
+}
 
 class Cuda : public Gpu {
 public:
@@ -54,7 +63,8 @@ public:
     if (options.device_ordinal < 0 || options.device_ordinal >= count)
       return fail(
           format("expected the number of a GPU below %d, found %d", count, options.device_ordinal));
-    if (!check("naming a GPU", driver.cuDeviceGet(&device, options.device_ordinal)))
+    ordinal = options.device_ordinal;
+    if (!check("naming a GPU", driver.cuDeviceGet(&device, ordinal)))
       return;
     const stepc_image *image = imageFor(opened.plan.name);
     if (!image || !check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, device)))
@@ -103,30 +113,50 @@ public:
     exit();
   }
 
+  /// Managed memory is the GPU's and the host's. All other memory of the host is refused as the GPU's,
+  /// though some GPUs could read it, slowly: nobody lends it on purpose.
+  std::string checkPointer(const void *pointer, int32_t memory) override {
+    const int attributes[] = {kMemoryType, kIsManaged, kOrdinal};
+    unsigned type = 0, isManaged = 0;
+    int owner = -1;
+    void *values[] = {&type, &isManaged, &owner};
+    if (Result wrong = driver.cuPointerGetAttributes(3, attributes, values, addressOf(pointer)))
+      return "asking whose a pointer is failed: " + describe(driver, wrong);
+    bool isDevices = type == kDeviceMemory;
+    if (isManaged || (memory == STEPC_MEMORY_HOST ? !isDevices : isDevices && owner == ordinal))
+      return {};
+    auto name = [](bool isOfGpu, int number) {
+      return isOfGpu ? format("memory of GPU %d", number) : std::string("memory of the host");
+    };
+    return format("expected %s, found %s", name(memory != STEPC_MEMORY_HOST, ordinal).c_str(),
+                  name(isDevices, owner).c_str());
+  }
+
+  std::string checkLaunch(const Launch &launch) const override {
+    if (launch.number < 0 || launch.number >= int64_t(functions.size()))
+      return "expected a kernel for each command, found none";
+    // One place stays null.
+    if (parameterCount(launch) >= kMostParameters)
+      return format("expected a kernel of at most %zu arguments, found %zu", kMostParameters - 1,
+                    parameterCount(launch));
+    if (blockCount(launch) > INT_MAX)
+      return format("expected at most %d blocks of a kernel, found %lld", INT_MAX,
+                    (long long)blockCount(launch));
+    return {};
+  }
+
   void *streamHandle(Stream stream) override { return at(stream); }
 
   void launch(Stream stream, const Launch &launch) override {
-    if (launch.number < 0 || launch.number >= int64_t(functions.size()))
-      return fail("expected a kernel for each command, found none");
-    cuda::Function function = functions[size_t(launch.number)];
-    constexpr size_t kMost = 64;
-    void *parameters[kMost] = {};
-    int64_t items = launch.items, blocks = items;
-    size_t count = size_t(launch.argumentCount);
-    if (count + 1 > kMost)
-      return fail(
-          format("expected a kernel of at most %zu arguments, found %zu", kMost - 1, count));
-    for (size_t i = 0; i < count; ++i)
+    void *parameters[kMostParameters] = {};
+    int64_t items = launch.items;
+    for (int64_t i = 0; i < launch.argumentCount; ++i)
       parameters[i] = const_cast<void **>(&launch.arguments[i]);
-    if (launch.isPerThread) {
-      parameters[count] = &items;
-      blocks = (items + kThreads - 1) / kThreads;
-    }
-    if (blocks > INT_MAX)
-      return fail(
-          format("expected at most %d blocks of a kernel, found %lld", INT_MAX, (long long)blocks));
-    check("starting a kernel", driver.cuLaunchKernel(function, unsigned(blocks), 1, 1, kThreads, 1,
-                                                     1, 0, at(stream), parameters, nullptr));
+    if (launch.isPerThread)
+      parameters[launch.argumentCount] = &items;
+    check("starting a kernel",
+          driver.cuLaunchKernel(functions[size_t(launch.number)], unsigned(blockCount(launch)), 1,
+                                1, kThreads, 1, 1, 0, at(stream), parameters, nullptr));
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {
     enter();
@@ -283,6 +313,7 @@ private:
 
   const cuda::Driver &driver;
   StreamHandle trainers; // null: the context's own
+  int ordinal = 0;
   DeviceNumber device = 0;
   Context context = nullptr;
   Module module = nullptr;

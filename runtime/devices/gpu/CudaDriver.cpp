@@ -41,6 +41,7 @@ struct Loaded {
     STEPC_LOAD(cuDevicePrimaryCtxRelease_v2);
     STEPC_LOAD(cuCtxPushCurrent_v2);
     STEPC_LOAD(cuCtxPopCurrent_v2);
+    STEPC_LOAD(cuPointerGetAttributes);
     STEPC_LOAD(cuMemAlloc_v2);
     STEPC_LOAD(cuMemFree_v2);
     STEPC_LOAD(cuMemAllocHost_v2);

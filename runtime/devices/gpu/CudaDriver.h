@@ -24,8 +24,10 @@ using StreamHandle = struct StreamOpaque *;
 using EventHandle = struct EventOpaque *;
 
 inline constexpr Result kNotReady = 600;
-inline constexpr int kMajor = 75, kMinor = 76;                  // CU_DEVICE_ATTRIBUTE_COMPUTE_…
-inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2; // of streams, of events
+inline constexpr int kMajor = 75, kMinor = 76;                      // CU_DEVICE_ATTRIBUTE_COMPUTE_…
+inline constexpr int kMemoryType = 2, kIsManaged = 8, kOrdinal = 9; // CU_POINTER_ATTRIBUTE_…
+inline constexpr unsigned kDeviceMemory = 2;                        // CU_MEMORYTYPE_DEVICE
+inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;     // of streams, of events
 
 /// The functions, by their names in cuda.h; a name that the header maps to `…_v2` has it here.
 struct Driver {
@@ -41,6 +43,8 @@ struct Driver {
   Result (*cuDevicePrimaryCtxRelease_v2)(DeviceNumber);
   Result (*cuCtxPushCurrent_v2)(Context);
   Result (*cuCtxPopCurrent_v2)(Context *);
+  /// Of memory that the driver knows nothing of, all answers are 0. Takes no context.
+  Result (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, Address);
   Result (*cuMemAlloc_v2)(Address *, size_t bytes);
   Result (*cuMemFree_v2)(Address);
   Result (*cuMemAllocHost_v2)(void **, size_t bytes);

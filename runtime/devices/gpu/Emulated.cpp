@@ -48,9 +48,11 @@ public:
   void *allocateStaging(int64_t bytes) override { return allocate(bytes); }
   void releaseStaging(void *memory) override { std::free(memory); }
 
+  std::string checkLaunch(const Launch &launch) const override {
+    return launch.kernel ? "" : "expected a kernel for each command, found none";
+  }
+
   void launch(Stream stream, const Launch &launch) override {
-    if (!launch.kernel)
-      return fail("expected a kernel for each command, found none");
     streams.add(stream, [this, &launch] {
       parallel.run(runKernel, const_cast<Launch *>(&launch), launch.items, 1);
     });

@@ -35,6 +35,11 @@ public:
     std::memcpy(staging, from, size_t(bytes));
   }
 
+  /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory), where it does not.
+  virtual std::string checkPointer(const void *, int32_t /*memory*/) { return {}; }
+  /// Why no launch like it can begin; `launch` takes none of which this says something.
+  virtual std::string checkLaunch(const Launch &) const = 0;
+
   /// As the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
 

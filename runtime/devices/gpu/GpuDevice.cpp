@@ -153,6 +153,9 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
     notice(context);
     return false;
   }
+  context.failure = gpu.checkPointer(memory.data(), STEPC_MEMORY_DEVICE);
+  if (!context.failure.empty())
+    return false;
   // An allocator in stream order may give what the trainer's stream still reads.
   gpu.join();
   gpu.fill(Stream::Compute, memory.data(), bytes);
@@ -257,6 +260,14 @@ void mark(DeviceContext &context, Stream stream, int32_t value) {
   notice(context);
 }
 
+std::string checkPointer(DeviceContext &context, const void *pointer, int32_t memory) {
+  return gpuOf(context).checkPointer(pointer, memory);
+}
+
+std::string checkLaunch(DeviceContext &context, const Launch &launch) {
+  return gpuOf(context).checkLaunch(launch);
+}
+
 void declare(DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
   gpuOf(context).declare(uses, argument);
 }
@@ -298,6 +309,8 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           hasOwnMemory ? streamHandle : nullptr,
           marks,
           mark,
+          hasOwnMemory ? checkPointer : nullptr,
+          checkLaunch,
           looksForRaces ? declare : nullptr};
 }
 

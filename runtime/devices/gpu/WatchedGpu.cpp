@@ -29,13 +29,13 @@ public:
     settle();
   }
 
+  std::string checkLaunch(const Launch &launch) const override { return gpu->checkLaunch(launch); }
+
   void declare(void (*uses)(void *, MemoryUses &), void *argument) override {
     declared = [=](MemoryUses &all) { uses(argument, all); };
   }
 
   void launch(Stream stream, const Launch &launch) override {
-    if (!launch.kernel)
-      return fail("expected a kernel for each command, found none");
     // Threads of the machine would hide the order of blocks, of which there is none.
     add(stream, [this, stream, &launch, uses = declared] {
       begin(stream, uses, plan.kernels[size_t(launch.number)]);

@@ -195,8 +195,10 @@ typedef struct stepc_library {
   double (*hyperparameter_default)(int64_t route, int32_t index);
 
   /* Binds local shards (contiguous, row-major, naturally aligned), in the device's memory. Bytes
-   * are checked against the shard's. Null is legal where the local shard is empty. What is refused
-   * changes nothing. */
+   * are checked against the shard's; of pointers to shards, step counts and hyperparameters NVIDIA's
+   * driver is asked whether they are the GPU's (or managed memory), and of gradients when they differ
+   * from those that are bound. Null is legal where the local shard is empty. What is refused changes
+   * nothing. */
   int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
   int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data,
                         int64_t bytes);

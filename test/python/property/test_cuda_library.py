@@ -88,13 +88,16 @@ def test_a_driver_that_is_missing_or_old_is_named(made, tmp_path):
     assert "expected the function cuDriverGetVersion in libcuda.so.1, found none: an older driver" in create(made, **partial)
     every = re.findall(r"STEPC_LOAD\((\w+)\)", (ROOT / "runtime/devices/gpu/CudaDriver.cpp").read_text())
     text = "".join(f"int {name}() {{ return 0; }}\n" for name in every if name not in ("cuInit", "cuDriverGetVersion", "cuGetErrorName"))
-    name = "int cuGetErrorName(int e, const char **n) { *n = e == 100 ? \"CUDA_ERROR_NO_DEVICE\" : \"?\"; return 0; }\n"
+    name = 'int cuGetErrorName(int e, const char **n) { *n = e == 100 ? "CUDA_ERROR_NO_DEVICE" : "?"; return 0; }\n'
     version = "int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { *v = 11080; return 0; }"
     old = planted(tmp_path / "old", text + name + version)
     assert "expected NVIDIA's driver for CUDA 12.0 or later, found 11.8" in create(made, **old)
     refuses = "int cuInit(unsigned f) { return 100; } int cuDriverGetVersion(int *v) { return 0; }"
     none = planted(tmp_path / "none", text + name + refuses)
     assert "NVIDIA's driver does not start: CUDA_ERROR_NO_DEVICE" in create(made, **none)
+    silent = "int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { return 3; }"
+    mute = planted(tmp_path / "mute", text + name + silent)
+    assert "NVIDIA's driver tells no version: ?, no text" in create(made, **mute)
     counts = text.replace("int cuDeviceGetCount() { return 0; }", "int cuDeviceGetCount(int *n) { *n = 2; return 0; }")
     two = planted(tmp_path / "two", counts + name + version.replace("11080", "13000"))
     assert "expected the number of a GPU below 2, found 2" in create(made, ordinal=2, **two)

@@ -34,7 +34,7 @@ WORDS = {
     ),
     "collective": ("exchange", "all_gather"),
     "reduction": ("sum", "mean", "rms", "norm", "max"),
-    "accumulation": ("fused_chain", "rounded_chain"),
+    "accumulation": ("fused_chain", "rounded_chain", "tensorcore"),
     "shards": ("#exec.shards<parameter>", "#exec.shards<gradient>"),
     "operation": (
         "arith.addf",

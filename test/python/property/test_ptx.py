@@ -1,8 +1,8 @@
 """The GPU's kernels of the examples as PTX and as machine code, without a GPU.
 
 PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes, and operands of products move
-in vectors. Where ptxas is there (scripts/setup.sh installs it by pip) every kernel is assembled for chips from sm_80 to sm_120:
-without spills and stack, and with as many products and sums in the machine code as in the PTX.
+in vectors, or by themselves to tensor cores. Where ptxas is there (scripts/setup.sh installs it by pip) every kernel is assembled for
+chips from sm_80 to sm_120: without spills and stack, and with as many products and sums in the machine code as in the PTX.
 """
 
 import json
@@ -19,17 +19,20 @@ from compiler import ROOT, STEPC, stepc
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
-CHIPS = ("sm_80", "sm_90", "sm_100", "sm_120")
+CHIPS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
 EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_trainer_manifest"}
-# Of the largest tiles, whole and ragged, in bf16 and in f32.
-LARGE = {"w": [1024, 640], "odd": [601, 513], "gain": [640]}
+# Of the largest tiles, whole and ragged, and of a smaller one; operands of train_gpt's products are f32.
+LARGE = {"w": [1024, 640], "odd": [601, 513], "middle": [128, 72], "gain": [640]}
+# Instructions of tensor cores, of their operands, and of copies that run by themselves: in PTX, and in machine code.
+TENSOR = {r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16": "HMMA", r"ldmatrix\.sync": "LDSM", r"cp\.async\.cg": "LDGSTS"}
 
 
-@pytest.fixture(scope="module", params=[*EXAMPLES, "large muon", "large train_gpt"])
+@pytest.fixture(scope="module", params=[*EXAMPLES, "large muon", "large train_gpt", "large muon,chain"])
 def ptx(request, tmp_path_factory):
     """The file with all of an example's kernels."""
     folder = tmp_path_factory.mktemp("ptx")
-    size, name = ["", *request.param.split()][-2:]
+    example, *products = request.param.split(",")
+    size, name = ["", *example.split()][-2:]
     manifest = ROOT / "examples" / f"{EXAMPLES[name]}.json"
     if size:
         mesh = {"name": "dp", "axes": [{"name": "dp", "size": 1}]}
@@ -37,12 +40,15 @@ def ptx(request, tmp_path_factory):
         manifest = folder / "large.json"
         parameters = [{"name": key, "shape": shape} | common for key, shape in LARGE.items()]
         manifest.write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
-    stepc("compile", ROOT / "examples" / f"{name}.optim", "-m", manifest, "--emit", "exec", "-o", folder)
+    stepc("compile", ROOT / "examples" / f"{name}.optim", "-m", manifest, "--emit", "exec", "-o", folder,
+          "--target", ",".join(["cuda:sm_80", *products]))  # fmt: skip
     command = [STEPC.parent / "stepc-opt", folder / f"{name}.mlir", "--exec-kernels-to-gpu", "--stepc-ptx"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (assembly,) = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', text)
     file = folder / f"{name}.ptx"
     file.write_text(re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), assembly).rstrip("\0"))
+    on_tensor_cores = [name for name in entries(file) if name.endswith("_tensorcore")]
+    assert bool(on_tensor_cores) == (name != "train_gpt" and not products), list(entries(file))
     return file
 
 
@@ -62,13 +68,20 @@ def test_text(ptx):
     assert any(name.startswith("stepc_reduce") for name in found), list(found)
     for name, text in found.items():
         assert not re.search(r"\bcall\b|\.ftz|\.approx|f32x2", text), name
-        assert ("fma.rn.f32" in text) == name.startswith("stepc_product"), "nothing else fuses by intention"
+        on_tensor_cores = name.endswith("_tensorcore")
+        fuses = name.startswith("stepc_product") and not on_tensor_cores
+        assert ("fma.rn.f32" in text) == fuses, "nothing else fuses by intention"
+        assert ("mma.sync" in text) == on_tensor_cores, name
         if name.startswith("stepc_reduce"):
             assert "shfl.sync.bfly" in text and re.search(r"\bld\.global\.(b32|b16)\b", text), name
         elif name.startswith("stepc_product"):
-            assert re.search(r"\bld\.shared\.v[24]\.b32", text), name
             m, n, k, left, right = re.match(r"stepc_product_(\d+)x(\d+)x(\d+)_\w*?\d(t?)_\w*?\d(t?)_", name).groups()
-            if int(m if left else k) % 8 == int(k if right else n) % 8 == 0:
+            whole = [int(m if left else k) % 8 == 0, int(k if right else n) % 8 == 0]
+            if on_tensor_cores:
+                assert "ldmatrix.sync" in text and "cp.async.wait_group" in text and ("cp.async.cg" in text) == any(whole), name
+                continue
+            assert re.search(r"\bld\.shared\.v[24]\.b32", text), name
+            if all(whole):
                 assert re.search(r"\bld\.global\.v[24]\.b(16|32)", text), name
         elif "scalars" not in name and name != "stepc_advance_steps":
             assert "ld.global.v4" in text and "st.global.v4" in text, name
@@ -79,6 +92,24 @@ def tool(name):
     if not (TOOLS / name).is_file():
         pytest.skip(f"{name} is not installed: pip install --no-deps -r frontends/python/requirements-gpu.txt")
     return TOOLS / name
+
+
+def check_tensor_cores(name, text, code):
+    """Nothing is taken apart, and between the operands' loads and the last product of a slab stands no other access."""
+    counts = {word: len(re.findall(rf"\b{word}\b", code)) for word in TENSOR.values()}
+    said = {word: len(re.findall(pattern, text)) for pattern, word in TENSOR.items()}
+    times = counts["HMMA"] // said["HMMA"]  # that ptxas unrolls a short loop
+    assert times > 0 and all(counts[word] == times * said[word] for word in ("HMMA", "LDSM")), (name, counts, said)
+    assert counts["LDGSTS"] >= said["LDGSTS"], (name, counts, said)
+    assert not re.search(r"\b(LDL|STL)\b", code), name
+    # Of a tile of 128 a warp takes 4 and 2 times 16 lines for 4 × 4 products, of one of 64 then 2 and 1 for 2 × 2.
+    least = min(int(extent) for extent in re.match(r"stepc_product_(\d+)x(\d+)x", name).groups())
+    assert counts["LDSM"] == counts["HMMA"] * (6 / 16 if least >= 512 else 3 / 4 if least >= 64 else 2), (name, counts)
+    for block in re.split(r"^\.L_\w+:|\bBRA\b.*$", code, flags=re.MULTILINE):
+        order = re.findall(r"(?<!@!PT )\b(HMMA|LDSM|LDG|LDS|STS|STG)\b", block)  # before copies ptxas has loads of no effect
+        if "HMMA" in order:
+            within = set(order[order.index("LDSM") : len(order) - order[::-1].index("HMMA")])
+            assert within == {"HMMA", "LDSM"}, (name, order)
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -97,10 +128,12 @@ def test_machine_code(ptx, chip):
     for name, text in entries(ptx).items():
         if re.search(r"\b(div|sqrt)\.rn", text):
             continue  # sequences of their own, with fused operations inside
+        if name.endswith("_tensorcore"):
+            check_tensor_cores(name, text, made[name])
         said = Counter(re.findall(r"\b(mul|add|sub)\.rn\.f32", text))
         machine = Counter(re.findall(r"\b(FMUL2?|FADD2?|FFMA2?)\b", made[name]))
         products, sums = (machine[op] + 2 * machine[f"{op}2"] for op in ("FMUL", "FADD"))
-        if name.startswith("stepc_product"):
+        if name.startswith("stepc_product") and not name.endswith("_tensorcore"):
             fused = len(re.findall(r"\bfma\.rn\.f32", text))
             assert machine["FFMA"] + 2 * machine["FFMA2"] >= fused > 0, (name, machine)
             assert (products, sums) == (said["mul"], said["add"] + said["sub"]), (name, said, machine)

@@ -1,6 +1,7 @@
 //===- TargetTest.cpp - What a target may answer ---------------------------===//
 
 #include "passes/cost/ScratchBound.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/ProgramBuilder.h"
 #include "test/unit/codegen/Compile.h"
 
@@ -15,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -27,8 +29,12 @@ class GreedyTarget : public kernels::Target {
 public:
   explicit GreedyTarget(std::unique_ptr<Target> real, int64_t more)
       : Target(real->chip()), real(std::move(real)), more(more) {}
-  exec::Accumulation accumulation(exec::BatchAttr lhs, exec::BatchAttr rhs) const override {
+  exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return real->accumulation(lhs, rhs);
+  }
+  kernels::ProductTile productTile(int64_t m, int64_t n, int64_t k,
+                                   exec::Accumulation accumulation) const override {
+    return real->productTile(m, n, k, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
     auto [m, n, k] = op.getSizes();
@@ -98,6 +104,23 @@ std::string build(int64_t more) {
 TEST(Target, MoreScratchThanEarlierLevelsAllowForIsRefused) {
   EXPECT_EQ(build(0), "");
   EXPECT_NE(build(1).find("expected a target that needs at most"), std::string::npos) << build(1);
+}
+
+// One spelling of what is asked for, so that equal targets have equal hashes.
+TEST(Target, TextsOfGpusAreSpelledInOneWay) {
+  auto text = [](llvm::StringRef given, bool tensorCores) {
+    llvm::Expected<GpuTarget> target = parseGpuTarget(given, tensorCores);
+    return target ? target->text(tensorCores) : llvm::toString(target.takeError());
+  };
+  EXPECT_EQ(text("sm_80", true), "sm_80");
+  EXPECT_EQ(text("sm_80,tensorcore", true), "sm_80");
+  EXPECT_EQ(text("chain,sm_90a,sm_80,sm_90a,chain", true), "sm_90a,sm_80,chain");
+  EXPECT_EQ(text("sm_80,chain", false), "sm_80");
+  EXPECT_EQ(text("tensorcore,sm_80", false), "sm_80,tensorcore");
+  EXPECT_EQ(text("sm_80,chain,tensorcore", true),
+            "expected one way to multiply, found 'chain' and 'tensorcore'");
+  EXPECT_EQ(text("chain", true), "expected a GPU, found 'chain'");
+  EXPECT_THAT(text("sm_75", true), testing::HasSubstr("found 'sm_75'"));
 }
 
 } // namespace

@@ -200,7 +200,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
   };
   if (auto product = dyn_cast<optim::ProductOp>(op)) {
     exec::BatchAttr lhs = batch(product.getLhs()), rhs = batch(product.getRhs());
-    exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs, rhs);
+    exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs.getType(), rhs.getType());
     if (!tensorCores && !target.fma)
       order = exec::Accumulation::RoundedChain;
     emit(exec::ProductOp::create(

@@ -3,7 +3,7 @@
 // Linked with libstepc_runtime.a into a module that the tests load, once per world
 // and fault (Harness.h). It has what a generated library has: kernels, and a plan with its
 // commands in bytes; only that the bytes are made when the module is loaded. Its device is
-// the CPU, or one that loses or repeats what it is asked for.
+// the CPU, `emulated`, or one that loses or repeats what it is asked for.
 //
 //   Decay(lr, keep):  m = keep * m + grad;  param -= lr * m / step      (shards only)
 //   Double(lr):       o = 2 * grad in matrix space, at the owner;  param -= lr * o
@@ -42,7 +42,8 @@ enum : int64_t {
   kPackKernel,
   kTwiceKernel,
   kScalesKernel,
-  kUnpackKernel
+  kUnpackKernel,
+  kCopyKernel
 };
 
 int64_t arenaBytes = 0;
@@ -149,7 +150,7 @@ Plan makePlan() {
   Operand backSend = side(kScatter, 1, &RankStart::sent);
   Operand backReceive = side(kScatter, 1, &RankStart::received);
 
-  plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack"};
+  plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack", "copy_rows"};
   auto run = [&](CommandKind kind, int64_t kernel, int64_t table, std::vector<Operand> operands) {
     plan.commands.push_back({kind, kernel, 0, {table}, operands, {}});
   };
@@ -174,13 +175,13 @@ Plan makePlan() {
   run(CommandKind::Chunks, kPackKernel, first + kPack, {gradients, send});
   run(CommandKind::Start, -1, first + kGather, {send, receive});
   plan.commands.push_back({CommandKind::Await, -1, 0, {}, {}, {}});
-  run(CommandKind::Copy, -1, first + kPlace, {receive, blocks});
+  run(CommandKind::Copy, kCopyKernel, first + kPlace, {receive, blocks});
   // A product by a matrix that the kernel does not look at: it doubles what stands in the out.
   Operand batch{OperandKind::Batch, blocks.value, blocks.bytes, -1, 0, 8, 6, DType::F32};
   Operand square{OperandKind::Batch, blocks.value, blocks.bytes, -1, 0, 6, 6, DType::F32};
   run(CommandKind::Product, -1, first + kBlocks, {batch, square, batch});
   plan.commands.back().batch.kernels = {{kTwiceKernel, 4}};
-  run(CommandKind::Copy, -1, first + kFetch, {blocks, backSend});
+  run(CommandKind::Copy, kCopyKernel, first + kFetch, {blocks, backSend});
   run(CommandKind::Start, -1, first + kScatter, {backSend, backReceive});
   Operand scale = scalars(kDoubleGroup, 1);
   plan.commands.push_back({CommandKind::Parameters, kScalesKernel, 0, {}, {scale}, {kDoubleGroup}});
@@ -273,7 +274,6 @@ void pack(void *const *arguments, int64_t first, int64_t last) {
 // Items are quarters of 8 × 6 blocks.
 void twice(void *const *arguments, int64_t first, int64_t last) {
   auto *blocks = static_cast<float *>(arguments[3]); // behind the scratch and two operands
-
   for (int64_t at = first * 12; at < last * 12; ++at)
     blocks[at] = 2 * blocks[at];
 }
@@ -293,6 +293,17 @@ void unpack(void *const *arguments, int64_t first, int64_t last) {
     forElements(rows[i].chunk, [&](int64_t at, int64_t staged) {
       shard(arguments[3], rows[i].chunk)[at] -= scale * receive[staged];
     });
+  }
+}
+
+// Of devices that are a GPU; others copy without it.
+void copyRows(void *const *arguments, int64_t first, int64_t last) {
+  for (int64_t i = first; i < last; ++i) {
+    const CopyRow &row = static_cast<const CopyRow *>(arguments[0])[i];
+    auto *from = static_cast<const float *>(arguments[1]) + row.source;
+    auto *to = static_cast<float *>(arguments[2]) + row.target;
+    for (int64_t r = 0; r < row.rows; ++r)
+      std::copy_n(from + r * row.sourceStride, row.cols, to + r * row.targetStride);
   }
 }
 
@@ -353,6 +364,10 @@ stepc_device_table makeDevice() {
 }
 const stepc_device_table stray = makeDevice();
 
+const stepc_device_table *chooseDevice() {
+  return fault.empty() ? &stepc_device_cpu : fault == "emulated" ? &stepc_device_emulated : &stray;
+}
+
 } // namespace
 
 // --- what generated object code defines ---
@@ -362,8 +377,8 @@ extern "C" {
 uint8_t planBytes[65536] __asm__("stepc_program_plan");
 int64_t planSize __asm__("stepc_program_plan_bytes");
 int64_t programAbi __asm__("stepc_program_abi_version");
-const stepc_kernel stepc_program_kernels[] = {rates, decay, pack, twice, scales, unpack};
-const stepc_device_table *const stepc_program_device = fault.empty() ? &stepc_device_cpu : &stray;
+const stepc_kernel stepc_program_kernels[] = {rates, decay, pack, twice, scales, unpack, copyRows};
+const stepc_device_table *const stepc_program_device = chooseDevice();
 
 // The library's own name for its table; the reference also pulls the table out of the archive.
 __attribute__((visibility("default"))) const void *hand_library() { return stepc_rt_library(); }

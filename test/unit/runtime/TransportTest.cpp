@@ -126,6 +126,7 @@ protected:
     };
     return options;
   }
+  void expectExceptionPoisons(const char *device);
 };
 
 TEST_F(External, CarriesASteppingWorld) {
@@ -193,10 +194,12 @@ TEST_F(External, KeepsLentMemoryThatIsInFlight) {
 }
 
 // No exception reaches the program or the trainer; the instance is poisoned all the same.
-TEST_F(External, AnExceptionOfItPoisons) {
+void External::expectExceptionPoisons(const char *device) {
   shared.failStart = 1;
   shared.throwStart = true;
-  runWorld(2, options(), [&](Trainer &trainer, int rank) {
+  Options given = options();
+  given.fault = device;
+  runWorld(2, given, [&](Trainer &trainer, int rank) {
     trainer.bindAll();
     EXPECT_EQ(trainer.step(), rank ? STEPC_ERROR_MEMORY : STEPC_ERROR_TRANSPORT);
     EXPECT_THAT(trainer.error(), HasSubstr(rank ? "rank 1: memory ran out" : "rank 1 aborted: "));
@@ -207,6 +210,9 @@ TEST_F(External, AnExceptionOfItPoisons) {
   for (const stepc_operation &message : shared.leftBehind)
     std::memset(message.receive, 1, message.bytes);
 }
+TEST_F(External, AnExceptionOfItPoisons) { expectExceptionPoisons(""); }
+// There it comes out of queued work, of which the rest is left undone.
+TEST_F(External, AnExceptionOfItPoisonsOnTheEmulatedDevice) { expectExceptionPoisons("emulated"); }
 
 // Whichever start fails, in create, in the agreement on absent gradients or in a step: every rank
 // ends with an error, and memory that a receive may still write stays.

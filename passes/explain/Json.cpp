@@ -1,0 +1,131 @@
+//===- Json.cpp - The report as JSON -----------------------------------------===//
+
+#include "passes/explain/Explain.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stepc;
+using namespace stepc::explain;
+
+static llvm::json::Object toJson(const Cost &cost) {
+  auto range = [](Range value) {
+    return llvm::json::Object{{"min", value.least}, {"max", value.most}};
+  };
+  return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},
+                            {"messages_sent", range(cost.messagesSent)},
+                            {"bytes_received", range(cost.bytesReceived)},
+                            {"messages_received", range(cost.messagesReceived)},
+                            {"flops", range(cost.flops)},
+                            {"balance", cost.balance}};
+}
+
+static llvm::json::Object toJson(const GroupReport &group) {
+  llvm::json::Array strategies;
+  for (const Alternative &item : group.strategies) {
+    llvm::json::Object object{
+        {"strategy", item.strategy}, {"chosen", item.chosen}, {"legal", item.cost.has_value()}};
+    if (!item.why.empty())
+      object["why"] = item.why;
+    if (item.cost) {
+      object["cost"] = toJson(*item.cost);
+      object["modelled_seconds"] = item.seconds;
+    }
+    strategies.push_back(std::move(object));
+  }
+  const Alternative &chosen = group.strategies.front();
+  return llvm::json::Object{{"name", group.name},
+                            {"rule", group.rule},
+                            {"routes", llvm::json::Array(group.routes)},
+                            {"parameters", llvm::json::Array(group.parameters)},
+                            {"shape", llvm::json::Array(group.shape)},
+                            {"part", group.part},
+                            {"batch_axes", group.batchAxes},
+                            {"blocks", group.blocks},
+                            {"dtype", group.type},
+                            {"grad_dtype", group.gradientType},
+                            {"placements", group.placements},
+                            {"mesh", group.mesh},
+                            {"strategy", chosen.strategy},
+                            {"why", chosen.why},
+                            {"waves", group.waves},
+                            {"strategies", std::move(strategies)}};
+}
+
+static llvm::json::Object toJson(const ProductReport &one) {
+  llvm::json::Array groups;
+  for (const auto &[name, times] : one.groups)
+    groups.push_back(llvm::json::Object{{"name", name}, {"times", times}});
+  const kernels::ProductTile &tile = one.tile;
+  return llvm::json::Object{{"m", one.m},
+                            {"n", one.n},
+                            {"k", one.k},
+                            {"lhs", one.lhs},
+                            {"rhs", one.rhs},
+                            {"out", one.out},
+                            {"symmetric", one.symmetric},
+                            {"groups", std::move(groups)},
+                            {"accumulation", exec::stringifyAccumulation(one.accumulation)},
+                            {"tile", llvm::json::Array{tile.rows, tile.columns, tile.steps}},
+                            {"stages", tile.stages}};
+}
+
+std::string explain::toJson(const Report &report) {
+  llvm::json::Array groups, ranks, meshes, communicators;
+  for (const CommunicatorReport &one : report.communicators) {
+    llvm::json::Object object{{"ranks", one.ranks}, {"exchanges", one.exchanges}};
+    if (one.communicator.mesh >= 0) {
+      const plan::Mesh &mesh = report.meshes[one.communicator.mesh];
+      llvm::json::Array factors;
+      for (const plan::Factor &factor : one.communicator.factors)
+        factors.push_back(llvm::json::Object{
+            {"axis", mesh.axes[factor.axis]}, {"stride", factor.stride}, {"size", factor.size}});
+      object["mesh"] = mesh.name;
+      object["factors"] = std::move(factors);
+    }
+    communicators.push_back(std::move(object));
+  }
+  for (const GroupReport &group : report.groups)
+    groups.push_back(::toJson(group));
+  for (auto [index, cost] : llvm::enumerate(report.ranks))
+    ranks.push_back(llvm::json::Object{{"rank", int64_t(index)},
+                                       {"global_rank", report.world[index]},
+                                       {"messages_sent", cost.messagesSent},
+                                       {"bytes_sent", cost.bytesSent},
+                                       {"messages_received", cost.messagesReceived},
+                                       {"bytes_received", cost.bytesReceived},
+                                       {"flops", cost.flops}});
+  for (const plan::Mesh &mesh : report.meshes)
+    meshes.push_back(llvm::json::Object{{"name", mesh.name},
+                                        {"axes", llvm::json::Array(mesh.axes)},
+                                        {"sizes", llvm::json::Array(mesh.sizes)},
+                                        {"ranks", llvm::json::Array(mesh.ranks)}});
+  llvm::json::Object object{{"name", report.name},
+                            {"meshes", std::move(meshes)},
+                            {"world", llvm::json::Array(report.world)},
+                            {"arena_bytes", report.arena},
+                            {"scratch_bytes_at_most", report.scratch},
+                            {"exchanges", report.exchanges},
+                            {"communicators", std::move(communicators)},
+                            {"groups", std::move(groups)},
+                            {"ranks", std::move(ranks)},
+                            {"total", ::toJson(summarize(report.ranks))}};
+  if (report.limit > 0)
+    object["workspace_limit"] = report.limit;
+  if (!report.target.empty()) {
+    llvm::json::Array products;
+    for (const ProductReport &one : report.products)
+      products.push_back(::toJson(one));
+    object["target"] = report.target;
+    object["products"] = std::move(products);
+  }
+  if (report.nccl)
+    object["nccl_bytes_about"] = llvm::json::Object{{"min", report.nccl->bytes().least},
+                                                    {"max", report.nccl->bytes().most},
+                                                    {"connections", report.nccl->connections}};
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::formatv("{0:2}", llvm::json::Value(std::move(object)))
+                                 << '\n';
+  return text;
+}

@@ -1,0 +1,58 @@
+//===- Products.cpp - What a target makes of products ----------------------===//
+
+#include "passes/explain/Explain.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <tuple>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::explain;
+
+static std::string typeOf(Type shaped, bool transposed) {
+  std::string text;
+  llvm::raw_string_ostream(text) << cast<ShapedType>(shaped).getElementType()
+                                 << (transposed ? "ᵀ" : "");
+  return text;
+}
+
+std::vector<ProductReport> explain::products(ModuleOp module, const ProgramPlan &program,
+                                             const kernels::Target &target) {
+  std::vector<ProductReport> found;
+  auto equal = [](const ProductReport &a, const ProductReport &b) {
+    return std::tie(a.m, a.n, a.k, a.lhs, a.rhs, a.out, a.symmetric) ==
+           std::tie(b.m, b.n, b.k, b.lhs, b.rhs, b.out, b.symmetric);
+  };
+  // A group's waves do the same with other blocks: the first of them tells.
+  llvm::DenseMap<int64_t, int64_t> waveOf;
+  module.walk([&](optim::ProductOp op) {
+    int64_t segment = ProgramPlan::find(program.segments, comm::segmentOfBatch(op));
+    int64_t group = program.plan.segments[segment].group;
+    if (waveOf.try_emplace(group, segment).first->second != segment)
+      return;
+    Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
+    auto [m, n, k] = op.getSizes();
+    ProductReport one{m,
+                      n,
+                      k,
+                      typeOf(lhs, op.getTransposeLhs()),
+                      typeOf(rhs, op.getTransposeRhs()),
+                      typeOf(op.getInit().getType(), false),
+                      op.getSymmetric(),
+                      {},
+                      target.accumulation(getElementTypeOrSelf(lhs), getElementTypeOrSelf(rhs)),
+                      {}};
+    auto known =
+        llvm::find_if(found, [&](const ProductReport &other) { return equal(one, other); });
+    if (known == found.end()) {
+      one.tile = target.productTile(m, n, k, one.accumulation);
+      known = found.insert(found.end(), std::move(one));
+    }
+    const std::string &name = program.plan.groups[group].name;
+    if (known->groups.empty() || known->groups.back().first != name)
+      known->groups.emplace_back(name, 0);
+    ++known->groups.back().second;
+  });
+  return found;
+}
