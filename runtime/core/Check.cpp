@@ -103,6 +103,7 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
   };
   int64_t count = int64_t(lib.plan.parameters.size());
   instance.areHyperparametersBound = values != nullptr;
+  instance.areHyperparametersOnDevice = memory == STEPC_MEMORY_DEVICE;
   if (memory == STEPC_MEMORY_DEVICE) {
     instance.hyperparameterRows.clear(); // nothing for the host to read
     for (int64_t p = 0; p < count; ++p)
@@ -151,6 +152,28 @@ int32_t checkStep(stepc_instance &instance) {
   for (int64_t p = 0; p < count; ++p)
     instance.records[p].active = 1;
   return STEPC_OK;
+}
+
+int32_t checkCapture(stepc_instance &instance) {
+  auto refuse = [&](const std::string &why) {
+    return instance.refuse(STEPC_ERROR_GRAPH, "a graph captures this step: " + why);
+  };
+  if (!instance.areStepsOnDevice)
+    return refuse(
+        "expected step counts in the device's memory (1), where replays count them, found "
+        "them in the host's (0)");
+  if (!instance.areHyperparametersOnDevice)
+    return refuse(
+        "expected hyperparameters that are bound in the device's memory (1), where replays "
+        "find those of their time, found the host's (0)");
+  for (const plan::Route &route : instance.library.plan.routes)
+    if (route.missingGrad == plan::MissingGrad::Skip)
+      return refuse(format("route '%s' says missing_grad = skip, on which ranks agree anew in each "
+                           "step: expected zero or error",
+                           route.name.c_str()));
+  completeRecords(instance);
+  std::string wrong = stepc_program_device->graphs->prepare(instance.deviceContext);
+  return wrong.empty() ? STEPC_OK : refuse(wrong);
 }
 
 /// What a step says of a parameter holds for all of its parts.

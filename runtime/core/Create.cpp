@@ -92,6 +92,9 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
                isOnDevice ? "GPUs'" : "the host's", movesDevice ? "GPUs'" : "the host's"));
   if (!(options->timeout_seconds >= 0))
     return fault(error, STEPC_ERROR_ARGUMENT, "timeout_seconds is negative or not a number");
+  if (options->graph != 0 && options->graph != 1)
+    return fault(error, STEPC_ERROR_ARGUMENT,
+                 format("expected graph 0 or 1, found %d", options->graph));
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
   if (stepc_program_device->kind == STEPC_DEVICE_CUDA) {
@@ -99,7 +102,8 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
       return fault(error, STEPC_ERROR_ARGUMENT,
                    format("library '%s' is for GPUs: expected device %d, found device %d",
                           lib.plan.name.c_str(), STEPC_DEVICE_CUDA, options->device));
-  } else if (options->device != STEPC_DEVICE_CPU || options->device_ordinal || options->stream)
+  } else if (options->device != STEPC_DEVICE_CPU || options->device_ordinal ||
+             (options->stream && !stepc_program_device->stream))
     return fault(error, STEPC_ERROR_ARGUMENT,
                  format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "
                         "found device %d, number %d and %s stream",
@@ -271,6 +275,8 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
       status = openCommunicators(*instance, error);
     if (!status && instance->isOnDevice())
       status = openConnections(*instance, error);
+    if (!status && options->graph)
+      status = recordGraph(*instance, error);
   }
   if (!status) {
     // Until here the transport is the caller's.
@@ -312,7 +318,19 @@ int32_t create(const stepc_options *options, stepc_instance **instance, char *er
   return status;
 }
 
-void destroy(stepc_instance *instance) { delete instance; }
+int32_t destroy(stepc_instance *instance) {
+  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  int64_t living = instance && graphs ? graphs->living(instance->deviceContext) : 0;
+  if (living > 0)
+    return instance->refuse(
+        STEPC_ERROR_GRAPH,
+        format(
+            "%lld steps of this instance stand in graphs of the trainer's: expected that these are "
+            "destroyed first",
+            (long long)living));
+  delete instance;
+  return STEPC_OK;
+}
 
 } // namespace stepc::runtime
 
@@ -346,6 +364,9 @@ stepc_instance::~stepc_instance() {
     arena.leak();
     zeros.leak();
   }
+  // NCCL waits for graphs that hold a communicator.
+  if (stepc_program_device->graphs)
+    stepc_program_device->graphs->forget(deviceContext);
   closeCommunicators(*this);
   if (hasTransport && transport.destroy)
     transport.destroy(transport.context);

@@ -65,6 +65,11 @@ struct PreparedCommand {
   RowCopy copy;
   int64_t exchange = 0;
   bool begun = false; ///< in the running step
+
+  /// Whether it counts steps by a kernel.
+  bool countsOnDevice() const {
+    return kind == plan::CommandKind::AdvanceSteps && launch.items > 0;
+  }
 };
 
 using Clock = std::chrono::steady_clock;
@@ -124,6 +129,9 @@ struct stepc_instance {
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};
   bool maySkip = false;
+  // Of a step that was recorded as a graph: what a replay counts, and whether it calls the host's functions.
+  bool hasGraph = false, isRecording = false, replayCalls = false;
+  stepc_counters recorded{};
 
   // --- bound by the trainer ---
   std::vector<void *> parameters;
@@ -133,7 +141,7 @@ struct stepc_instance {
   std::vector<stepc::runtime::Bound> parameterBound, gradientBound;
   std::vector<std::vector<stepc::runtime::Bound>> stateBound;
   int64_t *steps = nullptr;
-  bool areStepsOnDevice = false;
+  bool areStepsOnDevice = false, areHyperparametersOnDevice = false;
   // What kernels read of steps that the host holds, as of this step, and where they find it.
   std::vector<int64_t> stepsTaken;
   int64_t *stepsAddress = nullptr;
@@ -238,7 +246,7 @@ inline int32_t fault(std::string &error, int32_t status, std::string message) {
 // The functions of stepc_library.
 int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
                int64_t errorSize);
-void destroy(stepc_instance *instance);
+int32_t destroy(stepc_instance *instance);
 int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
 int32_t bindGradient(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
@@ -250,6 +258,7 @@ int32_t setHyperparameter(stepc_instance *, int64_t route, const char *name, dou
 int32_t step(stepc_instance *);
 int32_t enqueue(stepc_instance *);
 int32_t poll(stepc_instance *, int32_t *done);
+int32_t refresh(stepc_instance *);
 int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
 int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *runs,
@@ -267,8 +276,10 @@ void declareUses(void *command, MemoryUses &uses);
 std::string prepareExchanges(stepc_instance &);
 /// Tells the device what kernels read of the host, and the commands where they find it.
 std::string lendLists(stepc_instance &);
-/// Hands all commands to the device and returns when they are done or one has failed.
+/// Hands all commands to the device, or the graph of them.
 void walkProgram(stepc_instance &);
+/// Makes that graph, at create.
+int32_t recordGraph(stepc_instance &, std::string &error);
 /// Fails the step where what was executed is not what was planned.
 void checkCounts(stepc_instance &);
 /// Start and await a PreparedExchange, when the stream of messages has come to it.
@@ -309,6 +320,8 @@ void countSteps(stepc_instance &, int64_t by) noexcept;
 void placeSteps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
+/// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the device what it reads.
+int32_t checkCapture(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips.
 int32_t agreeOnPresence(stepc_instance &);
 bool isPresent(const stepc_instance &, int64_t parameter);

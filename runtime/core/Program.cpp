@@ -205,15 +205,10 @@ private:
   int64_t started = 0;
 };
 
-/// Whether a command counts steps by a kernel.
-bool countsOnDevice(const PreparedCommand &command) {
-  return command.kind == plan::CommandKind::AdvanceSteps && command.launch.items > 0;
-}
-
 void countPlanned(stepc_instance &instance) {
   stepc_counters &planned = instance.planned;
   for (const PreparedCommand &command : instance.program) {
-    planned.launches += command.kind <= plan::CommandKind::Copy || countsOnDevice(command);
+    planned.launches += command.kind <= plan::CommandKind::Copy || command.countsOnDevice();
     planned.chunks += command.launch.items + command.batch.blocks;
     if (command.kind == plan::CommandKind::Copy)
       planned.chunks += int64_t(command.copies.size());
@@ -221,62 +216,6 @@ void countPlanned(stepc_instance &instance) {
   planned.exchanges = int64_t(instance.exchanges.size());
   for (const PreparedExchange &exchange : instance.exchanges)
     countMessages(exchange, planned);
-}
-
-/// Called when the last command's stream has come so far: what is counted is complete.
-void advanceSteps(void *argument) {
-  stepc_instance &instance = *static_cast<stepc_instance *>(argument);
-  if (instance.failure)
-    return;
-  countTraffic(instance);
-  checkCounts(instance);
-  if (instance.failure)
-    return;
-  countSteps(instance, 1);
-  instance.stepsAdvanced = true;
-}
-
-void carryOut(stepc_instance &instance, PreparedCommand &command) {
-  const stepc_device_table &device = *stepc_program_device;
-  DeviceContext &context = instance.deviceContext;
-  if (device.declare)
-    device.declare(context, declareUses, &command);
-  switch (command.kind) {
-  case plan::CommandKind::Chunks:
-  case plan::CommandKind::Parameters:
-    device.launch(context, Stream::Compute, command.launch);
-    break;
-  case plan::CommandKind::Product:
-  case plan::CommandKind::Reduce:
-    device.compute(context, Stream::Compute, command.batch);
-    break;
-  case plan::CommandKind::Copy:
-    device.copy(context, Stream::Compute, command.copy);
-    break;
-  case plan::CommandKind::Start: {
-    PreparedExchange &exchange = instance.exchanges[command.exchange];
-    for (const PreparedExchange::LocalCopy &copy : exchange.repeated)
-      device.move(context, Stream::Compute, copy.from, copy.to, copy.bytes);
-    device.record(context, Stream::Compute, 2 * command.exchange);
-    device.wait(context, Stream::Communication, 2 * command.exchange);
-    device.call(context, Stream::Communication, startExchange, &exchange);
-    // Last, so that it runs while the messages travel.
-    for (const PreparedExchange::LocalCopy &own : exchange.own)
-      device.move(context, Stream::Compute, own.from, own.to, own.bytes);
-    break;
-  }
-  case plan::CommandKind::Await:
-    device.call(context, Stream::Communication, awaitExchange,
-                &instance.exchanges[command.exchange]);
-    device.record(context, Stream::Communication, 2 * command.exchange + 1);
-    device.wait(context, Stream::Compute, 2 * command.exchange + 1);
-    break;
-  case plan::CommandKind::AdvanceSteps:
-    if (countsOnDevice(command))
-      device.launch(context, Stream::Compute, command.launch);
-    device.call(context, Stream::Compute, advanceSteps, &instance);
-    break;
-  }
 }
 
 } // namespace
@@ -362,40 +301,6 @@ std::string lendLists(stepc_instance &instance) {
     prepare(copy.launch);
   }
   return wrong;
-}
-
-void walkProgram(stepc_instance &instance) {
-  completeRecords(instance);
-  beginTraffic(instance);
-  DeviceContext &context = instance.deviceContext;
-  context.failure.clear();
-  struct Walk {
-    DeviceContext &context;
-    bool hasEnded = false;
-    ~Walk() {
-      if (!hasEnded)
-        stepc_program_device->abandon(context);
-    }
-  } walk{context};
-  stepc_program_device->begin(context);
-  auto hasFailed = [&] {
-    if (!context.failure.empty())
-      instance.fail(STEPC_ERROR_DEVICE, context.failure);
-    return instance.failure != STEPC_OK;
-  };
-  for (PreparedCommand &command : instance.program) {
-    // What would come next reads what did not arrive.
-    if (hasFailed())
-      break;
-    command.begun = true;
-    carryOut(instance, command);
-  }
-  stepc_program_device->finish(context);
-  walk.hasEnded = true;
-  hasFailed();
-  if (!instance.failure && !instance.stepsAdvanced)
-    instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
-                                             stepc_program_device->name));
 }
 
 } // namespace stepc::runtime

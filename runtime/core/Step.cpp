@@ -156,11 +156,8 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
 
-int32_t enqueue(stepc_instance *self) {
-  if (!self)
-    return STEPC_ERROR_ARGUMENT;
-  FloatModes modes;
-  stepc_instance &instance = *self;
+/// Whether the instance may step, and whether a graph captures what it enqueues.
+static int32_t checkReady(stepc_instance &instance) {
   if (instance.poisoned) {
     // The first cause stays readable, whatever was tried since.
     instance.textLost = instance.poisonedText.empty();
@@ -171,7 +168,18 @@ int32_t enqueue(stepc_instance *self) {
     }
     return STEPC_ERROR_POISONED;
   }
+  DeviceContext &context = instance.deviceContext;
+  context.failure.clear();
+  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  context.isCaptured = graphs && graphs->isCaptured(context);
+  return context.failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, context.failure);
+}
+
+/// Enqueues a step that was found ready.
+static int32_t enqueueReady(stepc_instance &instance) {
   if (int32_t status = checkStep(instance))
+    return status;
+  if (int32_t status = instance.deviceContext.isCaptured ? checkCapture(instance) : STEPC_OK)
     return status;
   // Of an earlier step that nobody asked about: its commands are those that may have written.
   std::string problem;
@@ -187,6 +195,31 @@ int32_t enqueue(stepc_instance *self) {
   return STEPC_OK;
 }
 
+int32_t enqueue(stepc_instance *self) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  FloatModes modes;
+  int32_t status = checkReady(*self);
+  return status ? status : enqueueReady(*self);
+}
+
+int32_t refresh(stepc_instance *self) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  FloatModes modes;
+  if (int32_t status = checkReady(*self))
+    return status;
+  DeviceContext &context = self->deviceContext;
+  if (context.isCaptured)
+    return self->refuse(STEPC_ERROR_GRAPH, "refresh: expected a stream that no graph captures");
+  if (int32_t status = checkStep(*self))
+    return status;
+  completeRecords(*self);
+  if (stepc_program_device->graphs)
+    stepc_program_device->graphs->refresh(context);
+  return context.failure.empty() ? STEPC_OK : self->refuse(STEPC_ERROR_DEVICE, context.failure);
+}
+
 /// What was found while the device carried out a step that was enqueued, by the device or already known.
 static int32_t conclude(stepc_instance &instance, bool isDone) {
   if (!instance.deviceContext.failure.empty())
@@ -199,7 +232,15 @@ static int32_t conclude(stepc_instance &instance, bool isDone) {
 }
 
 int32_t step(stepc_instance *self) {
-  if (int32_t status = enqueue(self))
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  FloatModes modes;
+  if (int32_t status = checkReady(*self))
+    return status;
+  if (self->deviceContext.isCaptured)
+    return self->refuse(STEPC_ERROR_GRAPH, "step: expected enqueue where a graph captures the "
+                                           "stream: nothing is there to wait for");
+  if (int32_t status = enqueueReady(*self))
     return status;
   if (self->isOnDevice()) {
     std::string error;

@@ -197,7 +197,7 @@ stepc_library makeTable() {
   table.world_size = worldSize;
   table.world_ranks = worldRanks;
   table.create = create;
-  table.destroy = destroy;
+  table.destroy = Guard<destroy>::call;
   table.last_error = lastError;
   table.workspace_bytes = workspaceBytes;
   table.parameter_count = parameterCount;
@@ -227,6 +227,7 @@ stepc_library makeTable() {
   table.abort = Guard<abortInstance>::call;
   table.shard_runs = Guard<shardRuns>::call;
   table.mesh_info = meshInfo;
+  table.refresh = Guard<refresh>::call;
   return table;
 }
 

@@ -158,4 +158,5 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
 };

@@ -2,7 +2,7 @@
 //
 // A device is a table of functions. Each begins something on a stream and may return
 // before it is done: what stands on one stream is done in order, streams are ordered by
-// events alone. The walker (runtime/core/Program.cpp) knows no other order.
+// events alone. The walker (runtime/core/Walk.cpp) knows no other order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_DEVICE_H
@@ -40,6 +40,7 @@ struct DeviceContext {
   const bool &someInactive; ///< whether this step skips a parameter
   std::unique_ptr<DeviceState> state = nullptr;
   std::string failure = {}; ///< the first thing that went wrong in the running step, if any
+  bool isCaptured = false;  ///< the running step becomes part of a graph of the trainer's
 };
 
 /// A list that stands in the host's memory and that kernels read, at `address`: the same on a CPU, a copy of
@@ -89,6 +90,31 @@ struct BatchWork {
 };
 
 } // namespace stepc::runtime
+
+/// Of a device with graphs: a step that is recorded once, and carried out again as a whole.
+struct stepc_graph_table {
+  using Context = stepc::runtime::DeviceContext;
+
+  /// What is handed to the device between the two is recorded, and not carried out. Functions that `call`
+  /// names are called while it is recorded, or by each replay.
+  void (*begin)(Context &);
+  void (*end)(Context &);
+  /// In place of a step's commands, between the device's `begin` and `finish`.
+  void (*replay)(Context &);
+  /// Before what was recorded goes. It is not under way.
+  void (*forget)(Context &) noexcept;
+
+  // Graphs of the trainer's, who captures its stream.
+  /// Whether it does.
+  bool (*isCaptured)(Context &);
+  /// Before a step that is captured: lists that change reach the device at once, as replays read them. The text says
+  /// why this step cannot be part of the graph.
+  std::string (*prepare)(Context &);
+  /// Graphs that hold steps of this instance.
+  int64_t (*living)(Context &);
+  /// Lists that change reach the device, as by `begin`, for replays that come later on the trainer's stream.
+  void (*refresh)(Context &);
+};
 
 struct stepc_device_table {
   using Context = stepc::runtime::DeviceContext;
@@ -141,6 +167,7 @@ struct stepc_device_table {
   std::string (*checkPointer)(Context &, const void *pointer, int32_t memory);
   /// Why no step could begin a launch, if so: asked once, when all commands are ready. May be null.
   std::string (*checkLaunch)(Context &, const stepc::runtime::Launch &);
+  const stepc_graph_table *graphs; ///< null where the device has none
   /// Before the commands that it is about, of devices that look for races: what they use, when they are
   /// carried out.
   void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),

@@ -192,4 +192,5 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     nullptr,
     nullptr,
     nullptr,
+    nullptr,
 };

@@ -10,187 +10,14 @@
 //   STEPC_STUB_LOG    a file that is told the name of each call, NCCL's too
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
-//   STEPC_STUB_CAPTURES  the trainer's stream is captured
 //   STEPC_STUB_FOREIGN   streams are of another context
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/devices/Stub.h"
-
-#include "runtime/host/FloatModes.h"
-#include "runtime/text/Text.h"
-#include "stepc/kernel_abi.h"
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <mutex>
-#include <set>
-#include <vector>
+#include "test/devices/StubState.h"
 
 namespace stepc::runtime::cuda {
 namespace {
-
-constexpr Result kInvalidValue = 1, kNoMemory = 2, kNoContext = 201, kInvalidHandle = 400,
-                 kInStep = 900;
-
-/// Of all ranks, which are threads.
-struct World {
-  std::mutex mutex;
-  std::map<Address, size_t> memory; // of the GPU and staging
-  std::set<const void *> handles;   // streams and events
-  std::map<std::string, int64_t> calls;
-  std::string fails; // that a test of this process plants
-  StubStreams streams;
-  World() {
-    handles.insert(nullptr); // the default stream
-  }
-};
-World &world() {
-  static World *const all = new World; // its threads outlive `main`
-  return *all;
-}
-
-/// What cannot fail when its turn comes.
-void enqueue(StreamHandle stream, std::function<void()> work) {
-  world().streams.enqueue(stream, [work = std::move(work)] {
-    work();
-    return true;
-  });
-}
-
-thread_local int64_t entered = 0, inStep = 0, called = 0, found = 0;
-
-/// Counts a call, and says whether it fails.
-Result begin(const char *name, bool needsContext = true) {
-  ++called;
-  static const std::string fails =
-      std::getenv("STEPC_STUB_FAILS") ? std::getenv("STEPC_STUB_FAILS") : "";
-  std::lock_guard lock(world().mutex);
-  int64_t number = world().calls[name]++;
-  static std::FILE *const log =
-      std::getenv("STEPC_STUB_LOG") ? std::fopen(std::getenv("STEPC_STUB_LOG"), "a") : nullptr;
-  if (log)
-    std::fprintf(log, "%s\n", name);
-  std::string call = format("%s:%lld", name, (long long)number);
-  if (call == fails || call == world().fails)
-    return kNoMemory;
-  return needsContext && entered == 0 ? kNoContext : 0;
-}
-
-/// Not within a step.
-Result beginSetup(const char *name) {
-  Result result = begin(name);
-  return inStep ? kInStep : result;
-}
-
-bool isKnown(Address address, size_t bytes) {
-  if (isLent(address, bytes))
-    return true;
-  std::lock_guard lock(world().mutex);
-  auto after = world().memory.upper_bound(address);
-  if (bytes == 0 || after == world().memory.begin())
-    return bytes == 0;
-  auto [first, size] = *std::prev(after);
-  return address + bytes <= first + size;
-}
-
-Result make(void **memory, size_t bytes) {
-  if (posix_memalign(memory, 256, bytes) != 0)
-    return kNoMemory;
-  std::memset(*memory, 0xff, bytes);
-  std::lock_guard lock(world().mutex);
-  world().memory[reinterpret_cast<Address>(*memory)] = bytes;
-  return 0;
-}
-
-Result drop(void *memory) {
-  std::lock_guard lock(world().mutex);
-  if (!world().memory.erase(reinterpret_cast<Address>(memory)))
-    return kInvalidValue;
-  std::free(memory);
-  return 0;
-}
-
-template <typename Handle> Result make(Handle *out) {
-  *out = reinterpret_cast<Handle>(new char);
-  std::lock_guard lock(world().mutex);
-  world().handles.insert(*out);
-  return 0;
-}
-template <typename Handle> Result drop(Handle handle) {
-  std::lock_guard lock(world().mutex);
-  if (!handle || !world().handles.erase(handle))
-    return kInvalidHandle;
-  world().streams.forget(handle);
-  delete reinterpret_cast<char *>(handle);
-  return 0;
-}
-bool isKnown(const void *handle) {
-  std::lock_guard lock(world().mutex);
-  return world().handles.count(handle) > 0;
-}
-
-Result copy(const char *name, Address to, const void *from, size_t bytes, StreamHandle stream) {
-  if (Result wrong = begin(name))
-    return wrong;
-  if (!isKnown(to, bytes) || !isKnown(reinterpret_cast<Address>(from), bytes) || !isKnown(stream))
-    return kInvalidValue;
-  enqueue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, bytes); });
-  return 0;
-}
-
-/// A kernel of `emulated`: its items are blocks, or the threads of them that have a parameter.
-struct HostKernel {
-  stepc_kernel function;
-  bool isPerThread;
-
-  Result run(int64_t blocks, void **parameters, StreamHandle stream) const {
-    std::vector<void *> values;
-    for (; *parameters; ++parameters)
-      values.push_back(*static_cast<void **>(*parameters));
-    int64_t items = blocks;
-    if (isPerThread) {
-      items = reinterpret_cast<int64_t>(values.back());
-      if (items <= STEPC_BLOCK_THREADS * (blocks - 1) || items > STEPC_BLOCK_THREADS * blocks)
-        return kInvalidValue;
-    }
-    enqueue(stream, [kernel = function, values = std::move(values), items] {
-      FloatModes modes;
-      kernel(values.data(), 0, items);
-    });
-    return 0;
-  }
-};
-
-/// What takes a parameter per thread; the driver knows a kernel by its name alone.
-bool isPerThread(std::string_view name) {
-  return name.ends_with("_scalars") || name == "stepc_advance_steps";
-}
-
-int chip() {
-  const char *given = std::getenv("STEPC_STUB_CHIP");
-  return given ? std::atoi(given) : 80;
-}
-
-/// A step begins when the trainer's stream is recorded and ends when it waits for the second stream.
-void noteRecord(StreamHandle stream) {
-  if (stream)
-    return;
-  inStep = 2;
-  called = 1;
-}
-void noteWait(StreamHandle stream) {
-  if (stream || !inStep || --inStep)
-    return;
-  if (const char *path = std::getenv("STEPC_STUB_CALLS")) {
-    std::lock_guard lock(world().mutex);
-    std::FILE *file = std::fopen(path, "a");
-    std::fprintf(file, "%lld\n", (long long)called);
-    std::fclose(file);
-  }
-}
 
 const Driver kDriver = {
     [](unsigned) -> Result { return 0; },
@@ -275,8 +102,7 @@ const Driver kDriver = {
       noteWait(stream);
       if (!isKnown(stream) || !event || !isKnown(event))
         return kInvalidHandle;
-      world().streams.wait(stream, event);
-      return 0;
+      return world().streams.wait(stream, event);
     },
     [](StreamHandle stream) -> Result {
       if (Result wrong = beginSetup("cuStreamSynchronize"))
@@ -289,10 +115,6 @@ const Driver kDriver = {
     [](StreamHandle, Context *context) -> Result {
       *context = std::getenv("STEPC_STUB_FOREIGN") ? nullptr : reinterpret_cast<Context>(&world());
       return begin("cuStreamGetCtx");
-    },
-    [](StreamHandle, int *status) -> Result {
-      *status = std::getenv("STEPC_STUB_CAPTURES") ? 1 : 0;
-      return begin("cuStreamIsCapturing");
     },
     [](EventHandle *event, unsigned) -> Result {
       if (Result wrong = beginSetup("cuEventCreate"))
@@ -310,18 +132,22 @@ const Driver kDriver = {
       return 0;
     },
     [](EventHandle event) -> Result {
-      if (Result wrong = begin("cuEventQuery"))
+      if (Result wrong = beginWaiting("cuEventQuery"))
         return wrong;
       if (!event || !isKnown(event))
         return kInvalidHandle;
+      if (world().streams.isCaptured(event))
+        return StubStreams::kCaptured;
       return world().streams.isDone(event) ? 0 : kNotReady;
     },
     // Of an event that is long past, as those of the ring are, this does not wait.
     [](EventHandle event) -> Result {
-      if (Result wrong = begin("cuEventSynchronize"))
+      if (Result wrong = beginWaiting("cuEventSynchronize"))
         return wrong;
       if (!event || !isKnown(event))
         return kInvalidHandle;
+      if (world().streams.isCaptured(event))
+        return StubStreams::kCaptured;
       world().streams.synchronizeEvent(event);
       return 0;
     },
@@ -344,6 +170,75 @@ const Driver kDriver = {
       if (!function || blocks == 0 || threads != STEPC_BLOCK_THREADS || !isKnown(stream))
         return kInvalidValue;
       return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters, stream);
+    },
+    [](int *mode) -> Result {
+      std::swap(*mode, captureMode);
+      return begin("cuThreadExchangeStreamCaptureMode", false);
+    },
+    [](StreamHandle stream, int mode) -> Result {
+      if (Result wrong = beginSetup("cuStreamBeginCapture_v2"))
+        return wrong;
+      return isKnown(stream) ? world().streams.beginCapture(stream, mode) : kInvalidHandle;
+    },
+    [](StreamHandle stream, GraphHandle *out) -> Result {
+      std::shared_ptr<StubGraph> graph;
+      Result wrong = world().streams.endCapture(stream, graph);
+      *out = wrong ? nullptr : reinterpret_cast<GraphHandle>(new StubGraph(*graph));
+      Result planted = begin("cuStreamEndCapture");
+      return planted ? planted : wrong;
+    },
+    [](StreamHandle stream, int *status, uint64_t *number, GraphHandle *out, const void **,
+       size_t *) -> Result {
+      auto graph = world().streams.captureOf(stream);
+      *status = graph ? 1 : 0;
+      *number = graph ? graph->number : 0;
+      *out = reinterpret_cast<GraphHandle>(graph.get());
+      return begin("cuStreamGetCaptureInfo_v2");
+    },
+    [](GraphExecHandle *exec, GraphHandle graph, unsigned long long) -> Result {
+      if (Result wrong = beginSetup("cuGraphInstantiateWithFlags"))
+        return wrong;
+      *exec =
+          reinterpret_cast<GraphExecHandle>(new StubExec(*reinterpret_cast<StubGraph *>(graph)));
+      return 0;
+    },
+    [](GraphExecHandle exec, StreamHandle stream) -> Result {
+      if (Result wrong = begin("cuGraphLaunch"))
+        return wrong;
+      if (!exec || !isKnown(stream) || world().streams.captureOf(stream))
+        return kInvalidValue;
+      reinterpret_cast<StubExec *>(exec)->launch(world().streams, stream);
+      return 0;
+    },
+    [](GraphHandle graph) -> Result {
+      delete reinterpret_cast<StubGraph *>(graph);
+      return begin("cuGraphDestroy", false);
+    },
+    [](GraphExecHandle exec) -> Result {
+      for (const void *handle : reinterpret_cast<StubExec *>(exec)->handles())
+        world().streams.forget(handle);
+      delete reinterpret_cast<StubExec *>(exec);
+      return begin("cuGraphExecDestroy", false);
+    },
+    [](UserObject *object, void *given, void (*destroy)(void *), unsigned, unsigned) -> Result {
+      if (Result wrong = begin("cuUserObjectCreate"))
+        return wrong;
+      *object = reinterpret_cast<UserObject>(new std::shared_ptr<void>(given, destroy));
+      return 0;
+    },
+    [](UserObject object, unsigned) -> Result {
+      delete reinterpret_cast<std::shared_ptr<void> *>(object);
+      return begin("cuUserObjectRelease");
+    },
+    [](GraphHandle graph, UserObject object, unsigned, unsigned flags) -> Result {
+      if (Result wrong = begin("cuGraphRetainUserObject"))
+        return wrong;
+      if (!graph || flags != kMove)
+        return kInvalidValue;
+      auto *one = reinterpret_cast<std::shared_ptr<void> *>(object);
+      reinterpret_cast<StubGraph *>(graph)->objects.push_back(std::move(*one));
+      delete one;
+      return 0;
     },
 };
 

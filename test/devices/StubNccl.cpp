@@ -270,7 +270,7 @@ STEPC_EXPORT Result ncclGroupEnd() {
   ++world.groups;
   if (isMissing)
     return kInProgress;
-  if (!isAsync) {
+  if (!isAsync && !driver().streams.captureOf(gatheredStream)) {
     post(world, std::move(job));
     return kInProgress;
   }

@@ -7,6 +7,8 @@
 #ifndef STEPC_TEST_DEVICES_STUBSTREAMS_H
 #define STEPC_TEST_DEVICES_STUBSTREAMS_H
 
+#include "test/devices/StubGraph.h"
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -27,7 +29,14 @@ public:
 
   bool isAsync() const { return seed != nullptr; }
 
+  /// The codes of the driver for what a capture does not allow.
+  static constexpr int kUnsupported = 900, kUnjoined = 904, kIsolation = 905, kCaptured = 907;
+
   void enqueue(const void *stream, Work work) {
+    if (auto graph = captureOf(stream)) {
+      graph->nodes.push_back({stream, std::move(work)});
+      return;
+    }
     if (!isAsync()) {
       while (!work())
         std::this_thread::yield();
@@ -39,6 +48,17 @@ public:
   }
 
   void record(const void *event, const void *stream) {
+    std::shared_ptr<StubGraph> graph = captureOf(stream);
+    {
+      std::lock_guard lock(mutex);
+      captured.erase(event);
+      if (graph) {
+        captured[event] = graph;
+        graph->records[event] = int64_t(graph->nodes.size());
+        graph->nodes.push_back({stream, nullptr});
+        return;
+      }
+    }
     std::shared_ptr<Event> one = eventOf(event);
     int64_t number = ++one->recorded;
     enqueue(stream, [this, one, number] {
@@ -48,13 +68,26 @@ public:
       return true;
     });
   }
-  void wait(const void *stream, const void *event) {
+  int wait(const void *stream, const void *event) {
+    {
+      std::lock_guard lock(mutex);
+      auto graph = captured.find(event);
+      auto own = captures.find(stream);
+      if (graph != captured.end() || own != captures.end()) {
+        if (graph == captured.end() || (own != captures.end() && own->second != graph->second))
+          return kIsolation;
+        captures[stream] = graph->second;
+        graph->second->nodes.push_back({stream, nullptr, graph->second->records.at(event)});
+        return 0;
+      }
+    }
     std::shared_ptr<Event> one = eventOf(event);
     int64_t number = one->recorded;
     enqueue(stream, [this, one, number] {
       std::lock_guard lock(mutex);
       return one->done >= number;
     });
+    return 0;
   }
   bool isDone(const void *event) {
     std::shared_ptr<Event> one = eventOf(event);
@@ -71,11 +104,51 @@ public:
     Queue &queue = queueOf(stream);
     changed.wait(lock, [&] { return queue.works.empty(); });
   }
+  bool isCaptured(const void *event) {
+    std::lock_guard lock(mutex);
+    return captured.count(event) > 0;
+  }
+
+  /// The graph that captures a stream.
+  std::shared_ptr<StubGraph> captureOf(const void *stream) {
+    std::lock_guard lock(mutex);
+    auto found = captures.find(stream);
+    return found == captures.end() ? nullptr : found->second;
+  }
+  /// Whether a capture goes on that forbids all threads what may wait.
+  bool isForbidden() {
+    std::lock_guard lock(mutex);
+    return std::any_of(captures.begin(), captures.end(),
+                       [](auto &one) { return one.second->mode == 0; });
+  }
+  int beginCapture(const void *stream, int mode) {
+    if (!stream || captureOf(stream))
+      return kUnsupported;
+    std::lock_guard lock(mutex);
+    captures[stream] = std::make_shared<StubGraph>();
+    captures[stream]->origin = stream;
+    captures[stream]->mode = mode;
+    captures[stream]->number = ++made;
+    return 0;
+  }
+  /// Null with a code.
+  int endCapture(const void *stream, std::shared_ptr<StubGraph> &graph) {
+    graph = captureOf(stream);
+    if (!graph || graph->origin != stream)
+      return kUnsupported;
+    std::lock_guard lock(mutex);
+    std::erase_if(captures, [&](auto &one) { return one.second == graph; });
+    std::erase_if(captured, [&](auto &one) { return one.second == graph; });
+    return graph->isJoined() ? 0 : kUnjoined;
+  }
+
   /// Of a stream or an event: another may stand at its address. Work that is left is still done.
   void forget(const void *handle) {
     std::lock_guard lock(mutex);
     events.erase(handle);
     queues.erase(handle);
+    captures.erase(handle);
+    captured.erase(handle);
   }
 
 private:
@@ -136,6 +209,8 @@ private:
   std::condition_variable changed;
   std::map<const void *, std::shared_ptr<Event>> events;
   std::map<const void *, std::shared_ptr<Queue>> queues;
+  std::map<const void *, std::shared_ptr<StubGraph>> captures; // by stream
+  std::map<const void *, std::shared_ptr<StubGraph>> captured; // by event
 };
 
 #endif

@@ -1,6 +1,6 @@
 """One of several ranks: steps a library on drawn values, and leaves what came of it in a file.
 
-    python3 rank.py LIBRARY RANK SIZE SEED STEPS FOLDER [--dry] [--dies]
+    python3 rank.py LIBRARY RANK SIZE SEED STEPS FOLDER [--dry] [--dies] [--graph]
 
 Ranks meet in FOLDER. They are processes that share a GPU, and talk by NCCL; in a dry run by gloo.
 """
@@ -40,11 +40,12 @@ def main():
         parser.add_argument(name, type=kind)
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--dies", action="store_true", help="the last rank is gone before the last step")
+    parser.add_argument("--graph", action="store_true", help="steps replay a graph")
     options = parser.parse_args()
     torch.set_num_threads(1)
     place = HOST if options.dry else Place(torch.device("cuda", 0))
     library = stepc.Library(options.library)
-    steps = Steps(library, place, options.seed, misaligned=True, transport=transport(options), timeout=TIMEOUT / 4)
+    steps = Steps(library, place, options.seed, misaligned=True, transport=transport(options), timeout=TIMEOUT / 4, graph=options.graph)
     try:
         for number in range(1, options.steps + 1):
             if options.dies and number == options.steps and options.rank == options.size - 1:

@@ -72,7 +72,7 @@ def test_libraries_that_are_none_or_old_are_refused(fake, tmp_path):
     subprocess.run(["cc", "-shared", source, "-o", tmp_path / "empty.so"], check=True)
     with pytest.raises(stepc.AbiError, match="expected the symbol stepc_library_table"):
         stepc.Library(tmp_path / "empty.so")
-    with pytest.raises(stepc.AbiError, match="expected ABI version 2, found 1; compile it again"):
+    with pytest.raises(stepc.AbiError, match="expected ABI version 3, found 1; compile it again"):
         stepc.Library(stepc.compile("old_abi {}", MANIFEST))
 
 

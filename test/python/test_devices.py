@@ -11,6 +11,7 @@ from ranks import run_ranks
 from torch import nn
 
 import stepc
+from stepc._library import Instance
 from stepc.torch import Optimizer, building, devices, gpu_transport
 from stepc.torch.transport import TorchTransport
 
@@ -37,6 +38,7 @@ def cuda(monkeypatch):
 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: Cuda.current)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: Stream("library's", Cuda.log))
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Gpu(GPU) if list(named) else devices.Host())
@@ -122,6 +124,75 @@ def test_the_workspace_comes_from_torch(fake, cuda, monkeypatch):
     with pytest.raises(stepc.StepcMemoryError, match="a workspace of 4096 bytes") as raised:
         optimizer.step()
     assert isinstance(raised.value.__cause__, torch.OutOfMemoryError)
+
+
+def test_what_a_graph_may_capture_stands_on_the_gpu(fake, cuda, monkeypatch):
+    called = []
+
+    def noting(name, place):
+        function = getattr(Instance, name)
+
+        def noted(instance, *arguments):
+            called.append((name, *arguments[place:]))
+            return function(instance, *arguments)
+
+        monkeypatch.setattr(Instance, name, noted)
+
+    noting("bind_steps", 1)
+    noting("bind_hyperparameters", 4)
+    noting("refresh", 0)
+    noting("enqueue", 0)
+    expected, found = model(), model()
+    numbers = Optimizer(expected.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5})
+    rate = torch.tensor(0.5)
+    tensors = Optimizer(found.named_parameters(), "a gpu rule {}", Plain={"lr": rate}, capturable=True)
+    for lr in (0.5, 0.25, 0.125):
+        rate.fill_(lr)
+        for group in numbers.param_groups:
+            group["lr"] = lr
+        tensors.param_groups[0]["lr"] = lr if lr < 0.25 else rate
+        for one, other in zip(expected.parameters(), found.parameters(), strict=True):
+            other.grad.copy_(one.grad.mul_(0.5))
+        numbers.step()
+        tensors.step()
+    for one, other in zip(expected.parameters(), found.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert [one for one in called if one[0].startswith("bind")] == [
+        ("bind_steps", 0), ("bind_hyperparameters", 0), ("bind_steps", 1), ("bind_hyperparameters", 1),
+    ]  # fmt: skip
+    # Its stream is one that a graph can capture with the trainer's.
+    assert cuda.log == 3 * [("library's", "trainers"), ("trainers", "library's")]
+    # A graph that holds a step is told of what is bound now; no step is taken.
+    before = [one.detach().clone() for one in found.parameters()]
+    for one in found.parameters():
+        one.grad = one.grad.clone()
+    called.clear()
+    tensors.refresh()
+    assert called == [("refresh",)]
+    assert all(torch.equal(one, other) for one, other in zip(before, found.parameters(), strict=True))
+    assert tensors.state_dict()["state"][0]["step"] == 3
+
+
+def test_a_graph_that_holds_a_step_keeps_the_instance(fake, cuda, monkeypatch):
+    optimizer = Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, capturable=True)
+    optimizer.step()
+    close = Instance.close
+
+    def refuses(instance):
+        raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
+
+    monkeypatch.setattr(Instance, "close", refuses)
+    with pytest.raises(stepc.GraphError, match="stand in graphs"):
+        optimizer.prepare()
+    monkeypatch.setattr(Instance, "close", close)
+    optimizer.step()
+    assert optimizer.state_dict()["state"][0]["step"] == 2
+
+
+def test_parameters_on_the_cpu_are_captured_by_no_graph(fake):
+    optimizer = Optimizer(model().named_parameters(), "a rule {}", Plain={"lr": 0.5}, capturable=True)
+    with pytest.raises(stepc.StepcError, match="capturable: expected parameters on a GPU, found parameters on the CPU"):
+        optimizer.step()
 
 
 @pytest.mark.parametrize("then", ["step", "state_dict"])

@@ -184,6 +184,8 @@ void defineRun(CLI::App &root, RunCommand &command) {
   app->add_option("--threads", command.threads, "Workers of each rank (default 1)")
       ->check(checkPositive)
       ->type_name("T");
+  app->add_flag("--graph", command.graph,
+                "Replay each step as one graph, of targets that have them: cuda and emulated");
   app->add_option("--library", command.library, "Step a library, compiled already from SPEC")
       ->type_name("LIB.so");
   app->add_option_function<std::vector<std::string>>(

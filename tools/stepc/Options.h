@@ -68,7 +68,7 @@ struct RunCommand : CompileOptions {
   std::string tensors, output, library;
   int64_t steps = 1;
   int threads = 1;
-  bool reference = false;
+  bool reference = false, graph = false;
   /// "Muon.1.lr" and its value.
   std::vector<std::pair<std::string, double>> hyperparameters;
 };

@@ -301,6 +301,8 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
+  if (command.reference && command.graph)
+    return usage("expected --reference or --graph, found both");
   if (!command.library.empty())
     for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
                                  std::pair("--waves", command.waves != 0),

@@ -116,6 +116,7 @@ private:
     options.abi_version = STEPC_ABI_VERSION;
     options.transport = &transport;
     options.threads = command.threads;
+    options.graph = command.graph;
     rank.status = table->create(&options, &rank.instance, message, sizeof(message));
     if (rank.status) {
       rank.error = message;

@@ -8,16 +8,16 @@ from stepc._compile import Compiled, cache_directory, check, compile, explain, f
 from stepc._library import Instance, Library
 from stepc.errors import (
     AbiError, ArgumentError, ChipError, CompileError, CompileWarning, CompilerNotFound,
-    CountsError, DeviceError, GradientError, HyperparameterError, PlanError, PoisonedError, StepcError, StepcMemoryError,
-    StepcTimeout, TransportError, UnboundError, WorldError,
+    CountsError, DeviceError, GradientError, GraphError, HyperparameterError, PlanError, PoisonedError,
+    StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
-    "CompilerNotFound", "CountsError", "DeviceError", "GradientError", "HyperparameterError", "Instance",
-    "Library", "PlanError", "PoisonedError", "StepcError", "StepcMemoryError", "StepcTimeout",
-    "TransportError", "UnboundError", "WorldError", "cache_directory", "check", "compile",
-    "explain", "find_compiler",
+    "CompilerNotFound", "CountsError", "DeviceError", "GradientError", "GraphError",
+    "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
+    "StepcMemoryError", "StepcTimeout", "TransportError", "UnboundError", "WorldError",
+    "cache_directory", "check", "compile", "explain", "find_compiler",
 ]  # fmt: skip

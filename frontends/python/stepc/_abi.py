@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes as c
 from collections.abc import Iterator
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 TRANSPORT_VERSION = 2
 
 OK = 0
@@ -19,7 +19,7 @@ ERROR_TRANSPORT = 9
 # Kinds of devices.
 DEVICE_CPU, DEVICE_CUDA = 0, 1
 # Where what is bound stands, and what of a parameter is asked about beside its states.
-MEMORY_HOST = 0
+MEMORY_HOST, MEMORY_DEVICE = 0, 1
 PARAMETER, GRADIENT = -1, -2
 # Kinds of operations of a transport.
 SEND, RECEIVE, ALL_GATHER = range(3)
@@ -122,7 +122,7 @@ class Options(c.Structure):
         ("device_ordinal", c.c_int32),
         ("stream", c.c_void_p),
         ("threads", c.c_int32),
-        ("reserved", c.c_int32),
+        ("graph", c.c_int32),
         ("parallel_for", c.c_void_p),
         ("parallel_context", c.c_void_p),
         ("allocate", c.c_void_p),
@@ -238,7 +238,7 @@ class LibraryTable(c.Structure):
         ("world_size", _function(_i32)),
         ("world_ranks", _function(c.POINTER(_i64))),
         ("create", _function(_i32, c.POINTER(Options), c.POINTER(_ptr), _str, _i64)),
-        ("destroy", _function(None, _ptr)),
+        ("destroy", _function(_i32, _ptr)),
         ("last_error", _function(_str, _ptr)),
         ("workspace_bytes", _function(_i64)),
         ("parameter_count", _function(_i64)),
@@ -267,6 +267,7 @@ class LibraryTable(c.Structure):
         ("abort", _function(_i32, _ptr, _str)),
         ("counters", _function(_i32, _ptr, c.POINTER(Counters), c.POINTER(Counters))),
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
+        ("refresh", _function(_i32, _ptr)),
     ]
 
 
@@ -283,7 +284,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 64),
-    "stepc_library": (LibraryTable, 312),
+    "stepc_library": (LibraryTable, 320),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

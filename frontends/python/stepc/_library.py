@@ -6,6 +6,7 @@ import ctypes as c
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -172,7 +173,8 @@ class Instance:
 
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
     alive as long as the instance; None makes a world of one rank. ``device`` is the library's. The
-    caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done.
+    caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done. With
+    ``graph`` each step replays one graph of the device's, which is recorded here.
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
@@ -186,14 +188,16 @@ class Instance:
         threads: int = 0,
         timeout: float = 0.0,
         device: Device = CPU,
+        graph: bool = False,
     ) -> None:
         self.library = library
         self.transport = transport
         self._allocator: AllocatorCalls | None = None
         self._handle: c.c_void_p | None = None
         options = _abi.Options(
-            abi_version=_abi.ABI_VERSION, struct_size=c.sizeof(_abi.Options), threads=threads
-        )
+            abi_version=_abi.ABI_VERSION, struct_size=c.sizeof(_abi.Options), threads=threads,
+            graph=graph,
+        )  # fmt: skip
         options.timeout_seconds = timeout
         options.device, options.device_ordinal = device.kind, device.ordinal
         options.stream = device.stream or None
@@ -220,16 +224,24 @@ class Instance:
             raise
 
     def close(self) -> None:
-        """Destroys the instance; the library then no longer touches bound memory."""
+        """Destroys the instance; the library then no longer touches bound memory.
+
+        Raises :class:`GraphError`, and destroys nothing, while a graph that was captured holds a step.
+        """
         handle, self._handle = self._handle, None
-        if handle is not None:
-            self._apart(lambda: self.library.table.destroy(handle), allocates=True)
+        if handle is None:
+            return
+        status = self._apart(lambda: self.library.table.destroy(handle), allocates=True)
+        if status != _abi.OK:
+            self._handle = handle
+            raise error_for(status, _text(self.library.table.last_error(handle)))
 
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
-        if handle is not None:
-            # Directly: where the interpreter ends no thread starts any more.
-            self.library.table.destroy(handle)
+        # Directly: where the interpreter ends no thread starts any more.
+        if handle is not None and self.library.table.destroy(handle) != _abi.OK:
+            message = _text(self.library.table.last_error(handle))
+            warnings.warn(f"an instance is never destroyed: {message}", ResourceWarning, stacklevel=2)
 
     def _apart(self, function: Callable[[], Any], allocates: bool = False) -> Any:
         """Calls what may call the transport's functions, or the allocator's."""
@@ -287,15 +299,16 @@ class Instance:
         """``pointers`` is an array of 64-bit addresses in the plan's order; 0: absent or empty."""
         self._call("bind_gradients", c.addressof(pointers), count)
 
-    def bind_steps(self, pointer: int) -> None:
-        self._call("bind_steps", pointer, _abi.MEMORY_HOST)
+    def bind_steps(self, pointer: int, memory: int = _abi.MEMORY_HOST) -> None:
+        self._call("bind_steps", pointer, memory)
 
     def bind_hyperparameters(
-        self, values: int, group_count: int, stride: int, groups: Sequence[int]
-    ) -> None:
+        self, values: int, group_count: int, stride: int, groups: Sequence[int],
+        memory: int = _abi.MEMORY_HOST,
+    ) -> None:  # fmt: skip
         array = (c.c_int32 * max(len(groups), 1))(*groups)
         self._call(
-            "bind_hyperparameters", values, group_count, stride, c.addressof(array), _abi.MEMORY_HOST
+            "bind_hyperparameters", values, group_count, stride, c.addressof(array), memory
         )
 
     def set_hyperparameter(self, route: int, name: str, value: float) -> None:
@@ -308,6 +321,10 @@ class Instance:
     def enqueue(self) -> None:
         """Puts a step on the device's stream, behind the work that is there; it is not waited for."""
         self._step("enqueue")
+
+    def refresh(self) -> None:
+        """Brings what is bound to the device, for later replays of graphs that were captured."""
+        self._call("refresh")
 
     def poll(self) -> bool:
         """Whether the step that was enqueued last is done. Never waits; raises what it came to."""

@@ -104,12 +104,18 @@ class DeviceError(StepcError):
     status = 14
 
 
+class GraphError(StepcError):
+    """What a graph of the device cannot hold, or still holds."""
+
+    status = 15
+
+
 _BY_STATUS: dict[int, type[StepcError]] = {
     cls.status: cls
     for cls in (
         ArgumentError, AbiError, ChipError, WorldError, PlanError, UnboundError, GradientError,
         StepcTimeout, TransportError, StepcMemoryError, CountsError, PoisonedError,
-        HyperparameterError, DeviceError,
+        HyperparameterError, DeviceError, GraphError,
     )
 }  # fmt: skip
 

@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/devices/gpu/CudaDriver.h"
+#include "runtime/devices/gpu/CudaGraph.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/text/Text.h"
 
 #include <climits>
+#include <optional>
 
 namespace stepc::runtime {
 
@@ -35,18 +36,20 @@ int64_t blockCount(const Launch &launch) {
 
 class Cuda : public Gpu {
 public:
-  Cuda(const cuda::Driver &driver, StreamHandle trainers) : driver(driver), trainers(trainers) {}
+  Cuda(const cuda::Driver &driver, StreamHandle trainers)
+      : driver(driver), trainers(trainers), graph(driver) {}
 
   ~Cuda() override {
     if (!context)
       return;
     enter();
+    graph.forget();
     for (StreamHandle stream : streams)
       if (stream) {
         driver.cuStreamSynchronize(stream);
         driver.cuStreamDestroy_v2(stream);
       }
-    for (Event *event : {&begun, &done[0], &done[1]})
+    for (Event *event : {&begun, &done[0], &done[1], &captured[0], &captured[1]})
       if (event->handle)
         driver.cuEventDestroy_v2(event->handle);
     if (module)
@@ -73,7 +76,7 @@ public:
     checkTrainersStream();
     for (StreamHandle &stream : streams)
       check("making a stream", driver.cuStreamCreate(&stream, kNonBlocking));
-    for (Event *event : {&begun, &done[0], &done[1]})
+    for (Event *event : {&begun, &done[0], &done[1], &captured[0], &captured[1]})
       check("making an event", driver.cuEventCreate(&event->handle, kDisableTiming));
     if (check("loading the kernels", driver.cuModuleLoadData(&module, image->code)))
       for (const std::string &name : opened.plan.kernels) {
@@ -207,28 +210,27 @@ public:
   }
   void synchronize(Event *event) override {
     enter();
+    std::optional<CudaGraph::Relaxed> relaxed;
+    if (capture.number)
+      relaxed.emplace(driver);
     check("waiting for the GPU", driver.cuEventSynchronize(event->handle));
     exit();
   }
 
-  void join() override {
+  void join(bool isCaptured) override {
     enter();
-    int capturing = 0;
-    // Its replays would upload what a later step left in the ring.
-    if (check("asking the trainer's stream", driver.cuStreamIsCapturing(trainers, &capturing)) &&
-        capturing)
-      fail("expected a stream that no graph captures, found one that a graph does");
-    hasJoined = capturing == 0;
-    if (!hasJoined)
-      return;
-    check("following the trainer's stream", driver.cuEventRecord(begun.handle, trainers));
+    last = isCaptured ? captured : done;
+    hasJoined =
+        check("following the trainer's stream", driver.cuEventRecord(begun.handle, trainers));
     for (StreamHandle stream : streams)
       check("following the trainer's stream", driver.cuStreamWaitEvent(stream, begun.handle, 0));
+    if (isCaptured)
+      check("counting the trainer's graphs", graph.hold(capture));
   }
   void leave() override {
     for (size_t i = 0; i < 2 && hasJoined; ++i) {
-      check("handing over", driver.cuEventRecord(done[i].handle, streams[i]));
-      check("handing over", driver.cuStreamWaitEvent(trainers, done[i].handle, 0));
+      check("handing over", driver.cuEventRecord(last[i].handle, streams[i]));
+      check("handing over", driver.cuStreamWaitEvent(trainers, last[i].handle, 0));
     }
     exit();
   }
@@ -240,6 +242,7 @@ public:
   }
   bool isDone() override {
     enter();
+    CudaGraph::Relaxed relaxed(driver);
     bool all = true;
     for (Event &event : done) {
       Result result = driver.cuEventQuery(event.handle);
@@ -256,6 +259,29 @@ public:
       check("carrying out a step", driver.cuEventSynchronize(event.handle));
     exit();
   }
+
+  void beginGraph() override {
+    enter();
+    check("recording a step", graph.begin(at(Stream::Compute)));
+  }
+  void endGraph() override {
+    check("recording a step", graph.end(at(Stream::Compute)));
+    exit();
+  }
+  void replay() override { check("replaying a step", graph.replay(at(Stream::Compute))); }
+  void forgetGraph() noexcept override {
+    enter();
+    graph.forget();
+    exit();
+  }
+  uint64_t captureNumber() override {
+    enter();
+    if (!check("asking the trainer's stream", graph.ask(trainers, capture)))
+      capture = {};
+    exit();
+    return capture.number;
+  }
+  int64_t livingGraphs() const override { return graph.living(); }
 
 private:
   static Address addressOf(const void *memory) { return reinterpret_cast<Address>(memory); }
@@ -319,7 +345,11 @@ private:
   Module module = nullptr;
   std::vector<cuda::Function> functions; // by the plan's number
   StreamHandle streams[2] = {};
-  Event begun, done[2];
+  // When the two streams came to the end of a step; what a graph captures is not asked for.
+  Event begun, done[2], captured[2];
+  Event *last = done;
+  CudaGraph graph;
+  CudaGraph::Capture capture; // as it was last asked
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

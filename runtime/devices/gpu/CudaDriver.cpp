@@ -55,7 +55,6 @@ struct Loaded {
     STEPC_LOAD(cuStreamWaitEvent);
     STEPC_LOAD(cuStreamSynchronize);
     STEPC_LOAD(cuStreamGetCtx);
-    STEPC_LOAD(cuStreamIsCapturing);
     STEPC_LOAD(cuEventCreate);
     STEPC_LOAD(cuEventDestroy_v2);
     STEPC_LOAD(cuEventRecord);
@@ -65,6 +64,17 @@ struct Loaded {
     STEPC_LOAD(cuModuleUnload);
     STEPC_LOAD(cuModuleGetFunction);
     STEPC_LOAD(cuLaunchKernel);
+    STEPC_LOAD(cuThreadExchangeStreamCaptureMode);
+    STEPC_LOAD(cuStreamBeginCapture_v2);
+    STEPC_LOAD(cuStreamEndCapture);
+    STEPC_LOAD(cuStreamGetCaptureInfo_v2);
+    STEPC_LOAD(cuGraphInstantiateWithFlags);
+    STEPC_LOAD(cuGraphLaunch);
+    STEPC_LOAD(cuGraphDestroy);
+    STEPC_LOAD(cuGraphExecDestroy);
+    STEPC_LOAD(cuUserObjectCreate);
+    STEPC_LOAD(cuUserObjectRelease);
+    STEPC_LOAD(cuGraphRetainUserObject);
 #undef STEPC_LOAD
     if (!problem.empty())
       return;

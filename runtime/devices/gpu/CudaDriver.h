@@ -22,12 +22,17 @@ using Module = struct ModuleOpaque *;
 using Function = struct FunctionOpaque *;
 using StreamHandle = struct StreamOpaque *;
 using EventHandle = struct EventOpaque *;
+using GraphHandle = struct GraphOpaque *;
+using GraphExecHandle = struct GraphExecOpaque *; // a graph that is ready to run
+using UserObject = struct UserObjectOpaque *;
 
 inline constexpr Result kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76;                      // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr int kMemoryType = 2, kIsManaged = 8, kOrdinal = 9; // CU_POINTER_ATTRIBUTE_…
 inline constexpr unsigned kDeviceMemory = 2;                        // CU_MEMORYTYPE_DEVICE
 inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;     // of streams, of events
+inline constexpr int kRelaxed = 2, kActive = 1;             // CU_STREAM_CAPTURE_MODE_…, …_STATUS_…
+inline constexpr unsigned kNoDestructorSync = 1, kMove = 1; // of user objects, of references
 
 /// The functions, by their names in cuda.h; a name that the header maps to `…_v2` has it here.
 struct Driver {
@@ -58,7 +63,6 @@ struct Driver {
   Result (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned flags);
   Result (*cuStreamSynchronize)(StreamHandle);
   Result (*cuStreamGetCtx)(StreamHandle, Context *);
-  Result (*cuStreamIsCapturing)(StreamHandle, int *status); // 0: no
   Result (*cuEventCreate)(EventHandle *, unsigned flags);
   Result (*cuEventDestroy_v2)(EventHandle);
   Result (*cuEventRecord)(EventHandle, StreamHandle);
@@ -70,6 +74,19 @@ struct Driver {
   Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                            StreamHandle, void **parameters, void **extra);
+  Result (*cuThreadExchangeStreamCaptureMode)(int *mode);
+  Result (*cuStreamBeginCapture_v2)(StreamHandle, int mode);
+  Result (*cuStreamEndCapture)(StreamHandle, GraphHandle *);
+  Result (*cuStreamGetCaptureInfo_v2)(StreamHandle, int *status, uint64_t *id, GraphHandle *,
+                                      const void **dependencies, size_t *count);
+  Result (*cuGraphInstantiateWithFlags)(GraphExecHandle *, GraphHandle, unsigned long long flags);
+  Result (*cuGraphLaunch)(GraphExecHandle, StreamHandle);
+  Result (*cuGraphDestroy)(GraphHandle);
+  Result (*cuGraphExecDestroy)(GraphExecHandle);
+  Result (*cuUserObjectCreate)(UserObject *, void *object, void (*destroy)(void *),
+                               unsigned references, unsigned flags);
+  Result (*cuUserObjectRelease)(UserObject, unsigned references);
+  Result (*cuGraphRetainUserObject)(GraphHandle, UserObject, unsigned references, unsigned flags);
 };
 
 /// NVIDIA's driver, loaded once per library (what the process has loaded already is used) and initialized; null

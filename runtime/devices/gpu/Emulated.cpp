@@ -82,11 +82,23 @@ public:
   }
   void synchronize(Event *) override { carryOut(); }
 
-  void join() override { carryOut(); }
+  void join(bool) override { carryOut(); }
   void leave() override { carryOut(); }
   void abandon() noexcept override { streams.clear(); }
   bool isDone() override { return true; }
   void drain() override {}
+
+  // What is recorded for it was carried out before.
+  void beginGraph() override { carryOut(); }
+  void endGraph() override {
+    step = streams;
+    streams.clear();
+  }
+  void replay() override {
+    carryOut();
+    streams = step;
+  }
+  void forgetGraph() noexcept override { step.clear(); }
 
 private:
   void carryOut() {
@@ -99,6 +111,7 @@ private:
   const std::optional<uint64_t> seed = emulatedSeed();
   uint64_t rounds = 0;
   StreamQueues streams;
+  StreamQueues step; // as it was recorded
 };
 
 std::string open(DeviceContext &context, const stepc_options &options) {

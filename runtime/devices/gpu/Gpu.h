@@ -63,14 +63,26 @@ public:
   virtual void synchronize(Event *) = 0;
 
   /// Both streams begin behind what is on the trainer's, before the first command of a step; the
-  /// trainer's goes on behind both, after the last.
-  virtual void join() = 0;
+  /// trainer's goes on behind both, after the last. Where a graph captures the trainer's they are captured
+  /// with it, and the graph counts as living.
+  virtual void join(bool isCaptured) = 0;
   virtual void leave() = 0;
   /// Instead of `leave`: what has not begun does not begin, and nobody waits for it.
   virtual void abandon() noexcept = 0;
   /// Whether what stood before the last `leave` is done; returns when it is.
   virtual bool isDone() = 0;
   virtual void drain() = 0;
+
+  /// What stands on the streams between the two is recorded as a graph; `replay` puts it on the stream of
+  /// kernels as a whole.
+  virtual void beginGraph() = 0;
+  virtual void endGraph() = 0;
+  virtual void replay() = 0;
+  virtual void forgetGraph() noexcept = 0;
+  /// Which capture of the trainer's its stream is part of, 0: none; and how many graphs hold steps, of those that
+  /// captured some and are still there.
+  virtual uint64_t captureNumber() { return 0; }
+  virtual int64_t livingGraphs() const { return 0; }
 
 protected:
   /// Keeps the first thing that went wrong.

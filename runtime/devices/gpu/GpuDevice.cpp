@@ -2,7 +2,8 @@
 //
 // What kernels read of the host stands in one piece of the GPU's memory: first what binds and steps change,
 // which each step uploads in one copy, then what stays. The copy leaves from staging memory that the
-// GPU reads later, so there is a ring of it, and a place is used again when its copy has gone.
+// GPU reads later, so there is a ring of it, and a place is used again when its copy has gone. Kernels find
+// all that changes there, so a step is the same commands each time, and a graph can hold it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,17 +75,29 @@ public:
     return true;
   }
 
-  void begin() {
-    gpu->join();
-    Slot &slot = ring[next++ % kRing];
-    if (slot.isUsed)
-      gpu->synchronize(slot.uploaded);
-    for (const Source &source : sources)
-      if (source.list.bytes > 0)
-        gpu->stage(slot.staging + source.offset, source.list.data, source.list.bytes);
-    gpu->upload(Stream::Compute, mirror, slot.staging, changing);
-    gpu->record(Stream::Compute, slot.uploaded);
-    slot.isUsed = true;
+  void begin(bool isCaptured) {
+    gpu->join(isCaptured);
+    if (!isCaptured)
+      upload();
+  }
+
+  /// All steps that one graph holds read the same lists: what replays would find of those of a step before is
+  /// what the last one left.
+  std::string prepareCapture() {
+    uint64_t number = gpu->captureNumber();
+    if (number == lastCapture)
+      return isUploaded() ? ""
+                          : "expected what was bound for the step before, which the same graph "
+                            "holds, found other memory bound";
+    lastCapture = number;
+    gpu->synchronize(upload().uploaded);
+    return {};
+  }
+
+  void refresh() {
+    gpu->join(false);
+    upload();
+    gpu->leave();
   }
 
   /// Numbers that the GPU copies to `marks` stand in its memory, each twice: a graph can hold such a copy.
@@ -125,8 +138,32 @@ private:
     HostList list;
     int64_t offset;
   };
+
+  /// What changes, as it is now.
+  const Slot &upload() {
+    Slot &slot = ring[next++ % kRing];
+    if (slot.isUsed)
+      gpu->synchronize(slot.uploaded);
+    for (const Source &source : sources)
+      if (source.list.bytes > 0)
+        gpu->stage(slot.staging + source.offset, source.list.data, source.list.bytes);
+    gpu->upload(Stream::Compute, mirror, slot.staging, changing);
+    gpu->record(Stream::Compute, slot.uploaded);
+    slot.isUsed = true;
+    return slot;
+  }
+  bool isUploaded() const {
+    const Slot &last = ring[(next - 1) % kRing];
+    for (const Source &source : sources)
+      if (source.list.bytes > 0 &&
+          std::memcmp(last.staging + source.offset, source.list.data, source.list.bytes) != 0)
+        return false;
+    return true;
+  }
+
   std::array<Slot, kRing> ring;
   size_t next = 0;
+  uint64_t lastCapture = 0;
   std::vector<Source> sources; // what changes
   int64_t changing = 0;        // bytes
   char *mirror = nullptr;      // of all lists
@@ -157,7 +194,7 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
   if (!context.failure.empty())
     return false;
   // An allocator in stream order may give what the trainer's stream still reads.
-  gpu.join();
+  gpu.join(false);
   gpu.fill(Stream::Compute, memory.data(), bytes);
   gpu.leave();
   notice(context);
@@ -175,7 +212,7 @@ std::string lend(DeviceContext &context, std::vector<HostList> &lists) {
 }
 
 void begin(DeviceContext &context) {
-  stateOf(context).begin();
+  stateOf(context).begin(context.isCaptured);
   notice(context);
 }
 
@@ -260,16 +297,57 @@ void mark(DeviceContext &context, Stream stream, int32_t value) {
   notice(context);
 }
 
+void beginGraph(DeviceContext &context) {
+  gpuOf(context).beginGraph();
+  notice(context);
+}
+
+void endGraph(DeviceContext &context) {
+  gpuOf(context).endGraph();
+  notice(context);
+}
+
+void replay(DeviceContext &context) {
+  gpuOf(context).replay();
+  notice(context);
+}
+
+void forgetGraph(DeviceContext &context) noexcept {
+  if (context.state)
+    gpuOf(context).forgetGraph();
+}
+
+bool isCaptured(DeviceContext &context) {
+  bool found = gpuOf(context).captureNumber() != 0;
+  notice(context);
+  return found;
+}
+
+std::string prepareCapture(DeviceContext &context) {
+  std::string refused = stateOf(context).prepareCapture();
+  return refused.empty() ? gpuOf(context).takeProblem() : refused;
+}
+
+int64_t living(DeviceContext &context) { return gpuOf(context).livingGraphs(); }
+
+void refresh(DeviceContext &context) {
+  stateOf(context).refresh();
+  notice(context);
+}
+
+void declare(DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
+  gpuOf(context).declare(uses, argument);
+}
+
+constexpr stepc_graph_table kGraphs = {beginGraph, endGraph,       replay, forgetGraph,
+                                       isCaptured, prepareCapture, living, refresh};
+
 std::string checkPointer(DeviceContext &context, const void *pointer, int32_t memory) {
   return gpuOf(context).checkPointer(pointer, memory);
 }
 
 std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
-}
-
-void declare(DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
-  gpuOf(context).declare(uses, argument);
 }
 
 } // namespace
@@ -311,6 +389,7 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           mark,
           hasOwnMemory ? checkPointer : nullptr,
           checkLaunch,
+          &kGraphs,
           looksForRaces ? declare : nullptr};
 }
 

@@ -107,8 +107,8 @@ public:
     settle();
   }
 
-  void join() override {
-    gpu->join();
+  void join(bool isCaptured) override {
+    gpu->join(isCaptured);
     hooks.clear();
     races.begin();
     settle();
@@ -136,6 +136,28 @@ public:
     waited();
     settle();
   }
+
+  void beginGraph() override {
+    gpu->beginGraph();
+    hooks.clear();
+    settle();
+  }
+  void endGraph() override {
+    gpu->endGraph();
+    recorded = std::move(hooks);
+    hooks.clear();
+    settle();
+  }
+  void replay() override {
+    gpu->replay();
+    settle();
+  }
+  void forgetGraph() noexcept override {
+    gpu->forgetGraph();
+    recorded.clear();
+  }
+  uint64_t captureNumber() override { return gpu->captureNumber(); }
+  int64_t livingGraphs() const override { return gpu->livingGraphs(); }
 
 private:
   using Uses = std::function<void(MemoryUses &)>;
@@ -175,7 +197,8 @@ private:
   const plan::Plan &plan;
   Races races;
   Uses declared;
-  std::vector<std::unique_ptr<std::function<void()>>> hooks; // that stand on streams
+  using Hooks = std::vector<std::unique_ptr<std::function<void()>>>;
+  Hooks hooks, recorded; // that stand on streams, and in a graph
   std::map<Event *, std::shared_ptr<Clocks>> records;        // the last of each event
 };
 

@@ -23,24 +23,25 @@
 extern "C" {
 #endif
 
-#define STEPC_ABI_VERSION 2
+#define STEPC_ABI_VERSION 3
 
 typedef enum stepc_status {
   STEPC_OK = 0,
-  STEPC_ERROR_ARGUMENT = 1,       /* a null or ill-formed argument, an index out of range */
-  STEPC_ERROR_ABI = 2,            /* another ABI or transport version, or too small a struct_size */
-  STEPC_ERROR_CHIP = 3,           /* this CPU lacks what the library was compiled for */
-  STEPC_ERROR_WORLD = 4,          /* rank or size does not fit the plan */
-  STEPC_ERROR_PLAN = 5,           /* ranks hold different libraries */
-  STEPC_ERROR_UNBOUND = 6,        /* a pointer is missing; null is legal for empty shards only */
-  STEPC_ERROR_GRADIENT = 7,       /* a gradient is absent and the route says error */
-  STEPC_ERROR_TIMEOUT = 8,        /* a peer did not answer in time */
-  STEPC_ERROR_TRANSPORT = 9,      /* the transport failed, or a peer aborted */
-  STEPC_ERROR_MEMORY = 10,        /* memory ran out: the workspace, or a message */
-  STEPC_ERROR_COUNTS = 11,        /* what was executed differs from what was planned */
-  STEPC_ERROR_POISONED = 12,      /* an earlier step failed half way; see stepc_half_stepped */
+  STEPC_ERROR_ARGUMENT = 1,  /* a null or ill-formed argument, an index out of range */
+  STEPC_ERROR_ABI = 2,       /* another ABI or transport version, or too small a struct_size */
+  STEPC_ERROR_CHIP = 3,      /* this CPU lacks what the library was compiled for */
+  STEPC_ERROR_WORLD = 4,     /* rank or size does not fit the plan */
+  STEPC_ERROR_PLAN = 5,      /* ranks hold different libraries */
+  STEPC_ERROR_UNBOUND = 6,   /* a pointer is missing; null is legal for empty shards only */
+  STEPC_ERROR_GRADIENT = 7,  /* a gradient is absent and the route says error */
+  STEPC_ERROR_TIMEOUT = 8,   /* a peer did not answer in time */
+  STEPC_ERROR_TRANSPORT = 9, /* the transport failed, or a peer aborted */
+  STEPC_ERROR_MEMORY = 10,   /* memory ran out: the workspace, or a message */
+  STEPC_ERROR_COUNTS = 11,   /* what was executed differs from what was planned */
+  STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see stepc_half_stepped */
   STEPC_ERROR_HYPERPARAMETER = 13, /* a hyperparameter without default was never set */
-  STEPC_ERROR_DEVICE = 14 /* the device is not there, not the library's, or failed */
+  STEPC_ERROR_DEVICE = 14,         /* the device is not there, not the library's, or failed */
+  STEPC_ERROR_GRAPH = 15           /* what a graph of the device cannot hold, or still holds */
 } stepc_status;
 
 typedef struct stepc_instance stepc_instance;
@@ -78,7 +79,9 @@ typedef struct stepc_options {
    * a CPU, or an error. */
   void *stream;
   int32_t threads; /* workers of the built-in pool, the caller included; 0: all cores */
-  int32_t reserved;
+  /* 1: create records the step as a graph of the device's (a CUDA graph), and each step replays it
+   * with what is bound by then; STEPC_ERROR_GRAPH on a CPU. 0: a step enqueues each command. */
+  int32_t graph;
   stepc_parallel_for parallel_for; /* null: the built-in pool of std::threads */
   void *parallel_context;
   /* Of the workspace, both or neither; null: the library's own. What a peer may still write after
@@ -167,7 +170,9 @@ typedef struct stepc_library {
    * instance destroys it. */
   int32_t (*create)(const stepc_options *options, stepc_instance **instance, char *error,
                     int64_t error_size);
-  void (*destroy)(stepc_instance *instance);
+  /* STEPC_ERROR_GRAPH, and nothing is destroyed, as long as a graph that the trainer captured holds
+   * steps of the instance. */
+  int32_t (*destroy)(stepc_instance *instance);
   const char *(*last_error)(const stepc_instance *instance); /* until the next call */
   int64_t (*workspace_bytes)(void);                          /* of every rank; before create, too */
 
@@ -229,7 +234,14 @@ typedef struct stepc_library {
   int32_t (*step)(stepc_instance *);
   /* Enqueues a step on the options' stream, behind the work that is there, and returns; what is
    * bound belongs to the step until it is done. One step is under way at a time. On a CPU it is
-   * done when this returns, with what `step` would return. */
+   * done when this returns, with what `step` would return.
+   *
+   * Where the trainer captures the stream as a CUDA graph the step becomes part of it and is not
+   * carried out; each replay is a step, with the step counts and hyperparameters of its time, which
+   * then stand in the device's memory (else STEPC_ERROR_GRAPH, as for missing_grad = skip). It
+   * reads the pointers of the last step, capture or refresh before it; the steps of one graph
+   * have the same. While the stream is captured no replay may be under way. What goes wrong in
+   * one `poll` finds. */
   int32_t (*enqueue)(stepc_instance *);
   /* Whether the step that was enqueued last is done (1, into `done`) or under way (0). Never waits,
    * but lets the step go on and looks at its deadlines: call it until it says done, or fails with
@@ -247,6 +259,11 @@ typedef struct stepc_library {
    * transports, with the struct_size of the first, which the caller sets, from one to the next. For
    * tests and single-process runs. */
   int32_t (*in_process_world)(int32_t size, stepc_transport *transports);
+
+  /* Checks what is bound as a step does, and brings it to the device, behind the work on the options'
+   * stream: replays of the trainer's graphs that come later read it. Where there are no such graphs
+   * nothing changes. */
+  int32_t (*refresh)(stepc_instance *);
 } stepc_library;
 
 const stepc_library *stepc_library_table(void);

@@ -37,11 +37,11 @@ def run(machine, case, size, folder, seed, *options):
             raise Failed(f"rank {rank} ended with {process.returncode}: {text.strip()[-300:]}")
 
 
-def compare(machine, case, size):
+def compare(machine, case, size, *options):
     seed = random.SystemRandom().randrange(10**6)
     expected = stepped(machine.fastest("world.1"), machine.place, seed, STEPS)
     with tempfile.TemporaryDirectory() as folder:
-        run(machine, case, size, folder, seed)
+        run(machine, case, size, folder, seed, *options)
         errors = sorted(Path(folder).glob("*.error"))
         if errors:
             raise Failed(f"rank {errors[0].stem}: {errors[0].read_text()[:300]}")
@@ -65,4 +65,5 @@ def checks(machine):
     for case in machine.named("world"):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
+    yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))
     yield Check("ranks.one_dies", 60, lambda: a_rank_that_dies(machine, "world.2.owner"))

@@ -57,21 +57,25 @@ def draw(shape: Iterable[int], dtype: torch.dtype, generator: torch.Generator, s
 
 
 class Steps:
-    """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it runs."""
+    """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it runs.
+
+    With `graph` steps replay a graph; with `counts_itself` their numbers are bound in the device's memory.
+    """
 
     def __init__(self, library: Library, place: Place, seed: int, *, misaligned: bool = False, transport=None,
-                 timeout: float = 60.0) -> None:  # fmt: skip
+                 timeout: float = 60.0, graph: bool = False, counts_itself: bool = False) -> None:  # fmt: skip
         self.library, self.place, self.seed, self.misaligned = library, place, seed, misaligned
         self.allocator = GuardedAllocator(place)
-        self.instance = Instance(library, transport, threads=4, timeout=timeout, device=place.options(self.allocator))
+        self.instance = Instance(library, transport, threads=4, timeout=timeout, device=place.options(self.allocator), graph=graph)
         self.memory: dict[str, Guarded] = {}
         self.runs: dict[str, Runs] = {}
         self.kinds: dict[str, tuple[torch.dtype, int]] = {}  # and how many elements the whole tensor has
         for one in self.instance.parameters:
             self._bind(one)
         count = len(self.instance.parameters)
-        self.steps = (c.c_int64 * max(count, 1))()
-        self.instance.bind_steps(c.addressof(self.steps))
+        self.memory_of_numbers = _abi.MEMORY_DEVICE if counts_itself else _abi.MEMORY_HOST
+        self.steps = torch.zeros(max(count, 1), dtype=torch.int64, device=place.device if counts_itself else "cpu")
+        self.instance.bind_steps(self.steps.data_ptr(), self.memory_of_numbers)
         self.pointers = (c.c_uint64 * max(count, 1))()
         self.gradients: list[Guarded] = []  # of the steps that are under way
         self.damage: list[str] = []
@@ -151,7 +155,7 @@ class Steps:
                 self.damage.append(f"{name}: written before or behind it")
             dtype, count = self.kinds[name]
             result[name] = self.runs[name], made.bytes.cpu().view(BITS[dtype.itemsize]), count
-        steps = torch.tensor([self.steps[i] for i in range(len(self.instance.parameters))], dtype=torch.int32)
+        steps = self.steps[: len(self.instance.parameters)].to("cpu", torch.int32)
         return result | {"steps": ([(0, 0, len(steps))], steps, len(steps))}
 
     def close(self) -> None:

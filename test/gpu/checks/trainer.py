@@ -15,12 +15,12 @@ CASE = "example.muon"
 STEPS = 6
 
 
-def made(library, place):
+def made(library, place, **options):
     """Parameters on a device, the same on all, and their optimizer."""
     generator = torch.Generator().manual_seed(3)
     named = [(one.name, torch.nn.Parameter(draw(one.global_shape, DTYPES[one.dtype], generator).to(place.device)))
              for one in library.parameters]  # fmt: skip
-    return named, Optimizer(named, library=library.path, batch=["experts.*"])
+    return named, Optimizer(named, library=library.path, batch=["experts.*"], **options)
 
 
 def give_gradients(named, number):

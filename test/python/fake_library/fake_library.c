@@ -140,12 +140,13 @@ static int32_t create(const stepc_options *options, stepc_instance **out, char *
   *out = in;
   return STEPC_OK;
 }
-static void destroy(stepc_instance *in) {
+static int32_t destroy(stepc_instance *in) {
   if (in->has_transport && in->transport.destroy)
     in->transport.destroy(in->transport.context);
   if (in->deallocate)
     in->deallocate(in->allocator, in->workspace, 4096);
   free(in);
+  return STEPC_OK;
 }
 static const char *last_error(const stepc_instance *in) { return in->error; }
 static int64_t workspace_bytes(void) { return 4096; }
@@ -345,6 +346,10 @@ static int32_t in_process_world(int32_t size, stepc_transport *transports) {
   (void)size, (void)transports;
   return STEPC_ERROR_ARGUMENT;
 }
+static int32_t refresh(stepc_instance *in) {
+  (void)in;
+  return STEPC_OK;
+}
 static int32_t abort_instance(stepc_instance *in, const char *reason) {
   if (in->has_transport)
     in->transport.abort(in->transport.context, reason);
@@ -390,6 +395,7 @@ const stepc_library *stepc_library_table(void) {
                                       .recover = recover,
                                       .abort = abort_instance,
                                       .counters = counters,
-                                      .in_process_world = in_process_world};
+                                      .in_process_world = in_process_world,
+                                      .refresh = refresh};
   return &table;
 }

@@ -4,7 +4,8 @@
 
 steps twice and prints, as JSON, what each rank came to: its error or null, and how long its last step took. A rank that is "absent"
 does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
-20 steps the second time, more than its staging memory holds, before it polls.
+20 steps the second time, more than its staging memory holds, before it polls; "replays" captures the second step in a graph of its own, and
+replays it; "graph" replays all by the library's graph.
 """
 
 import ctypes
@@ -16,10 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "frontends" / "python"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "frontends" / "python"), str(Path(__file__).resolve().parents[1])]
 
 from stepc import Instance, Library, StepcError  # noqa: E402
+from stepc._device import CPU, Device  # noqa: E402
 from stepc.nccl import nccl_transport  # noqa: E402
+import stub_driver  # noqa: E402
 
 DTYPES = {"f32": np.float32, "bf16": np.uint16, "f16": np.uint16}
 
@@ -44,7 +47,7 @@ class MemoryStore:
         return self.values[key]
 
 
-def bind(instance):
+def bind(instance, memory=0):
     """Ones for everything; what has to stay alive."""
     kept = []
 
@@ -61,8 +64,14 @@ def bind(instance):
         for number, state in enumerate(p.states):
             instance.bind_state(p.index, number, *ones(state.local_shape, state.dtype))
     steps = np.zeros(len(instance.parameters), np.int64)
-    instance.bind_steps(steps.ctypes.data)
-    return [*kept, steps]
+    instance.bind_steps(steps.ctypes.data, memory)
+    routes = instance.library.routes
+    values = np.zeros((len(routes), max(len(route.defaults) for route in routes)))
+    for row, route in enumerate(routes):
+        values[row, : len(route.defaults)] = list(route.defaults.values())
+    groups = [[route.name for route in routes].index(p.route) for p in instance.parameters]
+    instance.bind_hyperparameters(values.ctypes.data, *values.shape, groups, memory)
+    return [*kept, values, steps]
 
 
 def enqueue_and_poll(instance, steps=1):
@@ -76,13 +85,27 @@ def enqueue_and_poll(instance, steps=1):
         raise StepcError(table.last_error(instance._handle).decode())
 
 
+def capture_and_replay(instance, driver, stream):
+    # Of this thread alone: other ranks wait, which a capture may forbid to all.
+    graph = driver.capture(stream, instance.enqueue, stub_driver.THREAD_LOCAL)
+    try:
+        driver.replay(graph, stream)
+        while not instance.poll():
+            time.sleep(0.001)
+    finally:
+        driver.call("cuGraphExecDestroy", graph)
+
+
 def run(rank, size, library, stub, ways, timeout, meeting, found):
     begin = time.monotonic()
     way = ways.get(str(rank), "")
     try:
         transport = nccl_transport(rank, size, 0, **meeting, timeout=2 * timeout, library=stub / "libstepc_nccl.so")
-        instance = Instance(library, transport, threads=1, timeout=timeout)
-        kept = bind(instance)
+        replays = way == "replays"
+        driver = stub_driver.StubDriver() if replays else None
+        device = Device(stream=driver.stream()) if replays else CPU
+        instance = Instance(library, transport, threads=1, timeout=timeout, device=device, graph=way == "graph")
+        kept = bind(instance, int(replays))
         for step in range(2):
             begin = time.monotonic()
             if step == 1 and way == "absent":
@@ -92,10 +115,12 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
                 time.sleep(3)
             if way in ("polls", "ahead"):
                 enqueue_and_poll(instance, 20 if step == 1 and way == "ahead" else 1)
+            elif replays and step == 1:
+                capture_and_replay(instance, driver, device.stream)
             else:
                 instance.step()
         found[rank] = {"error": None}
-    except StepcError as error:
+    except (StepcError, AssertionError) as error:
         found[rank] = {"error": str(error)}
     found[rank]["seconds"] = time.monotonic() - begin
     found[rank]["counts"] = kept[-1].tolist() if "kept" in locals() else None

@@ -103,12 +103,6 @@ def test_what_the_driver_refuses_is_an_error(tmp_path, few, fault, message):
     assert not (tmp_path / "out.safetensors").exists()
 
 
-def test_a_stream_that_a_graph_captures_is_refused(tmp_path, few):
-    files, library = few
-    with pytest.raises(CompilerFailed, match="expected a stream that no graph captures, found one that a graph does"):
-        run(*files, tmp_path / "out.safetensors", "--library", library, steps=1, STEPC_STUB_CAPTURES=1)
-
-
 def test_code_for_another_chip_is_refused(tmp_path, few):
     files, library = few
     with pytest.raises(CompilerFailed, match="library 'muon' has code for sm_80, found 'stub', which is sm_75"):

@@ -208,6 +208,17 @@ def test_steps_ahead_of_a_peer_that_does_not_come_end(owner):
     assert max(one["seconds"] + one["closing"] for one in found) < 15, found
 
 
+@pytest.mark.parametrize("streams", STREAMS)
+def test_ranks_replay_steps_beside_others_that_take_them(owner, streams):
+    ways = {"0": "replays", "1": "graph", "2": "replays"}
+    found = owner.ranks(ways, **streams)
+    assert [one["error"] for one in found] == [None] * 4 and [set(one["counts"]) for one in found] == [{2}] * 4, found
+    # Of a peer that does not come the watchdog hears, whatever put the exchange on the stream.
+    found = owner.ranks(ways | {"3": "absent"}, **streams)
+    assert all(re.search("exchange 0 of group .*no answer within 1.5 seconds", found[rank]["error"]) for rank in (0, 1, 2)), found
+    assert max(one["seconds"] + one["closing"] for one in found) < 15, found
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

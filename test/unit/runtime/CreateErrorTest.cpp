@@ -90,6 +90,11 @@ TEST(Create, RefusesIllFormedOptions) {
   options = defaultOptions();
   options.threads = -2;
   EXPECT_THAT(create(load(1), &options).message, HasSubstr("threads is -2"));
+  options = defaultOptions();
+  options.graph = 2;
+  EXPECT_THAT(create(load(1), &options).message, HasSubstr("expected graph 0 or 1, found 2"));
+  options.graph = 1;
+  EXPECT_EQ(create(load(1), &options).status, STEPC_ERROR_GRAPH);
   stepc_transport transport{};
   transport.version = STEPC_TRANSPORT_VERSION;
   transport.struct_size = sizeof(transport);

@@ -207,11 +207,12 @@ TEST(Null, InstancesAreRefused) {
   EXPECT_EQ(library->recover(nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->enqueue(nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->poll(nullptr, nullptr), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(library->refresh(nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->bind_steps(nullptr, nullptr, STEPC_MEMORY_HOST), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->counters(nullptr, nullptr, nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_EQ(library->in_process_world(0, nullptr), STEPC_ERROR_ARGUMENT);
   EXPECT_STREQ(library->last_error(nullptr), "");
-  library->destroy(nullptr);
+  EXPECT_EQ(library->destroy(nullptr), STEPC_OK);
 }
 
 } // namespace

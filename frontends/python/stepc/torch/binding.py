@@ -53,7 +53,7 @@ class Binding:
             "parameters", "it", "; p.data = p.data.contiguous() saves the copies"
         )
         self._copied_gradients = Copied("gradients", "its gradient")
-        instance.bind_steps(steps.data_ptr())
+        instance.bind_steps(steps.data_ptr(), device.memory)
         # Whether memory moved since it was last seen that no two tensors share any.
         self._moved = True
         self.check()
@@ -360,6 +360,12 @@ class Binding:
             return
         self.instance.poll()
         self.instance.enqueue()
+
+    def refresh(self) -> None:
+        """Brings what is bound to the GPU, for replays that come later."""
+        with self._device.ordered():
+            self.instance.refresh()
+        self._kept.clear()
 
     def settle(self) -> None:
         """Waits for the step that was enqueued, and raises what it came to."""

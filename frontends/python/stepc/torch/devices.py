@@ -22,20 +22,27 @@ class Host:
     """The CPU: a step is done when the library returns."""
 
     kind = _abi.DEVICE_CPU
+    # Where step counts and hyperparameters are, as the library is told, and as a device of theirs.
+    memory, numbers = _abi.MEMORY_HOST, None
     device = torch.device("cpu")
     target: str | None = None
 
     def options(self) -> Device:
         return CPU
 
+    def expect_captures(self) -> None:
+        raise StepcError("capturable: expected parameters on a GPU, found parameters on the CPU")
+
     def ordered(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
 
 class Gpu:
-    """One GPU, and the stream that was current when an instance was made: the library keeps to it."""
+    """One GPU, and the stream that the library keeps to: the one that was current when it was opened."""
 
     kind = _abi.DEVICE_CUDA
+    memory: int = _abi.MEMORY_HOST
+    numbers: torch.device | None = None
 
     def __init__(self, device: torch.device) -> None:
         if torch.version.cuda is None:
@@ -53,6 +60,12 @@ class Gpu:
     def options(self) -> Device:
         stream = self._stream.cuda_stream
         return Device(self.kind, self.device.index, stream, Pool(self.device, self._stream))
+
+    def expect_captures(self) -> None:
+        """Graphs may capture steps: numbers stand on the GPU, and the stream is none that others wait for
+        by themselves, as they do for the default one, which no graph captures."""
+        self.memory, self.numbers = _abi.MEMORY_DEVICE, self.device
+        self._stream = torch.cuda.Stream(self.device)
 
     @contextlib.contextmanager
     def ordered(self) -> Iterator[None]:

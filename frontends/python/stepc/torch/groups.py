@@ -8,6 +8,7 @@ hyperparameters under their own names, so that schedulers and logging work uncha
 from __future__ import annotations
 
 import ctypes as c
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -248,9 +249,16 @@ def signature(groups: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
 
 
 class Hyperparameters:
-    """The groups' options in the array of float64 that the library reads in every step."""
+    """The groups' options in the array of float64 that the library reads in every step.
 
-    def __init__(self, library: Library, groups: Sequence[Mapping[str, Any]]) -> None:
+    With a ``device`` it stands there: numbers go there when they change, and tensors of one value are copied
+    in each step, which a graph that captures it repeats.
+    """
+
+    def __init__(
+        self, library: Library, groups: Sequence[Mapping[str, Any]],
+        device: torch.device | None = None,
+    ) -> None:  # fmt: skip
         defaults = {route.name: route.defaults for route in library.routes}
         self._names = [tuple(defaults.get(group[ROUTE], ())) for group in groups]
         # Behind the groups, a row per route for parameters that this rank does not hold.
@@ -266,21 +274,38 @@ class Hyperparameters:
             row_of.get(one.name, len(groups) + self._routes.index(one.route))
             for one in library.parameters
         ]
+        self._on_device: torch.Tensor | None = None
+        if device is not None:
+            self._on_device = torch.tensor(list(self._values), dtype=torch.float64).to(device)
 
     @property
     def pointer(self) -> int:
-        return c.addressof(self._values)
+        return c.addressof(self._values) if self._on_device is None else self._on_device.data_ptr()
 
     def write(self, groups: Iterable[Mapping[str, Any]]) -> None:
         """Copies what schedulers and trainers left in the groups."""
-        values, stride = self._values, self.stride
+        values, stride, on_device = self._values, self.stride, self._on_device
         for row, (group, names) in enumerate(zip(groups, self._names, strict=True)):
             base = row * stride
             for column, name in enumerate(names):
                 try:
-                    values[base + column] = float(group[name])
+                    value = group[name]
+                    if on_device is not None:
+                        self._bring(base + column, value, on_device)
+                        continue
+                    values[base + column] = float(value)
                 except (KeyError, TypeError, ValueError, RuntimeError) as error:
                     raise HyperparameterError(
                         f"parameter group {row} (route {group[ROUTE]}): expected a number for "
                         f"'{name}', found {group.get(name, 'nothing')!r}"
                     ) from error
+
+    def _bring(self, place: int, value: Any, on_device: torch.Tensor) -> None:
+        if isinstance(value, torch.Tensor) and value.device == on_device.device and value.numel() == 1:
+            on_device[place].copy_(value.reshape(()))
+            self._values[place] = math.nan  # a number that comes after it is another
+            return
+        number = float(value)
+        if self._values[place] != number:
+            self._values[place] = number
+            on_device[place].fill_(number)

@@ -13,7 +13,7 @@ import torch.distributed as dist
 from stepc._calls import cause
 from stepc._compile import Spec
 from stepc._library import Instance, Library
-from stepc.errors import PoisonedError, StepcError, StepcTimeout, TransportError
+from stepc.errors import GraphError, StepcError, StepcTimeout, TransportError
 from stepc.torch import devices
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library, make_instance
@@ -22,6 +22,7 @@ from stepc.torch.describe import (
     Blocks, Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
 )  # fmt: skip
 from stepc.torch.entries import Entry
+from stepc.torch.failures import Failures
 from stepc.torch.frozen import adopt_unfrozen, show_states
 from stepc.torch.groups import Hyperparameters, Routing
 from stepc.torch.manifest import world_manifest
@@ -34,7 +35,7 @@ from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
 
-class Optimizer(RoutedGroups):
+class Optimizer(Failures, RoutedGroups):
     """Steps a (sharded) model with a compiled library.
 
     The library is compiled, opened and bound by :meth:`prepare`, which the first of ``step``,
@@ -50,6 +51,8 @@ class Optimizer(RoutedGroups):
         threads: workers of the step; ``torch.get_num_threads()`` without it.
         batch, replicated, placements, blocks: see :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
+        capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
+            their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
         target, strategy, workspace_limit, numerics, arguments, if_present: see :func:`stepc.compile`.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
             have it, ``lr=0.02``.
@@ -69,6 +72,7 @@ class Optimizer(RoutedGroups):
         placements: Mapping[str, Placed] | None = None,
         blocks: Mapping[str, Blocks] | None = None,
         partial_gradients: str = "reduce",
+        capturable: bool = False,
         target: str | None = None,
         strategy: str | Sequence[str] | Mapping[str, str] | None = None,
         workspace_limit: int | str | None = None,
@@ -82,7 +86,7 @@ class Optimizer(RoutedGroups):
         if partial_gradients not in ("reduce", "error"):
             raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
-        self._timeout, self._threads = float(timeout), threads
+        self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
         self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
         self._compile_options = {
             "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
@@ -164,6 +168,8 @@ class Optimizer(RoutedGroups):
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             device = devices.of_tensors((name, local(tensor)) for name, (_, tensor) in mine.items())
+            if mine and self._capturable:
+                device.expect_captures()
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
             if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
@@ -212,7 +218,9 @@ class Optimizer(RoutedGroups):
         axes = {mesh["name"]: tuple(axis["name"] for axis in mesh["axes"])
                 for mesh in manifest["meshes"]}  # fmt: skip
         mesh_of = {item["name"]: axes[item["mesh"]] for item in manifest["parameters"]}
-        steps = torch.zeros(max(len(instance.parameters), 1), dtype=torch.int64)
+        steps = torch.zeros(
+            max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers
+        )
         records = []
         self.state.clear()
         for info in instance.parameters:
@@ -224,11 +232,15 @@ class Optimizer(RoutedGroups):
             carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
             records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
-        self._hyperparameters = Hyperparameters(instance.library, self.param_groups)
+        self._hyperparameters = Hyperparameters(
+            instance.library, self.param_groups, device.numbers
+        )
         self._hyperparameters.write(self.param_groups)
         self._binding = Binding(instance, device, records, steps, self._partial)
         table = self._hyperparameters
-        instance.bind_hyperparameters(table.pointer, table.count, table.stride, table.groups)
+        instance.bind_hyperparameters(
+            table.pointer, table.count, table.stride, table.groups, device.memory
+        )
         self._binding.remember(self.param_groups)
         # What is not bound now (a frozen parameter's) is kept for when it comes back.
         for record in records:
@@ -254,14 +266,20 @@ class Optimizer(RoutedGroups):
         """The connections of the bound instance; None where it has none."""
         return None if self._binding is None else self._binding.instance.transport
 
-    def _close(self) -> None:
-        """Lets go of the instance; the states stay, by name."""
+    def _close(self, failed: bool = False) -> None:
+        """Lets go of the instance; the states stay, by name. Refused while a graph holds one of its
+        steps, but after a failure: then the instance is never destroyed."""
         self.state.hide_options()
-        binding, self._binding = self._binding, None
+        binding = self._binding
         if binding is not None:
+            try:
+                binding.close()
+            except GraphError:
+                if not failed:
+                    raise
+            self._binding = None
             for record in binding.records:
                 self._kept_states[record.name] = dict(record.state)
-            binding.close()
 
     # --- step ---
 
@@ -299,6 +317,15 @@ class Optimizer(RoutedGroups):
         return loss
 
     def _step(self) -> None:
+        self._bound("step")
+
+    @torch.no_grad()
+    def refresh(self) -> None:
+        """Gives later replays of CUDA graphs that hold a step the gradients and the hyperparameters
+        of now. Gradients that stay where they were, and hyperparameters in tensors, need none."""
+        self._bound("refresh")
+
+    def _bound(self, then: str) -> None:
         self._refuse_torn()
         self.state.hide_options()
         try:
@@ -310,38 +337,10 @@ class Optimizer(RoutedGroups):
                     self._prepare(str(changed))
             self._hyperparameters.write(self.param_groups)
             self._binding.bind_gradients()
-            self._binding.step()
+            getattr(self._binding, then)()
         except BaseException as error:
             self._fail(error)
             raise
-
-    def _refuse_torn(self) -> None:
-        if self._failure is not None:
-            raise PoisonedError(
-                f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
-                "a checkpoint, or recover() alone when parameters and states are known to be whole"
-            )
-
-    def _fail(self, error: BaseException, where: str = "step") -> None:
-        """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
-        of several ranks needs a checkpoint even where this rank wrote nothing."""
-        binding, transport = self._binding, self.transport
-        if binding is None:
-            return
-        if transport is not None:
-            binding.instance.abort(cause(error))
-            transport.tell_failed(cause(error))
-        if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
-            self._failure, self._failed_in = error, where
-            self._close()
-
-    def recover(self) -> None:
-        """Declares parameters and states whole after a failed step; every rank has to call it."""
-        self._failure = None
-
-    def half_stepped(self) -> list[str]:
-        """Parameters that, with their states, the failed step may have changed."""
-        return list(getattr(self._failure, "half_stepped", ()))
 
     def forget(self, name: str) -> None:
         """Drops a parameter's states, as of one that was resized; every rank has to call it."""

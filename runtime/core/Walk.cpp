@@ -1,0 +1,157 @@
+//===- Walk.cpp - Hands the commands of a step to the device -----------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/text/Text.h"
+
+namespace stepc::runtime {
+namespace {
+
+/// Called when the last command's stream has come so far: what is counted is complete.
+void advanceSteps(void *argument) {
+  stepc_instance &instance = *static_cast<stepc_instance *>(argument);
+  if (instance.failure)
+    return;
+  countTraffic(instance);
+  checkCounts(instance);
+  if (instance.failure)
+    return;
+  if (!instance.isRecording)
+    countSteps(instance, 1);
+  instance.stepsAdvanced = true;
+}
+
+void carryOut(stepc_instance &instance, PreparedCommand &command) {
+  const stepc_device_table &device = *stepc_program_device;
+  DeviceContext &context = instance.deviceContext;
+  if (device.declare)
+    device.declare(context, declareUses, &command);
+  switch (command.kind) {
+  case plan::CommandKind::Chunks:
+  case plan::CommandKind::Parameters:
+    device.launch(context, Stream::Compute, command.launch);
+    break;
+  case plan::CommandKind::Product:
+  case plan::CommandKind::Reduce:
+    device.compute(context, Stream::Compute, command.batch);
+    break;
+  case plan::CommandKind::Copy:
+    device.copy(context, Stream::Compute, command.copy);
+    break;
+  case plan::CommandKind::Start: {
+    PreparedExchange &exchange = instance.exchanges[command.exchange];
+    for (const PreparedExchange::LocalCopy &copy : exchange.repeated)
+      device.move(context, Stream::Compute, copy.from, copy.to, copy.bytes);
+    device.record(context, Stream::Compute, 2 * command.exchange);
+    device.wait(context, Stream::Communication, 2 * command.exchange);
+    device.call(context, Stream::Communication, startExchange, &exchange);
+    // Last, so that it runs while the messages travel.
+    for (const PreparedExchange::LocalCopy &own : exchange.own)
+      device.move(context, Stream::Compute, own.from, own.to, own.bytes);
+    break;
+  }
+  case plan::CommandKind::Await:
+    device.call(context, Stream::Communication, awaitExchange,
+                &instance.exchanges[command.exchange]);
+    device.record(context, Stream::Communication, 2 * command.exchange + 1);
+    device.wait(context, Stream::Compute, 2 * command.exchange + 1);
+    break;
+  case plan::CommandKind::AdvanceSteps:
+    if (command.countsOnDevice())
+      device.launch(context, Stream::Compute, command.launch);
+    device.call(context, Stream::Compute, advanceSteps, &instance);
+    break;
+  }
+}
+
+/// Whether the running step came to an end before its time.
+bool hasFailed(stepc_instance &instance) {
+  if (!instance.deviceContext.failure.empty())
+    instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
+  return instance.failure != STEPC_OK;
+}
+
+void carryOutAll(stepc_instance &instance) {
+  for (PreparedCommand &command : instance.program) {
+    // What would come next reads what did not arrive.
+    if (hasFailed(instance))
+      break;
+    command.begun = true;
+    carryOut(instance, command);
+  }
+}
+
+/// The step that was recorded at create. What the host counts was counted then, but for what functions count that
+/// each replay calls.
+void replay(stepc_instance &instance) {
+  for (PreparedCommand &command : instance.program)
+    command.begun = true;
+  instance.executed = instance.recorded;
+  stepc_program_device->graphs->replay(instance.deviceContext);
+  if (hasFailed(instance) || instance.replayCalls)
+    return;
+  for (PreparedExchange &exchange : instance.exchanges) {
+    exchange.started = exchange.finished = true;
+    exchange.inFlight = !exchange.operations.empty();
+  }
+  countSteps(instance, 1);
+  instance.stepsAdvanced = true;
+}
+
+/// Ends a walk that throws, too.
+struct Walk {
+  DeviceContext &context;
+  bool hasEnded = false;
+  ~Walk() {
+    if (!hasEnded)
+      stepc_program_device->abandon(context);
+  }
+};
+
+} // namespace
+
+int32_t recordGraph(stepc_instance &instance, std::string &error) {
+  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  if (!graphs)
+    return fault(error, STEPC_ERROR_GRAPH,
+                 format("the options ask for a graph of the step, and the device '%s' has none",
+                        stepc_program_device->name));
+  completeRecords(instance);
+  beginTraffic(instance);
+  instance.deviceContext.failure.clear();
+  instance.isRecording = true;
+  {
+    Walk walk{instance.deviceContext};
+    graphs->begin(instance.deviceContext);
+    carryOutAll(instance);
+    graphs->end(instance.deviceContext);
+    walk.hasEnded = true;
+  }
+  instance.isRecording = false;
+  if (hasFailed(instance))
+    return fault(error, instance.failure, "recording the step as a graph: " + instance.cause);
+  instance.recorded = instance.executed;
+  instance.replayCalls = !instance.stepsAdvanced;
+  instance.hasGraph = true;
+  for (PreparedExchange &exchange : instance.exchanges)
+    exchange.inFlight = false; // nothing was sent
+  return STEPC_OK;
+}
+
+void walkProgram(stepc_instance &instance) {
+  completeRecords(instance);
+  beginTraffic(instance);
+  DeviceContext &context = instance.deviceContext;
+  Walk walk{context};
+  stepc_program_device->begin(context);
+  // A graph of the trainer's holds the commands themselves.
+  if (instance.hasGraph && !context.isCaptured)
+    replay(instance);
+  else
+    carryOutAll(instance);
+  stepc_program_device->finish(context);
+  walk.hasEnded = true;
+  if (!hasFailed(instance) && !instance.stepsAdvanced)
+    instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
+                                             stepc_program_device->name));
+}
+
+} // namespace stepc::runtime
