@@ -135,9 +135,10 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     global(kPlanBytes, b.getI64Type(), b.getI64IntegerAttr(int64_t(bytes.size())));
     global(kPlan, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), b.getStringAttr(text));
     // The runtime's: its type is not ours to know.
-    StringRef device = isCuda(plan.chip)       ? "stepc_device_cuda"
-                       : isEmulated(plan.chip) ? "stepc_device_emulated"
-                                               : "stepc_device_cpu";
+    StringRef device = isCuda(plan.chip)          ? "stepc_device_cuda"
+                       : looksForRaces(plan.chip) ? "stepc_device_emulated_races"
+                       : isEmulated(plan.chip)    ? "stepc_device_emulated"
+                                                  : "stepc_device_cpu";
     global(device, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
 
     // Tables of addresses: of the device, and of the kernels in the plan's order.

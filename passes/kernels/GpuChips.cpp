@@ -14,7 +14,8 @@ namespace stepc {
 constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
                                     "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
-constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx";
+constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
+                        kRaces = "races";
 
 static Error failure(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
@@ -35,7 +36,7 @@ Expected<GpuChip> gpuChip(StringRef name) {
 bool isCuda(StringRef chip) { return chip.starts_with(kCuda); }
 
 Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
-  GpuTarget target{{}, tensorCores};
+  GpuTarget target{{}, tensorCores, false};
   StringRef products;
   SmallVector<StringRef> words;
   text.split(words, ',');
@@ -49,6 +50,10 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
         return failure("expected one way to multiply, found '" + products + "' and '" + word + "'");
       products = word;
       target.tensorCores = word == kTensorCore;
+      continue;
+    }
+    if (word == kRaces) {
+      target.races = true;
       continue;
     }
     Expected<GpuChip> chip = gpuChip(word);
@@ -68,18 +73,24 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
     text += "," + (tensorCores ? kTensorCore : kChain).str();
   if (ptx)
     text += "," + kPtx.str();
+  if (races)
+    text += "," + kRaces.str();
   return text;
 }
 
 Expected<GpuTarget> cudaTarget(StringRef chip) {
-  return parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
+  Expected<GpuTarget> target = parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
+  if (target && target->races)
+    return failure("expected 'races' behind 'emulated', where they are looked for, found '" + chip +
+                   "'");
+  return target;
 }
 
 Expected<std::string> cudaChip(StringRef names) {
   if (!names.consume_front(":") || names.empty())
     return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, found 'cuda" +
                    names + "'");
-  Expected<GpuTarget> target = parseGpuTarget(names, /*tensorCores=*/true);
+  Expected<GpuTarget> target = cudaTarget((kCuda + names).str());
   if (!target)
     return target.takeError();
   return (kCuda + target->text(/*tensorCoresUnlessSaid=*/true)).str();

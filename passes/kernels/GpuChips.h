@@ -29,6 +29,8 @@ struct GpuTarget {
   bool tensorCores;
   /// Whether PTX is there, too, from which a driver makes code for chips that have none ("ptx").
   bool ptx = false;
+  /// Whether kernels say what they touch ("races"), of those that this machine runs.
+  bool races = false;
 
   /// Such a text, in one spelling: products are named where they are not what they are unless said.
   std::string text(bool tensorCoresUnlessSaid) const;

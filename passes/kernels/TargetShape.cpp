@@ -58,6 +58,16 @@ constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 
+bool looksForRaces(StringRef chip) {
+  if (!isEmulated(chip))
+    return false;
+  Expected<GpuTarget> gpu = emulatedTarget(chip);
+  if (gpu)
+    return gpu->races;
+  consumeError(gpu.takeError());
+  return false;
+}
+
 Expected<std::string> chipOfTarget(StringRef target) {
   if (StringRef names = target; names.consume_front("cuda"))
     return cudaChip(names);

@@ -37,6 +37,8 @@ llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
+/// Whether it is, and its kernels say what they touch.
+bool looksForRaces(llvm::StringRef chip);
 /// What such a chip says of the GPU.
 llvm::Expected<GpuTarget> emulatedTarget(llvm::StringRef chip);
 

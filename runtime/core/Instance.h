@@ -55,6 +55,8 @@ struct Meeting {
 /// A command of the plan with the addresses of this instance.
 struct PreparedCommand {
   plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
+  stepc_instance *instance = nullptr;
+  const plan::Command *planned = nullptr;
   std::vector<void *> arguments;
   std::vector<plan::CopyRow> copies;
   std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
@@ -267,6 +269,10 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 /// The commands, their lists of messages and planned counters, at create. The text says what the
 /// plan gets wrong.
 std::string prepareProgram(stepc_instance &);
+/// Where an operand begins in the workspace on this rank.
+int64_t beginOf(const stepc_instance &, const plan::Operand &operand);
+/// What a PreparedCommand may touch, and what its messages do touch (Device.h's `declare`).
+void declareUses(void *command, MemoryUses &uses);
 std::string prepareExchanges(stepc_instance &);
 /// Tells the device what kernels read of the host, and the commands where they find it.
 std::string lendLists(stepc_instance &);

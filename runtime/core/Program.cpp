@@ -23,6 +23,8 @@ public:
   PreparedCommand prepare(const plan::Command &command) {
     PreparedCommand made;
     made.kind = command.kind;
+    made.instance = &instance;
+    made.planned = &command;
     switch (command.kind) {
     case plan::CommandKind::Chunks:
       prepareChunks(command, made);
@@ -83,10 +85,8 @@ private:
     }
   }
 
-  /// Where an operand begins in the workspace on this rank.
   int64_t beginOf(const plan::Operand &operand) const {
-    return operand.value +
-           (operand.pool < 0 ? 0 : instance.tables.pools[operand.pool].begins[operand.member]);
+    return runtime::beginOf(instance, operand);
   }
 
   /// How far from its number an element of what is packed stands in its start's buffer, in bytes.
@@ -218,6 +218,11 @@ void countPlanned(stepc_instance &instance) {
 }
 
 } // namespace
+
+int64_t beginOf(const stepc_instance &instance, const plan::Operand &operand) {
+  return operand.value +
+         (operand.pool < 0 ? 0 : instance.tables.pools[operand.pool].begins[operand.member]);
+}
 
 std::string prepareProgram(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;

@@ -22,6 +22,8 @@ void advanceSteps(void *argument) {
 void carryOut(stepc_instance &instance, PreparedCommand &command) {
   const stepc_device_table &device = *stepc_program_device;
   DeviceContext &context = instance.deviceContext;
+  if (device.declare)
+    device.declare(context, declareUses, &command);
   switch (command.kind) {
   case plan::CommandKind::Chunks:
   case plan::CommandKind::Parameters:

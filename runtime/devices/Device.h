@@ -23,6 +23,8 @@ namespace stepc::runtime {
 /// Kernels and copies on one, messages on the other.
 enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
+struct MemoryUses; // runtime/emulated/Races.h
+
 /// What a device keeps for one instance, from `open` to the instance's end.
 class DeviceState {
 public:
@@ -166,6 +168,10 @@ struct stepc_device_table {
   /// Why no step could begin a launch, if so: asked once, when all commands are ready. May be null.
   std::string (*checkLaunch)(Context &, const stepc::runtime::Launch &);
   const stepc_graph_table *graphs; ///< null where the device has none
+  /// Before the commands that it is about, of devices that look for races: what they use, when they are
+  /// carried out.
+  void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),
+                  void *argument) = nullptr;
 };
 
 #endif

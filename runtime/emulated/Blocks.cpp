@@ -11,6 +11,8 @@
 #endif
 
 #include "runtime/emulated/Fiber.h"
+#include "runtime/emulated/Races.h"
+#include "runtime/emulated/Seed.h"
 #include "runtime/emulated/TensorCore.h"
 #include "stepc/kernel_abi.h"
 
@@ -26,7 +28,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+using stepc::runtime::Draws;
 using stepc::runtime::Fiber;
+using stepc::runtime::Races;
 
 namespace {
 
@@ -36,17 +40,6 @@ constexpr size_t kStackBytes = 256 << 10;
 #else
 constexpr size_t kStackBytes = 64 << 10;
 #endif
-
-/// Numbers for the order of threads (splitmix64).
-struct Draws {
-  uint64_t state;
-  uint64_t next(uint64_t below) {
-    uint64_t x = state += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return (x ^ (x >> 31)) % below;
-  }
-};
 
 enum class State { Ready, Barrier, Shuffle, Matrices, Product, Done };
 
@@ -60,6 +53,7 @@ struct Copy {
   void *to;
   const void *from;
   int64_t group;
+  bool isDone = false; ///< before it had to be
 };
 
 struct Thread {
@@ -87,8 +81,8 @@ struct stepc_emulated_block {
   std::vector<int64_t> order;
   std::unique_ptr<char[]> stacks, memory;
   int64_t memoryBytes;
-  const char *seed = std::getenv("STEPC_EMULATED_SEED"); // null or empty: in order
-  bool isDrawn = false;
+  const std::optional<uint64_t> seed = stepc::runtime::emulatedSeed();
+  Races *const races = Races::running; // null: nobody looks for them
   Draws draws{};
   Fiber scheduler;
   Thread *current = nullptr;
@@ -104,11 +98,12 @@ struct stepc_emulated_block {
 
   void run(int64_t block) {
     number = block;
-    isDrawn = seed && *seed;
-    if (isDrawn)
-      draws.state = std::strtoull(seed, nullptr, 10) * 0x100000001b3 + uint64_t(block);
+    if (seed)
+      draws.state = *seed * 0x100000001b3 + uint64_t(block);
     // Memory of a block holds anything at first: NaN shows in results.
     std::memset(memory.get(), 0xff, memoryBytes);
+    if (races)
+      races->beginBlock(memory.get(), memoryBytes);
     for (size_t i = 0; i < threads.size(); ++i) {
       Thread &thread = threads[i];
       thread.block = this;
@@ -146,14 +141,26 @@ struct stepc_emulated_block {
     std::abort();
   }
 
-  /// Copies may be done at once, or as late as a wait allows: where threads' order is drawn, either.
-  void begin(const Copy &copy) {
-    if (isDrawn && draws.next(2) == 0)
-      land(copy);
-    else
-      current->copies.push_back(copy);
+  /// Where to read 16 bytes.
+  const void *read(const void *from) {
+    return races ? races->access(const_cast<void *>(from), 16, false, number, current->number)
+                 : from;
   }
-  static void land(const Copy &copy) {
+  /// Copies may be done at once, or as late as a wait allows: where threads' order is drawn, either.
+  void begin(Copy copy) {
+    if (races) {
+      if (copy.from)
+        copy.from = read(copy.from);
+      copy.to = races->beginCopy(copy.to, 16, number, current->number);
+    }
+    if (seed && draws.next(2) == 0)
+      land(copy);
+    current->copies.push_back(copy);
+  }
+  static void land(Copy &copy) {
+    if (copy.isDone)
+      return;
+    copy.isDone = true;
     if (copy.from)
       std::memcpy(copy.to, copy.from, 16);
     else
@@ -164,7 +171,11 @@ struct stepc_emulated_block {
     std::vector<Copy> &copies = current->copies;
     auto rest = std::find_if(copies.begin(), copies.end(),
                              [&](const Copy &copy) { return copy.group >= group; });
-    std::for_each(copies.begin(), rest, land);
+    for (auto copy = copies.begin(); copy != rest; ++copy) {
+      land(*copy);
+      if (races)
+        races->endCopy(copy->to, 16, number, current->number);
+    }
     copies.erase(copies.begin(), rest);
   }
 
@@ -197,7 +208,7 @@ private:
 
   /// Runs every thread that can go on until it waits.
   void runReady() {
-    if (isDrawn)
+    if (seed)
       for (size_t i = order.size(); i > 1; --i)
         std::swap(order[i - 1], order[draws.next(i)]);
     for (int64_t i : order)
@@ -224,6 +235,8 @@ private:
     for (Thread &thread : threads)
       thread.state = State::Ready;
     ++barriers;
+    if (races)
+      races->passBarrier();
     return true;
   }
 
@@ -348,7 +361,7 @@ void stepc_rt_emulated_load_matrices(stepc_emulated_block *block, int32_t place,
   // The lane reads its row itself, before it waits for those of others.
   if (thread.number % kWarp < 8 * count) {
     block->checkAligned(row, "a row of a matrix");
-    std::memcpy(thread.row, row, sizeof(thread.row));
+    std::memcpy(thread.row, block->read(row), sizeof(thread.row));
   }
   block->wait(State::Matrices, place);
 }

@@ -41,14 +41,16 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
       ->type_name("M");
-  app.add_option("--target", options.target,
-                 "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
-                 "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
-                 "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
-                 "emulated: those of sm_80. Behind a GPU, tensorcore or chain says how products of "
-                 "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
-                 "to its bits (emulated, unless said). Behind cuda's, ptx adds PTX, of "
-                 "which the driver makes code for later GPUs when an instance is made")
+  app.add_option(
+         "--target", options.target,
+         "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
+         "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
+         "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
+         "emulated: those of sm_80. Behind a GPU, tensorcore or chain says how products of "
+         "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
+         "to its bits (emulated, unless said). Behind cuda's, ptx adds PTX, of which the driver "
+         "makes code for later GPUs when an instance is made; emulated:<gpu>,races fails a "
+         "step where nothing orders what kernels, copies or messages touch")
       ->check(checkTarget)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,

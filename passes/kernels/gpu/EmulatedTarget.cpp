@@ -68,15 +68,15 @@ private:
   }
   /// A block is an item.
   template <typename Command>
-  static Kernels emulate(SymbolTable &symbols, Command op,
-                         GpuKernels (*add)(gpu::GPUModuleOp, Command)) {
+  Kernels emulate(SymbolTable &symbols, Command op,
+                  GpuKernels (*add)(gpu::GPUModuleOp, Command)) const {
     auto module = cast<ModuleOp>(symbols.getOp());
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
     Kernels kernels;
     for (auto [function, blocksPerSlot] : add(*code, op)) {
       LLVM::LLVMFuncOp known = findKernel(symbols, function.getName());
       if (!known) {
-        FailureOr<LLVM::LLVMFuncOp> onHost = threadsOnHost(function, module);
+        FailureOr<LLVM::LLVMFuncOp> onHost = threadsOnHost(function, module, gpu.races);
         assert(succeeded(onHost) && "our own kernels keep to what is emulated");
         symbols.insert(known = *onHost);
       }
@@ -85,14 +85,15 @@ private:
     return kernels;
   }
   /// The kernel that `add` makes, in a GPU's module that goes again.
-  static FailureOr<LLVM::LLVMFuncOp>
-  emulate(func::FuncOp kernel, function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) {
+  FailureOr<LLVM::LLVMFuncOp>
+  emulate(func::FuncOp kernel,
+          function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) const {
     auto module = kernel->getParentOfType<ModuleOp>();
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, kernel.getLoc());
     FailureOr<gpu::GPUFuncOp> made = add(*code);
     if (failed(made))
       return failure();
-    return threadsOnHost(*made, module);
+    return threadsOnHost(*made, module, gpu.races);
   }
 
   GpuTarget gpu;

@@ -56,10 +56,10 @@ GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
-/// another; where they wait for each other, by the runtime (runtime/emulated). An error at what that
-/// does not do.
-mlir::FailureOr<mlir::LLVM::LLVMFuncOp> threadsOnHost(mlir::gpu::GPUFuncOp kernel,
-                                                      mlir::ModuleOp module);
+/// another; where they wait for each other, by the runtime (runtime/emulated). With `races` they tell it
+/// of every load and store. An error at what that does not do.
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
+threadsOnHost(mlir::gpu::GPUFuncOp kernel, mlir::ModuleOp module, bool races = false);
 
 /// Begins a kernel at the module's end, with its return; the builder stands before that.
 mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef name,

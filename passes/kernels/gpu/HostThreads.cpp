@@ -56,6 +56,21 @@ public:
                                /*replaceTypes=*/true);
   }
 
+  /// Tells the runtime of a load or a store, which says where to do it.
+  LogicalResult announce(Operation *op) {
+    b.setInsertionPoint(op);
+    auto store = dyn_cast<LLVM::StoreOp>(op);
+    if (!store && !isa<LLVM::LoadOp>(op))
+      return op->emitOpError("expected memory to be touched by loads and stores alone, which races "
+                             "are looked for among");
+    Type type = store ? store.getValue().getType() : op->getResult(0).getType();
+    OpOperand &address = op->getOpOperand(store ? 1 : 0);
+    Value bytes = b.constant(int64_t(DataLayout::closest(op).getTypeSize(type)));
+    address.set(call("stepc_rt_emulated_access", b.pointer,
+                     {address.get(), bytes, word(store ? 1 : 0), at.block, at.thread}));
+    return success();
+  }
+
   LogicalResult replace(Operation *op) {
     b.setInsertionPoint(op);
     Value by;
@@ -175,19 +190,31 @@ private:
   int32_t place = 0;
 };
 
+/// Whether an operation touches memory by itself.
+bool touchesMemory(Operation *op) {
+  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
+  return effects && !isOfRuntime(op) &&
+         (effects.hasEffect<MemoryEffects::Read>() || effects.hasEffect<MemoryEffects::Write>());
+}
+
 /// A copy of the kernel's body for one thread, where the builder stands.
 LogicalResult emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module,
-                         IRMapping mapping, Thread at) {
+                         IRMapping mapping, Thread at, bool races) {
   Replacer replacer(b, kernel, module, at);
-  SmallVector<Operation *> toReplace;
+  SmallVector<Operation *> toReplace, toAnnounce;
   for (Operation &op : kernel.getBody().front().without_terminator())
     b.clone(op, mapping)->walk<WalkOrder::PreOrder>([&](Operation *copy) {
       replacer.replaceSpaces(copy);
       if (isOfRuntime(copy) ||
           isa<gpu::BlockIdOp, gpu::ThreadIdOp, memref::ExtractAlignedPointerAsIndexOp>(copy))
         toReplace.push_back(copy);
+      else if (races && touchesMemory(copy))
+        toAnnounce.push_back(copy);
     });
   OpBuilder::InsertionGuard keep(b);
+  for (Operation *op : toAnnounce)
+    if (failed(replacer.announce(op)))
+      return failure();
   for (Operation *op : toReplace)
     if (failed(replacer.replace(op)))
       return failure();
@@ -206,7 +233,7 @@ IRMapping argumentsFrom(KernelBuilder &b, gpu::GPUFuncOp kernel, Value list, Val
 }
 
 /// `llvm.func internal @NAME_thread`, which the runtime calls for every thread.
-FailureOr<LLVM::LLVMFuncOp> threadFunction(gpu::GPUFuncOp kernel, ModuleOp module) {
+FailureOr<LLVM::LLVMFuncOp> threadFunction(gpu::GPUFuncOp kernel, ModuleOp module, bool races) {
   KernelBuilder b(kernel.getContext(), kernel.getLoc());
   b.setInsertionPointToEnd(module.getBody());
   Type i64 = b.getI64Type();
@@ -219,8 +246,8 @@ FailureOr<LLVM::LLVMFuncOp> threadFunction(gpu::GPUFuncOp kernel, ModuleOp modul
   auto given = function.getArguments();
   IRMapping mapping = argumentsFrom(b, kernel, given[1], {});
   Value words = LLVM::AllocaOp::create(b, b.loc, b.pointer, b.getI32Type(), b.constant(kWords), 16);
-  if (failed(
-          emitThread(b, kernel, module, mapping, {given[2], given[3], given[0], given[4], words})))
+  if (failed(emitThread(b, kernel, module, mapping, {given[2], given[3], given[0], given[4], words},
+                        races)))
     return failure();
   return function;
 }
@@ -238,13 +265,13 @@ Value nameOf(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module) {
 
 } // namespace
 
-FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module) {
+FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module, bool races) {
   KernelBuilder b(kernel.getContext(), kernel.getLoc());
   LLVM::LLVMFuncOp made = beginKernel(module, kernel.getName(), b);
   Value list = made.getArgument(0), first = made.getArgument(1), last = made.getArgument(2);
   Value threads = b.constant(kThreads);
   if (waits(kernel)) {
-    FailureOr<LLVM::LLVMFuncOp> thread = threadFunction(kernel, module);
+    FailureOr<LLVM::LLVMFuncOp> thread = threadFunction(kernel, module, races);
     if (failed(thread))
       return failure();
     int64_t bytes = 0;
@@ -262,9 +289,10 @@ FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module
   IRMapping mapping = argumentsFrom(b, kernel, list, last);
   bool takesChunks = llvm::all_of(kernel.getFunctionType().getInputs(),
                                   [](Type type) { return isa<LLVM::LLVMPointerType>(type); });
-  // Nothing here is refused: only what threads do together is.
+  LogicalResult done = success();
   auto emit = [&](Value block, Value thread) {
-    (void)emitThread(b, kernel, module, mapping, {block, thread, {}, {}, {}});
+    if (failed(emitThread(b, kernel, module, mapping, {block, thread, {}, {}, {}}, races)))
+      done = failure();
   };
   b.loop(first, last, 1, [&](Value item) {
     if (takesChunks)
@@ -272,6 +300,8 @@ FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module
     Value block = arith::DivUIOp::create(b, b.loc, item, threads);
     emit(block, arith::RemUIOp::create(b, b.loc, item, threads));
   });
+  if (failed(done))
+    return failure();
   return made;
 }
 

@@ -11,6 +11,8 @@
 
 #include "runtime/devices/StreamQueues.h"
 #include "runtime/devices/gpu/GpuDevice.h"
+#include "runtime/devices/gpu/WatchedGpu.h"
+#include "runtime/emulated/Seed.h"
 #include "runtime/host/FloatModes.h"
 
 #include <algorithm>
@@ -33,12 +35,7 @@ void runKernel(void *argument, int64_t first, int64_t last) {
 
 class Emulated : public Gpu {
 public:
-  explicit Emulated(Parallel &parallel) : parallel(parallel) {
-    if (const char *given = std::getenv("STEPC_EMULATED_SEED")) {
-      seed = std::strtoull(given, nullptr, 10);
-      isDrawn = true;
-    }
-  }
+  explicit Emulated(Parallel &parallel) : parallel(parallel) {}
 
   void *allocate(int64_t bytes) override {
     constexpr size_t kAlignment = 256;
@@ -105,14 +102,14 @@ public:
 
 private:
   void carryOut() {
-    StreamQueues::Random random(seed * 1000003 + rounds++);
-    if (!streams.carryOut(random, isDrawn ? StreamQueues::drawBias(random) : 0))
+    StreamQueues::Random random(seed.value_or(0) * 1000003 + rounds++);
+    if (!streams.carryOut(random, seed ? StreamQueues::drawBias(random) : 0))
       fail("the streams of the emulated GPU wait for each other");
   }
 
   Parallel &parallel;
-  uint64_t seed = 0, rounds = 0;
-  bool isDrawn = false;
+  const std::optional<uint64_t> seed = emulatedSeed();
+  uint64_t rounds = 0;
   StreamQueues streams;
   StreamQueues step; // as it was recorded
 };
@@ -124,8 +121,18 @@ std::string open(DeviceContext &context, const stepc_options &options) {
                        });
 }
 
+std::string openWatched(DeviceContext &context, const stepc_options &options) {
+  return openGpuDevice(context, options,
+                       [](const DeviceContext &opened, const stepc_options &, std::string &) {
+                         auto gpu = std::make_unique<Emulated>(opened.parallel);
+                         return watchForRaces(std::move(gpu), opened.plan);
+                       });
+}
+
 } // namespace
 } // namespace stepc::runtime
 
 extern "C" const stepc_device_table stepc_device_emulated =
     stepc::runtime::gpuDeviceTable("emulated", STEPC_DEVICE_CPU, false, stepc::runtime::open);
+extern "C" const stepc_device_table stepc_device_emulated_races = stepc::runtime::gpuDeviceTable(
+    "emulated", STEPC_DEVICE_CPU, false, stepc::runtime::openWatched, /*looksForRaces=*/true);

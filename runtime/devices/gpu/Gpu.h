@@ -10,6 +10,7 @@
 
 #include "runtime/devices/Device.h"
 
+#include <cstring>
 #include <utility>
 
 namespace stepc::runtime {
@@ -29,6 +30,10 @@ public:
   /// Memory of the host that copies to the GPU read without a copy of their own.
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
+  /// The host writes to it what copies will read.
+  virtual void stage(void *staging, const void *from, int64_t bytes) {
+    std::memcpy(staging, from, size_t(bytes));
+  }
 
   /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory), where it does not.
   virtual std::string checkPointer(const void *, int32_t /*memory*/) { return {}; }
@@ -37,6 +42,9 @@ public:
 
   /// As the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
+
+  /// What the next commands use is for those to know who look for races.
+  virtual void declare(void (*)(void *, MemoryUses &), void *) {}
 
   // What stands on a stream happens in order.
   virtual void launch(Stream, const Launch &) = 0;

@@ -148,7 +148,7 @@ private:
       gpu->synchronize(slot.uploaded);
     for (const Source &source : sources)
       if (source.list.bytes > 0)
-        std::memcpy(slot.staging + source.offset, source.list.data, source.list.bytes);
+        gpu->stage(slot.staging + source.offset, source.list.data, source.list.bytes);
     gpu->upload(Stream::Compute, mirror, slot.staging, changing);
     gpu->record(Stream::Compute, slot.uploaded);
     slot.isUsed = true;
@@ -336,6 +336,10 @@ void refresh(DeviceContext &context) {
   notice(context);
 }
 
+void declare(DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
+  gpuOf(context).declare(uses, argument);
+}
+
 constexpr stepc_graph_table kGraphs = {beginGraph, endGraph,       replay, forgetGraph,
                                        isCaptured, prepareCapture, living, refresh};
 
@@ -361,7 +365,8 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
 }
 
 stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
-                                  std::string (*open)(DeviceContext &, const stepc_options &)) {
+                                  std::string (*open)(DeviceContext &, const stepc_options &),
+                                  bool looksForRaces) {
   return {name,
           kind,
           open,
@@ -385,7 +390,8 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           mark,
           hasOwnMemory ? checkPointer : nullptr,
           checkLaunch,
-          &kGraphs};
+          &kGraphs,
+          looksForRaces ? declare : nullptr};
 }
 
 } // namespace stepc::runtime

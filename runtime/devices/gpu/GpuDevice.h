@@ -15,7 +15,8 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
 
 /// A table with all other functions. Of a GPU with memory of its own messages stand on its stream.
 stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
-                                  std::string (*open)(DeviceContext &, const stepc_options &));
+                                  std::string (*open)(DeviceContext &, const stepc_options &),
+                                  bool looksForRaces = false);
 
 } // namespace stepc::runtime
 

@@ -61,8 +61,9 @@ typedef struct stepc_device_table stepc_device_table;
 
 /* The devices, in runtime/devices: a program is linked with its own alone. */
 extern const stepc_device_table stepc_device_cpu;
-extern const stepc_device_table stepc_device_emulated; /* a GPU's kernels, on this machine */
-extern const stepc_device_table stepc_device_cuda;     /* NVIDIA's GPUs */
+extern const stepc_device_table stepc_device_emulated;       /* a GPU's kernels, on this machine */
+extern const stepc_device_table stepc_device_emulated_races; /* the same, which looks for races */
+extern const stepc_device_table stepc_device_cuda;           /* NVIDIA's GPUs */
 /* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
  * process never answer for each other. */
 const void *stepc_rt_library(void);
@@ -96,6 +97,10 @@ void stepc_rt_emulated_copy_async(stepc_emulated_block *, void *to, const void *
                                   int32_t bytes);
 void stepc_rt_emulated_commit_group(stepc_emulated_block *);
 void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
+/* Before each load and store, where the target asks for races: where to load or store, which is elsewhere
+ * than at the address where the command does not declare that. */
+void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int64_t block,
+                               int64_t thread);
 
 /* --- defined by the program --- */
 

@@ -101,3 +101,22 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
 // CHECK: llvm.call @stepc_rt_emulated_barrier(%[[BLOCK]], %{{.*}})
 // CHECK: llvm.func internal @stepc_reduce_sum_cols_16x70_f32(
 // CHECK: llvm.func internal @stepc_advance_steps(
+
+// -----
+
+// Where races are looked for, each load and store asks first where to do it.
+// CHECK: module attributes {stepc.chip = "emulated:sm_80,races on x86-64-v3;+avx2,+fma"}
+module attributes {stepc.chip = "emulated:sm_80,races on x86-64-v3;+avx2,+fma"} {
+  // CHECK: llvm.func hidden @stepc_rt_emulated_access(!llvm.ptr, i64, i32, i64, i64) -> !llvm.ptr
+  exec.program arena 64 {
+    // CHECK: exec.advance_steps {kernel = @stepc_advance_steps}
+    exec.advance_steps
+  }
+}
+
+// CHECK: llvm.func internal @stepc_advance_steps(
+// CHECK: %[[FROM:.*]] = llvm.call @stepc_rt_emulated_access(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}})
+// CHECK-NEXT: llvm.load %[[FROM]] {{.*}} -> i64
+// CHECK: %[[WRITES:.*]] = arith.constant 1 : i32
+// CHECK-NEXT: %[[TO:.*]] = llvm.call @stepc_rt_emulated_access(%{{.*}}, %{{.*}}, %[[WRITES]], %{{.*}}, %{{.*}})
+// CHECK-NEXT: llvm.store %{{.*}}, %[[TO]]

@@ -29,7 +29,9 @@ def test_random_programs(tmp_path, index, capsys):
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     options = ["--threads", batch.threads, *batch.options()]
     expected = run(*files, tmp_path / "cpu.safetensors", *options, steps=STEPS)
-    found = run(*files, tmp_path / "gpu.safetensors", *options, "--target", "emulated:sm_80", steps=STEPS,
+    # In half of them races are looked for, too.
+    target = ("emulated:sm_80", "emulated:sm_80,races")[index % 2]
+    found = run(*files, tmp_path / "gpu.safetensors", *options, "--target", target, steps=STEPS,
                 STEPC_EMULATED_SEED=index)  # fmt: skip
     wrong = differences(found, expected)
     assert not wrong, f"STEPC_SEED={SEED}, batch {index}:\n" + "\n".join(wrong)
@@ -45,7 +47,7 @@ def test_streams_in_any_order(tmp_path):
     batch.write(tmp_path)
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", *batch.options(), steps=STEPS)
-    stepc("compile", files[0], "-m", files[1], *batch.options(), "--target", "emulated", "-o", tmp_path / "gpu")
+    stepc("compile", files[0], "-m", files[1], *batch.options(), "--target", "emulated:sm_80,races", "-o", tmp_path / "gpu")
     for order in range(3):
         found = run(*files, tmp_path / "gpu.safetensors", "--library", tmp_path / "gpu" / "libspec.so", steps=STEPS,
                     STEPC_EMULATED_SEED=order)  # fmt: skip
@@ -73,7 +75,7 @@ def test_kernels_skip_what_has_no_gradient(tmp_path):
     save(tmp_path / "in.safetensors", tensors)
     files = [tmp_path / "spec.optim", tmp_path / "two.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", steps=3)
-    found = run(*files, tmp_path / "gpu.safetensors", "--target", "emulated", steps=3)
+    found = run(*files, tmp_path / "gpu.safetensors", "--target", "emulated:sm_80,races", steps=3)
     assert not differences(found, expected)
 
 

@@ -10,7 +10,7 @@ using namespace plan;
 
 namespace {
 
-constexpr Placement R{}, S0{PlacementKind::Shard, 0, 1};
+constexpr Placement S0{PlacementKind::Shard, 0, 1};
 
 /// Five blocks of 6 x 4 on two ranks: rank 0 computes blocks 0, 2 and 4, rank 1 the others. Segments
 /// of the even blocks, the odd ones, and all.

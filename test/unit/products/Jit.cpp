@@ -234,6 +234,14 @@ static void plant(Fault fault, gpu::GPUFuncOp kernel) {
       return op->erase();
     if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op); wait && fault == Fault::EarlyWaits)
       wait.setN(wait.getN() + 1);
+    if (auto number = dyn_cast<gpu::BlockIdOp>(op); number && fault == Fault::SameBlocks) {
+      OpBuilder b(op->getContext());
+      b.setInsertionPointAfter(op);
+      Value one = arith::ConstantIndexOp::create(b, op->getLoc(), 1);
+      Value half = arith::ShRUIOp::create(b, op->getLoc(), number, one);
+      Value even = arith::ShLIOp::create(b, op->getLoc(), half, one);
+      number.getResult().replaceAllUsesExcept(even, half.getDefiningOp());
+    }
     if (fault != Fault::OneMore || !isa<arith::CmpIOp, arith::MinSIOp>(op) ||
         !matchPattern(op->getOperand(1), m_Constant(&bound)))
       return;
@@ -244,7 +252,7 @@ static void plant(Fault fault, gpu::GPUFuncOp kernel) {
 }
 
 Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
-                     Fault fault, bool tensorCores) {
+                     Fault fault, bool tensorCores, bool races) {
   TargetShape target = targetsOfThisMachine().front();
   auto onHost = [&](SymbolTable &symbols, auto op, auto add) {
     auto module = cast<ModuleOp>(symbols.getOp());
@@ -253,7 +261,8 @@ Code compileEmulated(const std::string &operation, const std::vector<std::string
     kernels::Kernels made;
     for (kernels::GpuKernel kernel : add(*code, op)) {
       plant(fault, kernel.function);
-      made.push_back({*kernels::threadsOnHost(kernel.function, module), kernel.blocksPerSlot});
+      made.push_back(
+          {*kernels::threadsOnHost(kernel.function, module, races), kernel.blocksPerSlot});
     }
     return std::pair(made, kernels::scratchBytesPerBlock(op, target));
   };
@@ -321,6 +330,7 @@ static Code lower(Code code, ModuleOp module, const std::vector<std::string> &na
   give("stepc_rt_emulated_copy_async", stepc_rt_emulated_copy_async);
   give("stepc_rt_emulated_commit_group", stepc_rt_emulated_commit_group);
   give("stepc_rt_emulated_wait_group", stepc_rt_emulated_wait_group);
+  give("stepc_rt_emulated_access", stepc_rt_emulated_access);
   if (auto error = (*jit)->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(runtime))))
     return fail(llvm::toString(std::move(error)));
   for (size_t i = 0; i < names.size(); ++i) {

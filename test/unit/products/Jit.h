@@ -45,11 +45,12 @@ enum class Fault {
   OneMore,    ///< of what is below an extent, one more is
   NoWaits,    ///< no thread waits for its copies
   EarlyWaits, ///< one group more may be under way
+  SameBlocks, ///< every second block does what the one before it does
 };
 /// The same by the kernels of a GPU, which this machine runs (runtime/emulated); on tensor cores, where
-/// they take the operands.
+/// they take the operands. With `races` they say what they touch.
 Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
-                     Fault fault = Fault::None, bool tensorCores = false);
+                     Fault fault = Fault::None, bool tensorCores = false, bool races = false);
 
 /// Kernels of a module as text, each of `buffers` buffers: their numerics are spelled out and they
 /// are compiled. What a kernel takes: its arguments' bases, the first item, the last.

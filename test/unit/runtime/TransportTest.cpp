@@ -121,6 +121,7 @@ protected:
                             boxAbort,
                             boxDestroy,
                             nullptr,
+                            nullptr,
                             nullptr};
     };
     return options;

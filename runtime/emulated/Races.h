@@ -1,0 +1,101 @@
+//===- Races.h - What nothing orders, and what nobody declared ---*- C++ -*-===//
+//
+// Follows the accesses of one rank's steps on the device `emulated`: of kernels that were made to say what they
+// touch, of copies and of messages. The first two that conflict and that neither a stream, an event nor
+// a barrier orders, or the first that its command does not declare, are told in `takeProblem`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_EMULATED_RACES_H
+#define STEPC_RUNTIME_EMULATED_RACES_H
+
+#include "runtime/emulated/Shadow.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepc::runtime {
+
+/// Memory that a command may touch.
+struct MemoryUse {
+  const void *data = nullptr;
+  int64_t bytes = 0;
+  bool reads = true, writes = true;
+  /// "operand 2, a part of the workspace", or, before a name, "operand 1, the shard of parameter"
+  const char *what = "";
+  int64_t operand = -1;
+  const std::string *name = nullptr;
+};
+
+/// What a command of the plan touches, and, where it is carried out by a function of the host, does touch.
+struct MemoryUses {
+  std::string command;
+  std::vector<MemoryUse> declared, carriedOut;
+};
+
+class Races {
+public:
+  /// Of the launch that this thread of the machine runs, or null.
+  static thread_local Races *running;
+
+  std::string takeProblem() { return std::exchange(problem, {}); }
+
+  // --- order: streams are 0 and 1 ---
+  const Clocks &clocksOf(size_t order) const { return clocks[order]; }
+  void join(size_t order, const Clocks &behind) { clocks[order].join(behind); }
+  /// The trainer's stream goes on behind both streams, and these behind it.
+  void leave();
+  void begin();
+  /// The next command of a stream, whose accesses follow. Without declared uses it may touch anything.
+  void beginCommand(size_t stream, MemoryUses uses, const std::string &kernel = {});
+
+  // --- accesses of a command as a whole ---
+  void touch(const void *data, int64_t bytes, bool writes);
+
+  // --- staging memory of the host, which copies read later ---
+  /// The command reads what the host wrote there.
+  void readStaging(const void *staging, int64_t bytes);
+  void writeStaging(const void *staging);
+  void forgetStaging(const void *staging) { stagingReaders.erase(staging); }
+
+  // --- accesses of a kernel ---
+  /// Where to load or store: there, or, of what the command does not declare, bytes that are nobody's.
+  void *access(void *address, int64_t bytes, bool writes, int64_t block, int64_t thread);
+  void beginBlock(const void *memory, int64_t bytes);
+  void passBarrier() { ++barriers; }
+  /// A copy to the block's memory, which is under way until its thread has waited for it.
+  void *beginCopy(void *to, int64_t bytes, int64_t block, int64_t thread);
+  void endCopy(const void *to, int64_t bytes, int64_t block, int64_t thread);
+
+private:
+  void touch(const void *data, int64_t bytes, const Access &by, bool writes);
+  Access accessOf(int64_t block, int64_t thread) const;
+  const MemoryUse *find(const void *data, int64_t bytes, bool writes) const;
+  bool isOfBlock(const void *data, int64_t bytes) const;
+  std::string placeOf(uintptr_t address) const;
+  std::string nameOf(CommandNumber number) const;
+  std::string whoOf(const Access &access) const;
+  void tell(const Conflict &conflict);
+  void tellUndeclared(const void *data, int64_t bytes, const Access &by, bool writes);
+
+  std::string problem;
+  std::array<Clocks, kOrders> clocks; ///< of an order itself: its last command
+  Clocks trainer;
+  CommandNumber command;
+  MemoryUses uses;
+  std::vector<uintptr_t> ends;           ///< of `uses`, the furthest so far
+  std::map<uint32_t, std::string> names; ///< of commands since `begin`
+  struct Reader {
+    int64_t bytes;
+    Clocks clocks;
+  };
+  std::map<const void *, Reader> stagingReaders; ///< the last copies from it
+  Shadow shadow;
+  uint32_t barriers = 0;
+  uintptr_t memory = 0, memoryBytes = 0; ///< of the block that runs
+};
+
+} // namespace stepc::runtime
+
+#endif

@@ -1,0 +1,82 @@
+//===- RacyDevice.cpp - The device `emulated`, with races planted -----------===//
+//
+// Stands in an archive of the runtime in place of `emulated` (CMakeLists.txt), so that any program for
+// `emulated:<gpu>,races` runs with one of these faults:
+//
+//   STEPC_RACY_FAULT  "wait <event>"   the wait for an event is lost
+//                     "start <n>"      start n comes before the command that stands before it in the plan
+//                     "reuse <a> <b>"  of the buffers that starts send or receive, by their begins in the
+//                                      workspace, buffer a stands where b does
+//
+//===----------------------------------------------------------------------===//
+
+#define stepc_device_emulated_races stepc_device_without_faults
+#include "runtime/devices/gpu/Emulated.cpp"
+#undef stepc_device_emulated_races
+
+#include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
+
+using namespace stepc::runtime;
+namespace plan = stepc::plan;
+
+namespace {
+
+struct Fault {
+  char kind[16] = "";
+  int64_t a = -1, b = -1;
+};
+
+const Fault &fault() {
+  static const Fault given = [] {
+    Fault made;
+    if (const char *text = std::getenv("STEPC_RACY_FAULT")) {
+      long long a = -1, b = -1;
+      std::sscanf(text, "%15s %lld %lld", made.kind, &a, &b);
+      made.a = a, made.b = b;
+    }
+    return made;
+  }();
+  return given;
+}
+bool is(const char *kind) { return std::string(fault().kind) == kind; }
+
+/// Of all ranks, which share the library's plan, before any of them looks at it.
+void change(plan::Plan &plan) {
+  if (is("start")) {
+    int64_t number = 0;
+    for (size_t i = 0; i < plan.commands.size(); ++i)
+      if (plan.commands[i].kind == plan::CommandKind::Start && number++ == fault().a)
+        return std::swap(plan.commands[i - 1], plan.commands[i]);
+  }
+  if (!is("reuse"))
+    return;
+  std::set<int64_t> begins;
+  for (const plan::Command *start : plan.starts())
+    for (const plan::Operand &operand : start->operands)
+      begins.insert(operand.value);
+  std::vector<int64_t> all(begins.begin(), begins.end());
+  for (plan::Command &command : plan.commands)
+    for (plan::Operand &operand : command.operands)
+      if (operand.start >= 0 && operand.value == all.at(size_t(fault().a)))
+        operand.value = all.at(size_t(fault().b));
+}
+
+} // namespace
+
+extern "C" const stepc_device_table stepc_device_emulated_races = [] {
+  stepc_device_table device =
+      gpuDeviceTable("emulated", STEPC_DEVICE_CPU, false, openWatched, true);
+  device.open = [](DeviceContext &context, const stepc_options &options) {
+    static std::once_flag once;
+    std::call_once(once, [&] { change(const_cast<plan::Plan &>(context.plan)); });
+    return openWatched(context, options);
+  };
+  device.wait = [](DeviceContext &context, Stream stream, int64_t event) {
+    if (!is("wait") || event != fault().a)
+      stepc_device_without_faults.wait(context, stream, event);
+  };
+  return device;
+}();
