@@ -50,9 +50,10 @@ std::vector<ProductReport> explain::products(ModuleOp module, const ProgramPlan 
       known = found.insert(found.end(), std::move(one));
     }
     const std::string &name = program.plan.groups[group].name;
-    if (known->groups.empty() || known->groups.back().first != name)
-      known->groups.emplace_back(name, 0);
-    ++known->groups.back().second;
+    auto mine = llvm::find_if(known->groups, [&](const auto &one) { return one.first == name; });
+    if (mine == known->groups.end())
+      mine = known->groups.insert(known->groups.end(), {name, 0});
+    ++mine->second;
   });
   return found;
 }

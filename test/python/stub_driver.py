@@ -18,6 +18,7 @@ class StubDriver:
         names = re.findall(r"^  Result \(\*(\w+)\)\(", header, flags=re.MULTILINE)
         library = self.library = c.CDLL(str(STUB / "libstub_driver.so"))
         library.stepc_stub_calls.restype = c.c_int64
+        library.stepc_stub_stream.restype = c.c_void_p
         library.stepc_stub_driver.restype = c.POINTER(c.POINTER(c.c_void_p))
         table = library.stepc_stub_driver()[0]
         self.functions = {name: c.CFUNCTYPE(c.c_int, *[c.c_void_p] * 4)(table[index]) for index, name in enumerate(names)}

@@ -10,10 +10,10 @@ import re
 import numpy as np
 import pytest
 from cases import STEPS, random_batch
-from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
+from compiler import ROOT, CompilerFailed, run, save, stepc, tensor
+from stub_driver import STUB
 from test_bits import SEED, differences
 
-STUB = STEPC.parents[1] / "lib" / "stub"
 pytestmark = pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
 
 PER_BATCH = 12

@@ -11,25 +11,19 @@ from itertools import product
 import numpy as np
 import pytest
 from bound import DEVICE, HOST, Bound, compiled
-from compiler import STEPC
 from stepc import _abi
 from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import ArgumentError, DeviceError, StepcMemoryError
 from stepc.nccl import nccl_transport
+from stub_driver import STUB, StubDriver
 
-STUB = STEPC.parents[1] / "lib" / "stub"
 pytestmark = pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
 
 UNKNOWN, HOSTS, GPUS = 0, 1, 2  # what cuPointerGetAttributes says of memory
 
 
-class Driver:
-    def __init__(self):
-        self.library = c.CDLL(str(STUB / "libstub_driver.so"))
-        self.library.stepc_stub_calls.restype = c.c_int64
-        self.library.stepc_stub_stream.restype = c.c_void_p
-
+class Driver(StubDriver):
     def own(self, array, kind, gpu=0):
         self.library.stepc_stub_own(c.c_void_p(array.ctypes.data), c.c_size_t(array.nbytes), kind, gpu)
         return array

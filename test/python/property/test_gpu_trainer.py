@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from compiler import ROOT, STEPC, stepc
+from compiler import ROOT, stepc
+from stub_driver import STUB
 
-STUB = STEPC.parents[1] / "lib" / "stub"
 HEADERS = [Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include", Path("/usr/local/cuda/include")]
 HEADER = next((folder for folder in HEADERS if (folder / "cuda.h").is_file()), None)
 pytestmark = [

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiler import ROOT, STEPC, load, run, save, stepc, tensor
+from stub_driver import STUB
 from test_bits import differences
 
-STUB = STEPC.parents[1] / "lib" / "stub"
 pytestmark = pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
 
 STEPS = 3

@@ -13,9 +13,9 @@ from collections import Counter
 import pytest
 from cases import STEPS, apart, random_batch
 from compiler import ROOT, STEPC, run, save, stepc
+from stub_driver import STUB
 from test_accuracy import document, tensors
 from test_bits import SEED, differences
-from test_gpu_device import STUB
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
