@@ -7,12 +7,16 @@
 //                     "start <n>"      start n comes before the command that stands before it in the plan
 //                     "reuse <a> <b>"  of the buffers that starts send or receive, by their begins in the
 //                                      workspace, buffer a stands where b does
+//                     "undeclared <c> <k>"  of command c operand k is not declared
 //
 //===----------------------------------------------------------------------===//
 
 #define stepc_device_emulated_races stepc_device_without_faults
 #include "runtime/devices/gpu/Emulated.cpp"
 #undef stepc_device_emulated_races
+
+#include "runtime/core/Instance.h"
+#include "runtime/emulated/Races.h"
 
 #include <cstdio>
 #include <mutex>
@@ -64,6 +68,13 @@ void change(plan::Plan &plan) {
         operand.value = all.at(size_t(fault().b));
 }
 
+void declareLess(void *argument, MemoryUses &uses) {
+  declareUses(argument, uses);
+  const auto &command = *static_cast<PreparedCommand *>(argument);
+  if (command.planned - command.instance->library.plan.commands.data() == fault().a)
+    std::erase_if(uses.declared, [](const MemoryUse &use) { return use.operand == fault().b; });
+}
+
 } // namespace
 
 extern "C" const stepc_device_table stepc_device_emulated_races = [] {
@@ -77,6 +88,9 @@ extern "C" const stepc_device_table stepc_device_emulated_races = [] {
   device.wait = [](DeviceContext &context, Stream stream, int64_t event) {
     if (!is("wait") || event != fault().a)
       stepc_device_without_faults.wait(context, stream, event);
+  };
+  device.declare = [](DeviceContext &context, void (*uses)(void *, MemoryUses &), void *argument) {
+    stepc_device_without_faults.declare(context, is("undeclared") ? declareLess : uses, argument);
   };
   return device;
 }();

@@ -175,6 +175,8 @@ private:
     MemoryUses all;
     if (uses)
       uses(all);
+    else
+      all.command = "a command";
     races.beginCommand(size_t(stream), all, kernel);
     return all;
   }
@@ -198,8 +200,8 @@ private:
   Races races;
   Uses declared;
   using Hooks = std::vector<std::unique_ptr<std::function<void()>>>;
-  Hooks hooks, recorded; // that stand on streams, and in a graph
-  std::map<Event *, std::shared_ptr<Clocks>> records;        // the last of each event
+  Hooks hooks, recorded;                              // that stand on streams, and in a graph
+  std::map<Event *, std::shared_ptr<Clocks>> records; // the last of each event
 };
 
 } // namespace

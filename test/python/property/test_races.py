@@ -95,3 +95,17 @@ def test_a_reused_buffer_is_told(waves):
     assert all("race in command " in text for each in told for text in each), told
     both = re.compile("race in command .*on the stream of messages.*expected an event between the streams")
     assert any(all(both.search(text) for text in each) for each in told), told
+
+
+def test_what_a_command_does_not_declare_is_told(waves):
+    """Of the first command of each kind operands are left out one after another: kernels touch each that is declared."""
+    text = (waves[0] / "exec" / "muon.mlir").read_text()
+    commands = re.findall(r"^    (?:%\w+ = )?exec\.(\w+) ", text, re.MULTILINE)
+    # The first product is of a matrix by itself: its two operands are the same memory.
+    kinds = {"dispatch_parameters": [0], "dispatch_chunks": [0, 1, 2], "reduce": [0, 1], "product": [2], "copy": [0, 1]}
+    for kind, operands in kinds.items():
+        number = commands.index(kind)
+        for operand in operands:
+            told, _ = found(waves, f"undeclared {number} {operand}", operand)
+            expected = rf"command {number} .* (reads \d+ bytes .* declares to read|writes \d+ bytes .* declares to write)"
+            assert re.search(expected, told), (kind, operand, told)

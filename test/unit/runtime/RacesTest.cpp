@@ -140,5 +140,44 @@ TEST(Staging, RewrittenBeforeIsTold) {
             "wait for that, found nothing that does");
 }
 
+//===--- steps ---===//
+
+/// A GPU that the trainer's stream does not wait for.
+class Leaver : public WatchedGpu {
+public:
+  using WatchedGpu::WatchedGpu;
+  void leave() override {}
+};
+
+/// What is said of two steps whose streams touch the same memory.
+template <typename Kind> std::string stepTwice(Stream first, Stream second) {
+  Parallel parallel;
+  plan::Plan plan;
+  Kind gpu(std::make_unique<Emulated>(parallel), plan);
+  char from[16] = {}, to[16] = {};
+  for (Stream stream : {first, second}) {
+    gpu.join(false);
+    gpu.move(stream, to, from, sizeof(to));
+    gpu.leave();
+  }
+  gpu.join(false);
+  return gpu.takeProblem();
+}
+
+TEST(Steps, AreOrderedByTheTrainersStream) {
+  EXPECT_EQ(stepTwice<WatchedGpu>(Stream::Communication, Stream::Compute), "");
+  EXPECT_EQ(stepTwice<WatchedGpu>(Stream::Compute, Stream::Communication), "");
+  EXPECT_EQ(stepTwice<Leaver>(Stream::Compute, Stream::Compute), ""); // one stream
+}
+
+TEST(Steps, WithoutThatOrderAreTold) {
+  for (Stream first : {Stream::Compute, Stream::Communication}) {
+    Stream second = first == Stream::Compute ? Stream::Communication : Stream::Compute;
+    EXPECT_THAT(stepTwice<Leaver>(first, second),
+                AllOf(HasSubstr("race in a command on the stream of "),
+                      HasSubstr("expected an event between the streams, found none")));
+  }
+}
+
 } // namespace
 } // namespace stepc::runtime
