@@ -33,11 +33,11 @@ def waves(tmp_path_factory):
     return folder, files, (folder / "exec" / "muon.mlir").read_text().count("exec.start "), expected
 
 
-def found(waves, fault, order):
+def found(waves, fault, order, *options):
     """What a step with a fault says, or nothing, and whether its bytes are the CPU's."""
     folder, files, _, expected = waves
     try:
-        out = run(*files, folder / "out.safetensors", "--library", folder / "racy" / "libmuon.so", steps=2,
+        out = run(*files, folder / "out.safetensors", "--library", folder / "racy" / "libmuon.so", *options, steps=2,
                   STEPC_EMULATED_SEED=order, STEPC_RACY_FAULT=fault)  # fmt: skip
     except CompilerFailed as failed:
         return str(failed), False
@@ -95,6 +95,14 @@ def test_a_reused_buffer_is_told(waves):
     assert all("race in command " in text for each in told for text in each), told
     both = re.compile("race in command .*on the stream of messages.*expected an event between the streams")
     assert any(all(both.search(text) for text in each) for each in told), told
+
+
+def test_a_replayed_step_is_watched_like_any_other(waves):
+    for order in range(ORDERS):
+        assert found(waves, "", order, "--graph") == ("", True)
+        for fault in ("wait 0", "wait 1", "start 1"):
+            text, _ = found(waves, fault, order, "--graph")
+            assert re.search(r"race in command .* expected an event between the streams", text), (fault, order, text)
 
 
 def test_what_a_command_does_not_declare_is_told(waves):
