@@ -212,9 +212,6 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   std::string missing = stepc_program_device->open(instance.deviceContext, options);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_DEVICE, missing);
-  if (const stepc_graph_table *graphs = stepc_program_device->graphs;
-      graphs && graphs->isCaptured(instance.deviceContext))
-    return fault(error, STEPC_ERROR_GRAPH, "create: expected a stream that no graph captures");
   if (!stepc_program_device->allocate(instance.deviceContext, instance.arena, workspaceBytes,
                                       options))
     return fault(error, STEPC_ERROR_MEMORY,

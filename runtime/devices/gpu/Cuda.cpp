@@ -73,6 +73,10 @@ public:
       return;
     enter();
     checkTrainersStream();
+    if (check("asking the trainer's stream", graph.ask(trainers, capture)) && capture.number) {
+      exit();
+      return fail("expected a stream that no graph captures, found one that a graph does");
+    }
     for (StreamHandle &stream : streams)
       check("making a stream", driver.cuStreamCreate(&stream, kNonBlocking));
     for (Event *event : {&begun, &done[0], &done[1], &captured[0], &captured[1]})

@@ -85,10 +85,12 @@ def test_a_step_is_one_launch(tmp_path):
             assert done.returncode == 0, done.stderr
             calls.append(Counter(log.read_text().split()))
         few, many = calls
-        counts.append({name: (many[name] - few[name]) / 8 for name in many if many[name] > few[name] and name != "cuEventQuery"})
+        # Waiting for the end of a step asks as often as it takes; whose a new gradient is is asked by the bind.
+        apart_from = ("cuEventQuery", "cuPointerGetAttributes")
+        counts.append({name: (many[name] - few[name]) / 8 for name in many if many[name] > few[name] and name not in apart_from})
     assert counts[0] == counts[1], counts
     assert counts[0]["cuGraphLaunch"] == counts[0]["cuMemcpyHtoDAsync_v2"] == 1 and "cuLaunchKernel" not in counts[0], counts
-    assert sum(counts[0].values()) <= 22, counts
+    assert sum(counts[0].values()) <= 24, counts
 
 
 FAULTS = [
@@ -99,7 +101,7 @@ FAULTS = [
     ("cuGraphLaunch:1", "replaying a step failed"),
     # Of the lists, one copy at create and one in each step; of events, one to begin with.
     ("cuMemcpyHtoDAsync_v2:2", "copying to the GPU failed"),
-    ("cuStreamWaitEvent:6", "following the trainer's stream failed"),
+    ("cuStreamWaitEvent:4", "following the trainer's stream failed"),
 ]
 
 
@@ -292,7 +294,7 @@ def test_numbers_stay_where_graphs_read_them(library, driver):
 
 def test_a_stream_that_a_graph_captures_is_refused_at_create(library, driver):
     stream = driver.stream()
-    with pytest.raises(GraphError, match="create: expected a stream that no graph captures"):
+    with pytest.raises(DeviceError, match="expected a stream that no graph captures, found one that a graph does"):
         driver.capture(stream, lambda: Bound(library, device=Device(stream=stream)))
     Bound(library, device=Device(stream=stream)).instance.close()
 
