@@ -10,6 +10,7 @@
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/text/Text.h"
 
+#include <array>
 #include <climits>
 
 namespace stepc::runtime {
@@ -122,6 +123,9 @@ public:
   /// Managed memory is the GPU's and the host's. All other memory of the host is refused as the GPU's,
   /// though some GPUs could read it, slowly: nobody lends it on purpose.
   std::string checkPointer(const void *pointer, int32_t memory) override {
+    const void *&seen = known[addressOf(pointer) / kAlignment % known.size()];
+    if (memory == STEPC_MEMORY_DEVICE && pointer && seen == pointer)
+      return {};
     const int attributes[] = {kMemoryType, kIsManaged, kOrdinal};
     unsigned type = 0, isManaged = 0;
     int owner = -1;
@@ -129,8 +133,11 @@ public:
     if (Result wrong = driver.cuPointerGetAttributes(3, attributes, values, addressOf(pointer)))
       return "asking whose a pointer is failed: " + describe(driver, wrong);
     bool isDevices = type == kDeviceMemory;
-    if (isManaged || (memory == STEPC_MEMORY_HOST ? !isDevices : isDevices && owner == ordinal))
+    if (isManaged || (memory == STEPC_MEMORY_HOST ? !isDevices : isDevices && owner == ordinal)) {
+      if (memory == STEPC_MEMORY_DEVICE)
+        seen = pointer;
       return {};
+    }
     auto name = [](bool isOfGpu, int number) {
       return isOfGpu ? format("memory of GPU %d", number) : std::string("memory of the host");
     };
@@ -358,6 +365,10 @@ private:
   Event *last = done;
   CudaGraph graph;
   CudaGraph::Capture capture; // as it was last asked
+  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again, and
+  // an address of a GPU's does not become another's.
+  static constexpr Address kAlignment = 256;
+  std::array<const void *, 4096> known{};
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

@@ -170,8 +170,9 @@ def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
         save(tmp_path / "in.safetensors", {f"{what}:{name}": tensor(np.ones(shape), dtype) for what in ("param", "grad")
                                            for name, shape, dtype in (("w", (96, 64), "bf16"), ("b", (96,), "f32"))})  # fmt: skip
         files = [ROOT / "examples" / "muon.optim", tmp_path / "m.json", tmp_path / "in.safetensors"]
+        stepc("compile", *files[:1], "-m", files[1], "--target", "cuda:sm_80", "-o", tmp_path / layout)
         with pytest.raises(CompilerFailed, match=refusal):
-            run(*files, tmp_path / "out.safetensors", "--target", "cuda:sm_80", steps=1)
+            run(*files, tmp_path / "out.safetensors", "--library", tmp_path / layout / "libmuon.so", steps=1)
 
 
 def test_a_ptxas_that_is_missing_or_old_is_named(tmp_path):
