@@ -269,6 +269,8 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 /// The commands, their lists of messages and planned counters, at create. The text says what the
 /// plan gets wrong.
 std::string prepareProgram(stepc_instance &);
+/// The pointers of bound shards, one per parameter of the plan; null for other operands.
+std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);
 /// Where an operand begins in the workspace on this rank.
 int64_t beginOf(const stepc_instance &, const plan::Operand &operand);
 /// What a PreparedCommand may touch, and what its messages do touch (Device.h's `declare`).

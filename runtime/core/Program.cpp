@@ -71,18 +71,9 @@ private:
 
   char *arena() { return static_cast<char *>(instance.arena.data()); }
 
-  /// The pointers of bound shards, one per parameter of the plan; null for other operands.
   void *shardsOf(const plan::Operand &operand) {
-    switch (operand.kind) {
-    case plan::OperandKind::Parameters:
-      return instance.parameters.data();
-    case plan::OperandKind::Gradients:
-      return instance.gradients.data();
-    case plan::OperandKind::State:
-      return instance.states[operand.value].data();
-    default:
-      return nullptr;
-    }
+    std::vector<void *> *shards = runtime::shardsOf(instance, operand);
+    return shards ? shards->data() : nullptr;
   }
 
   int64_t beginOf(const plan::Operand &operand) const {
@@ -218,6 +209,19 @@ void countPlanned(stepc_instance &instance) {
 }
 
 } // namespace
+
+std::vector<void *> *shardsOf(stepc_instance &instance, const plan::Operand &operand) {
+  switch (operand.kind) {
+  case plan::OperandKind::Parameters:
+    return &instance.parameters;
+  case plan::OperandKind::Gradients:
+    return &instance.gradients;
+  case plan::OperandKind::State:
+    return &instance.states[operand.value];
+  default:
+    return nullptr;
+  }
+}
 
 int64_t beginOf(const stepc_instance &instance, const plan::Operand &operand) {
   return operand.value +

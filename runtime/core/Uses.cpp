@@ -83,10 +83,7 @@ private:
   bool shards(const plan::Operand &operand, int64_t number, const std::set<int64_t> &of,
               const void *list, bool writes = true) {
     using enum plan::OperandKind;
-    const std::vector<void *> *pointers = operand.kind == Parameters  ? &instance.parameters
-                                          : operand.kind == Gradients ? &instance.gradients
-                                          : operand.kind == State ? &instance.states[operand.value]
-                                                                  : nullptr;
+    const std::vector<void *> *pointers = shardsOf(instance, operand);
     if (!pointers)
       return false;
     add(list, int64_t(pointers->size() * sizeof(void *)), false, "the list of shards", number);
@@ -201,7 +198,7 @@ private:
 
   const PreparedCommand &command;
   const plan::Command &planned;
-  const stepc_instance &instance;
+  stepc_instance &instance;
   const plan::Plan &plan;
   MemoryUses &uses;
 };

@@ -173,15 +173,16 @@ def test_what_a_graph_may_capture_stands_on_the_gpu(fake, cuda, monkeypatch):
     assert tensors.state_dict()["state"][0]["step"] == 3
 
 
+def refuses_to_close(instance):
+    """As an instance does while a graph holds one of its steps."""
+    raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
+
+
 def test_a_graph_that_holds_a_step_keeps_the_instance(fake, cuda, monkeypatch):
     optimizer = Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, capturable=True)
     optimizer.step()
     close = Instance.close
-
-    def refuses(instance):
-        raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
-
-    monkeypatch.setattr(Instance, "close", refuses)
+    monkeypatch.setattr(Instance, "close", refuses_to_close)
     with pytest.raises(stepc.GraphError, match="stand in graphs"):
         optimizer.prepare()
     monkeypatch.setattr(Instance, "close", close)
@@ -230,11 +231,7 @@ def test_a_failed_instance_stays_for_the_graphs_that_hold_its_steps(fake, cuda, 
     optimizer = Optimizer(model().named_parameters(), "a gpu rule that fails {}", Plain={"lr": 0.5}, capturable=True)
     optimizer.step()
     binding = optimizer._binding
-
-    def refuses(instance):
-        raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
-
-    monkeypatch.setattr(Instance, "close", refuses)
+    monkeypatch.setattr(Instance, "close", refuses_to_close)
     with pytest.raises(stepc.DeviceError, match="carrying out a step failed: no reason"):
         optimizer.step()
     assert any(binding in kept for kept in failures._KEPT)

@@ -266,8 +266,9 @@ class Instance:
         if self._handle is None:
             raise StepcError("this instance was closed")
         function = getattr(self.library.table, name)
-        on_gpu = self.library.device != _abi.DEVICE_CPU
-        if name in _CALLS_BACK and not (on_gpu and name in _ONLY_ENQUEUE):
+        if name in _CALLS_BACK and not (
+            name in _ONLY_ENQUEUE and self.library.device != _abi.DEVICE_CPU
+        ):
             status = self._apart(lambda: function(self._handle, *arguments))
         else:
             status = function(self._handle, *arguments)
