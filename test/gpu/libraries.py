@@ -120,10 +120,11 @@ def rules(count, each):
         yield Case(f"rules.{index}", text, whole)
 
 
-def products(counts, large):
+def products(counts, small, large):
     """Muon on equal matrices, 1, 2, … of each shape: all but the first must not be seen in its bits. Large ones have tiles
     of 128, whole and ragged, at addresses that fit copies and at others; this CPU would take too long."""
-    shapes = [(96, 64), (64, 200), (130, 257), (256, 256), (8, 1000)] + [(640, 520), (601, 513)] * large
+    shapes = [(96, 64), (64, 200), (66, 130), (8, 1000)] if small else [(96, 64), (64, 200), (130, 257), (256, 256), (8, 1000)]
+    shapes += [(640, 520), (601, 513)] * large
     for count in counts:
         made = [parameter(f"{rows}x{cols}.{i}", (rows, cols), "bf16") for rows, cols in shapes for i in range(count)]
         yield Case(f"products.{count}", MUON, manifest(made), reference=count == counts[0], cores=True)
@@ -195,7 +196,7 @@ def all_cases(small, dry):
         yield Case("example.c_trainer", (EXAMPLES / "c_trainer.optim").read_text(), manifest(plain))
     yield Case("odd", MIXED, manifest(odd_sizes()))
     yield from rules(1 if small else 4, 6 if small else 14)
-    yield from products((1, 2) if small else (1, 2, 7), large=not (small or dry))
+    yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
     yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")

@@ -9,8 +9,12 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-# A fork server that has imported torch once: starting four ranks then takes no seconds.
-multiprocessing.set_forkserver_preload(["torch", "torch.distributed.tensor", "stepc.torch"])
+# A fork server that has imported once what ranks need: starting four of them then takes no seconds. Optimizers and
+# checkpoints of torch import the second row where they are first used.
+multiprocessing.set_forkserver_preload([
+    "torch", "torch.distributed.tensor", "stepc.torch",
+    "torch._dynamo", "torch.distributed.checkpoint", "fsspec.core", "numpy.random",
+])  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
