@@ -1,7 +1,7 @@
 //===- Codegen.h - From the LLVM dialect to a shared library ----*- C++ -*-===//
 //
-// The last rungs: a module at level llvm becomes object code for its chip, and with
-// the runtime archive a shared library, its header and its plan in JSON. Equal
+// The last rungs: a module at level llvm becomes object code for its chip. Such of one or
+// more targets become, with the runtime archive, a shared library, its header and its plans in JSON. Equal
 // modules give equal bytes: no paths, times or build ids enter.
 //
 //===----------------------------------------------------------------------===//
@@ -35,15 +35,25 @@ mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module,
 llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable,
                                                Sanitizer sanitizer = Sanitizer::None);
 
-/// Links object code and the runtime into a shared library that exports `stepc_library_table`
-/// and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the PATH) with lld.
-llvm::Error linkLibrary(llvm::ArrayRef<char> object, llvm::StringRef name,
-                        llvm::StringRef runtimeArchive, llvm::StringRef path,
-                        Sanitizer sanitizer = Sanitizer::None);
+/// What a library has for one target: its plan, and the object code of its module.
+struct Program {
+  plan::Plan plan;
+  std::vector<char> object;
+};
 
-/// The C header of a library: its entry, and constants for parameters, routes and hyperparameters.
-std::string makeHeader(const plan::Plan &plan);
-llvm::Error writeHeader(const plan::Plan &plan, llvm::StringRef path);
+/// Object code of what a library has once: the table of its programs, and `<name>_library`.
+llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs);
+
+/// Links programs, one of each kind of target at most, and the runtime into a shared library that
+/// exports `stepc_library_table` and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the
+/// PATH) with lld.
+llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::StringRef runtimeArchive,
+                        llvm::StringRef path, Sanitizer sanitizer = Sanitizer::None);
+
+/// The C header of a library: its entry, and constants for parameters, routes and hyperparameters, which
+/// are the same in all of its programs.
+std::string makeHeader(llvm::ArrayRef<Program> programs);
+llvm::Error writeHeader(llvm::ArrayRef<Program> programs, llvm::StringRef path);
 
 /// The plan for people and tools (docs: stepc-plan version 1); ends in a line feed.
 std::string planToJson(const plan::Plan &plan);

@@ -3,10 +3,13 @@
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/TargetShape.h"
+#include "stepc/kernel_abi.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -14,6 +17,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
+#include "llvm/Transforms/IPO/Internalize.h"
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Instrumentation/ThreadSanitizer.h"
 
@@ -64,6 +68,25 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, Sanitizer sani
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
 }
 
+/// As the machine lays it out, and as any other code in a shared library.
+void prepare(llvm::Module &module, const llvm::TargetMachine &machine, StringRef name) {
+  module.setSourceFileName(name);
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+}
+
+std::optional<std::vector<char>> emit(llvm::Module &module, llvm::TargetMachine &machine,
+                                      llvm::CodeGenFileType type) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager manager;
+  if (machine.addPassesToEmitFile(manager, os, nullptr, type))
+    return std::nullopt;
+  manager.run(module);
+  return std::vector<char>(bytes.begin(), bytes.end());
+}
+
 } // namespace
 
 FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &options) {
@@ -85,10 +108,14 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
   std::unique_ptr<llvm::Module> code = translateModuleToLLVMIR(module, context, plan->name);
   if (!code)
     return module.emitError("expected a module at level llvm that translates to LLVM IR");
-  code->setSourceFileName(plan->name);
-  code->setTargetTriple(machine->getTargetTriple());
-  code->setDataLayout(machine->createDataLayout());
-  code->setPICLevel(llvm::PICLevel::BigPIC);
+  prepare(*code, *machine, plan->name);
+  // Programs of other targets have kernels of the same names.
+  std::string program = kernels::programName(plan->chip);
+  if (!code->getNamedGlobal(program))
+    return module.emitError("expected a module at level llvm with the constant ")
+           << program << ", as its plan is for chip '" << plan->chip << "', found none";
+  llvm::internalizeModule(
+      *code, [&](const llvm::GlobalValue &value) { return value.getName() == program; });
   for (llvm::Function &function : *code) {
     if (function.isDeclaration())
       continue;
@@ -102,20 +129,59 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
   }
   optimize(*code, *machine, options.sanitizer);
 
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream os(bytes);
   if (options.output == CodegenOptions::Output::LlvmIr) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
     code->print(os, nullptr);
-    return std::vector<char>(bytes.begin(), bytes.end());
+    return std::vector<char>(text.begin(), text.end());
   }
-  llvm::legacy::PassManager manager;
-  auto type = options.output == CodegenOptions::Output::Assembly
-                  ? llvm::CodeGenFileType::AssemblyFile
-                  : llvm::CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(manager, os, nullptr, type))
+  auto bytes =
+      emit(*code, *machine,
+           options.output == CodegenOptions::Output::Assembly ? llvm::CodeGenFileType::AssemblyFile
+                                                              : llvm::CodeGenFileType::ObjectFile);
+  if (!bytes)
     return module.emitError("expected a target that emits object code");
-  manager.run(*code);
-  return std::vector<char>(bytes.begin(), bytes.end());
+  return std::move(*bytes);
+}
+
+llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs) {
+  auto fail = [](const llvm::Twine &text) {
+    return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+  };
+  llvm::StringSet<> symbols;
+  for (const Program &program : programs)
+    if (!symbols.insert(kernels::programName(program.plan.chip)).second)
+      return fail("expected targets of different kinds in a library, found two of kind " +
+                  kindOfChip(program.plan.chip));
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(programs[0].plan.chip, error);
+  if (!machine)
+    return fail("expected code generation for this machine, " + error);
+  llvm::LLVMContext context;
+  const std::string &name = programs[0].plan.name;
+  llvm::Module module(name, context);
+  prepare(module, *machine, name);
+  auto *pointer = llvm::PointerType::getUnqual(context);
+  llvm::SmallVector<llvm::Constant *> fields;
+  for (const Program &program : programs)
+    fields.push_back(module.getOrInsertGlobal(kernels::programName(program.plan.chip),
+                                              llvm::Type::getInt8Ty(context)));
+  fields.resize(STEPC_MOST_PROGRAMS, llvm::ConstantPointerNull::get(pointer));
+  auto *type = llvm::ArrayType::get(pointer, fields.size());
+  auto *table = new llvm::GlobalVariable(module, type, /*isConstant=*/true,
+                                         llvm::GlobalValue::ExternalLinkage,
+                                         llvm::ConstantArray::get(type, fields), "stepc_programs");
+  table->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  // The one symbol that users see. What it calls is hidden, so each library answers for itself.
+  auto *function = llvm::FunctionType::get(pointer, /*isVarArg=*/false);
+  auto *entry = llvm::Function::Create(function, llvm::GlobalValue::ExternalLinkage,
+                                       kernels::entryName(name), module);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", entry));
+  builder.CreateRet(builder.CreateCall(module.getOrInsertFunction("stepc_rt_library", function)));
+  auto bytes = emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  if (!bytes)
+    return fail("expected a target that emits object code");
+  return std::move(*bytes);
 }
 
 } // namespace stepc::codegen

@@ -7,6 +7,7 @@
 
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
+#include "passes/kernels/TargetShape.h"
 #include "stepc/stepc.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -89,9 +90,21 @@ void define(raw_ostream &os, const std::string &name, int64_t value, StringRef n
   os << '\n';
 }
 
+/// Of a library of several targets, where which of them is.
+std::string entryComment(ArrayRef<Program> programs) {
+  if (programs.size() == 1)
+    return "";
+  std::string text;
+  for (const Program &program : programs.drop_front())
+    text += (text.empty() ? "" : " and ") + kindOfChip(program.plan.chip).str();
+  return "/* For target " + kindOfChip(programs[0].plan.chip).str() + "; for " + text +
+         " by `next`, or by stepc_library_for(). */\n";
+}
+
 } // namespace
 
-std::string makeHeader(const plan::Plan &plan) {
+std::string makeHeader(ArrayRef<Program> programs) {
+  const plan::Plan &plan = programs[0].plan;
   std::string entry = kernels::entryName(plan.name);
   std::string prefix = kernels::symbolPrefix(plan.name);
   // Unlike any of the interface's own, and in the name's case: `Muon` and `muon` are two libraries.
@@ -101,15 +114,16 @@ std::string makeHeader(const plan::Plan &plan) {
   std::string text;
   raw_string_ostream os(text);
   os << "/* " << comment(plan.name) << " - an optimizer step compiled by stepc; do not edit.\n"
-     << " * chip: " << comment(plan.chip) << "\n"
-     << " * ranks: " << plan.world().size() << ", workspace per rank: " << plan.workspaceBytes()
-     << " bytes\n"
-     << " * plan: 0x" << utohexstr(plan::hash(plan), /*LowerCase=*/true, 16) << " */\n"
-     << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"
+     << " * ranks: " << plan.world().size() << '\n';
+  for (const Program &program : programs)
+    os << " * chip: " << comment(program.plan.chip)
+       << "\n *   workspace per rank: " << program.plan.workspaceBytes() << " bytes, plan: 0x"
+       << utohexstr(plan::hash(program.plan), /*LowerCase=*/true, 16) << '\n';
+  os << " */\n#ifndef " << guard << "\n#define " << guard << "\n\n#include \"stepc/stepc.h\"\n\n"
      << "#if STEPC_ABI_VERSION != " << STEPC_ABI_VERSION
      << "\n#error \"expected a stepc.h of ABI version " << STEPC_ABI_VERSION << "\"\n#endif\n\n"
      << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-     << "const stepc_library *" << entry << "(void);\n\n"
+     << entryComment(programs) << "const stepc_library *" << entry << "(void);\n\n"
      << "#ifdef __cplusplus\n}\n#endif\n\n";
 
   os << "/* Routes, and the hyperparameters of each in the order of a row of bind_hyperparameters. "

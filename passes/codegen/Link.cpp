@@ -3,6 +3,7 @@
 #include "passes/codegen/Codegen.h"
 #include "passes/codegen/TemporaryFolder.h"
 #include "passes/kernels/EmbedPlan.h"
+#include "passes/kernels/TargetShape.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -62,18 +63,28 @@ Expected<std::string> findRuntimeArchive(StringRef executable, Sanitizer sanitiz
   return std::string(path);
 }
 
-Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchive, StringRef path,
+Error linkLibrary(ArrayRef<Program> programs, StringRef runtimeArchive, StringRef path,
                   Sanitizer sanitizer) {
   Expected<std::string> linker = findLinker();
   if (!linker)
     return linker.takeError();
+  Expected<std::vector<char>> table = emitTable(programs);
+  if (!table)
+    return table.takeError();
+  const std::string &name = programs[0].plan.name;
   TemporaryFolder folder;
   if (Error error = folder.create())
     return error;
-  std::string objectFile = folder.file("program.o"), exports = folder.file("exports.map"),
-              log = folder.file("linker.log");
-  if (Error error = writeFile(objectFile, StringRef(object.data(), object.size())))
+  std::string exports = folder.file("exports.map"), log = folder.file("linker.log");
+  std::vector<std::string> objects = {folder.file("table.o")};
+  if (Error error = writeFile(objects[0], StringRef(table->data(), table->size())))
     return error;
+  for (const Program &program : programs) {
+    objects.push_back(folder.file((kindOfChip(program.plan.chip) + ".o").str()));
+    StringRef code(program.object.data(), program.object.size());
+    if (Error error = writeFile(objects.back(), code))
+      return error;
+  }
   std::string symbols =
       "{ global: stepc_library_table; " + kernels::entryName(name) + "; local: *; };\n";
   if (Error error = writeFile(exports, symbols))
@@ -86,16 +97,19 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
 
   // Of the library, not of the path: that may be a temporary one.
-  std::string soname = ("lib" + name + ".so").str();
+  std::string soname = "lib" + name + ".so";
   std::string script = "-Wl,--version-script=" + exports;
-  SmallVector<StringRef> arguments = {
-      *linker, "-shared", "-fuse-ld=lld", "-o", unfinished, objectFile, runtimeArchive, script,
-      // One by one: -Wl would cut a name at its commas.
-      "-Xlinker", "-soname", "-Xlinker", soname,
-      // A library brings its own C++ runtime: the trainer's may be another, or none.
-      "-static-libstdc++", "-static-libgcc", "-pthread", "-Wl,--gc-sections",
-      // The same inputs give the same bytes.
-      "-Wl,--build-id=none", "-Wl,--strip-debug"};
+  SmallVector<StringRef> arguments = {*linker, "-shared", "-fuse-ld=lld", "-o", unfinished};
+  append_range(arguments, objects);
+  append_range(arguments,
+               ArrayRef<StringRef>{
+                   runtimeArchive, script,
+                   // One by one: -Wl would cut a name at its commas.
+                   "-Xlinker", "-soname", "-Xlinker", soname,
+                   // A library brings its own C++ runtime: the trainer's may be another, or none.
+                   "-static-libstdc++", "-static-libgcc", "-pthread", "-Wl,--gc-sections",
+                   // The same inputs give the same bytes.
+                   "-Wl,--build-id=none", "-Wl,--strip-debug"});
   // The program that loads an instrumented library brings the sanitizer.
   if (sanitizer == Sanitizer::None)
     arguments.push_back("-Wl,-z,defs");
@@ -114,8 +128,8 @@ Error linkLibrary(ArrayRef<char> object, StringRef name, StringRef runtimeArchiv
   return Error::success();
 }
 
-Error writeHeader(const plan::Plan &plan, StringRef path) {
-  return writeFile(path, makeHeader(plan));
+Error writeHeader(ArrayRef<Program> programs, StringRef path) {
+  return writeFile(path, makeHeader(programs));
 }
 
 } // namespace stepc::codegen

@@ -19,10 +19,8 @@ namespace stepc::kernels {
 
 using namespace mlir;
 
-constexpr StringLiteral kPlan = "stepc_program_plan", kPlanBytes = "stepc_program_plan_bytes",
-                        kAbiVersion = "stepc_program_abi_version",
-                        kKernels = "stepc_program_kernels", kDevice = "stepc_program_device",
-                        kLibrary = "stepc_rt_library";
+constexpr StringLiteral kPlan = "stepc_program_plan", kKernels = "stepc_program_kernels",
+                        kTarget = "stepc_program_target";
 
 std::string symbolPrefix(StringRef library) {
   std::string name;
@@ -45,6 +43,8 @@ std::string symbolPrefix(StringRef library) {
 }
 
 std::string entryName(StringRef library) { return symbolPrefix(library) + "_library"; }
+
+std::string programName(StringRef chip) { return ("stepc_program_" + kindOfChip(chip)).str(); }
 
 FailureOr<plan::Plan> embeddedPlan(ModuleOp module) {
   auto global = module.lookupSymbol<LLVM::GlobalOp>(kPlan);
@@ -120,55 +120,74 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return success();
   }
 
+  /// Constants of the types in kernel_abi.h. The program alone is seen outside of its object.
   void embed(ModuleOp module, const plan::Plan &plan) {
     KernelBuilder b(&getContext(), module.getLoc());
     b.setInsertionPointToStart(module.getBody());
-    auto global = [&](StringRef name, Type type, Attribute value) {
-      auto op = LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::External,
-                                       name, value);
-      op.setVisibility_(LLVM::Visibility::Hidden);
+    auto constant = [&](StringRef name, Type type, Attribute value = {},
+                        LLVM::Linkage linkage = LLVM::Linkage::Internal) {
+      auto op = LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, linkage, name, value);
+      if (linkage == LLVM::Linkage::External)
+        op.setVisibility_(LLVM::Visibility::Hidden);
       return op;
     };
-    std::vector<uint8_t> bytes = plan::serialize(plan);
-    StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-    global(kAbiVersion, b.getI64Type(), b.getI64IntegerAttr(STEPC_KERNEL_ABI_VERSION));
-    global(kPlanBytes, b.getI64Type(), b.getI64IntegerAttr(int64_t(bytes.size())));
-    global(kPlan, LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size()), b.getStringAttr(text));
-    // The runtime's: its type is not ours to know.
-    StringRef device = isCuda(plan.chip)          ? "stepc_device_cuda"
-                       : looksForRaces(plan.chip) ? "stepc_device_emulated_races"
-                       : isEmulated(plan.chip)    ? "stepc_device_emulated"
-                                                  : "stepc_device_cpu";
-    global(device, LLVM::LLVMArrayType::get(b.getI8Type(), 0), Attribute());
-
-    // Tables of addresses: of the device, and of the kernels in the plan's order.
-    auto addresses = [&](StringRef name, ArrayRef<std::string> symbols, Type type) {
+    auto bytes = [&](StringRef name, StringRef text) {
+      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
+    };
+    // What others define: its type is not ours to know.
+    auto elsewhere = [&](StringRef name) {
+      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), 0), {}, LLVM::Linkage::External);
+      return name;
+    };
+    /// `fields` one after another, in a constant that `make` begins.
+    auto fill = [&](LLVM::GlobalOp global, llvm::function_ref<SmallVector<Value>()> fields) {
       OpBuilder::InsertionGuard guard(b);
-      LLVM::GlobalOp table = global(name, type, Attribute());
-      b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-      Value all;
-      if (isa<LLVM::LLVMArrayType>(type))
-        all = symbols.empty() ? Value(LLVM::ZeroOp::create(b, b.loc, type))
-                              : Value(LLVM::PoisonOp::create(b, b.loc, type));
-      for (auto [index, symbol] : llvm::enumerate(symbols)) {
-        Value address = LLVM::AddressOfOp::create(b, b.loc, b.pointer, symbol);
-        all = all ? Value(LLVM::InsertValueOp::create(b, b.loc, all, address, int64_t(index)))
-                  : address;
-      }
+      b.setInsertionPointToStart(b.createBlock(&global.getInitializerRegion()));
+      Value all = LLVM::PoisonOp::create(b, b.loc, global.getType());
+      for (auto [index, field] : llvm::enumerate(fields()))
+        all = LLVM::InsertValueOp::create(b, b.loc, all, field, int64_t(index));
       LLVM::ReturnOp::create(b, b.loc, all);
     };
-    addresses(kDevice, {device.str()}, b.pointer);
-    addresses(kKernels, isCuda(plan.chip) ? ArrayRef<std::string>() : ArrayRef(plan.kernels),
-              LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size()));
+    auto address = [&](StringRef name) -> Value {
+      return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
+    };
 
-    // The one symbol that users see. What it calls is hidden, so each library answers for itself.
-    auto library = declare(module, kLibrary, b.pointer, {});
-    b.setInsertionPointToEnd(module.getBody());
-    auto entry = LLVM::LLVMFuncOp::create(b, b.loc, entryName(plan.name),
-                                          LLVM::LLVMFunctionType::get(b.pointer, {}));
-    b.setInsertionPointToStart(entry.addEntryBlock(b));
-    Value table = LLVM::CallOp::create(b, b.loc, library, ValueRange{}).getResult();
-    LLVM::ReturnOp::create(b, b.loc, table);
+    std::vector<uint8_t> serialized = plan::serialize(plan);
+    bytes(kPlan, StringRef(reinterpret_cast<const char *>(serialized.data()), serialized.size()));
+    bytes(kTarget, kindOfChip(plan.chip).str() + std::string(1, '\0'));
+    // The runtime's.
+    StringRef device = elsewhere(isCuda(plan.chip)          ? "stepc_device_cuda"
+                                 : looksForRaces(plan.chip) ? "stepc_device_emulated_races"
+                                 : isEmulated(plan.chip)    ? "stepc_device_emulated"
+                                                            : "stepc_device_cpu");
+    StringRef kernels, images;
+    if (isCuda(plan.chip)) {
+      images = elsewhere(kImages); // gpu-assemble makes them
+    } else if (!plan.kernels.empty()) {
+      kernels = kKernels;
+      auto type = LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size());
+      fill(constant(kKernels, type), [&] {
+        return llvm::map_to_vector(plan.kernels, [&](const std::string &n) { return address(n); });
+      });
+    }
+    Type i64 = b.getI64Type();
+    auto type = LLVM::LLVMStructType::getLiteral(
+        b.getContext(), {i64, b.pointer, b.pointer, i64, b.pointer, b.pointer, b.pointer});
+    fill(constant(programName(plan.chip), type, {}, LLVM::Linkage::External), [&] {
+      auto number = [&](int64_t n) -> Value {
+        return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
+      };
+      auto orNull = [&](StringRef name) -> Value {
+        return name.empty() ? Value(LLVM::ZeroOp::create(b, b.loc, b.pointer)) : address(name);
+      };
+      return SmallVector<Value>{number(STEPC_KERNEL_ABI_VERSION),
+                                address(kTarget),
+                                address(kPlan),
+                                number(int64_t(serialized.size())),
+                                orNull(kernels),
+                                orNull(images),
+                                address(device)};
+    });
   }
 };
 

@@ -20,6 +20,11 @@ std::string symbolPrefix(llvm::StringRef library);
 /// "my-model" → "my_model_library": the function that a library exports.
 std::string entryName(llvm::StringRef library);
 
+/// "stepc_program_cpu", …: what the code of a chip shows outside of its object, a stepc_program.
+std::string programName(llvm::StringRef chip);
+/// The images of a program for GPUs.
+inline constexpr llvm::StringLiteral kImages = "stepc_program_images";
+
 } // namespace stepc::kernels
 
 #endif

@@ -58,6 +58,10 @@ constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 
+StringRef kindOfChip(StringRef chip) {
+  return isCuda(chip) ? "cuda" : isEmulated(chip) ? StringRef(kEmulated) : "cpu";
+}
+
 bool looksForRaces(StringRef chip) {
   if (!isEmulated(chip))
     return false;

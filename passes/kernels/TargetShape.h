@@ -35,6 +35,8 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 /// is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
+/// Which kind of target a chip is of: "cpu", "cuda" or "emulated". A library has a program of each at most.
+llvm::StringRef kindOfChip(llvm::StringRef chip);
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
 /// Whether it is, and its kernels say what they touch.

@@ -27,7 +27,7 @@ struct Place {
 /// gradients time: not asked again of what is bound already.
 std::string wrongMemory(stepc_instance &instance, const void *data,
                         int32_t memory = STEPC_MEMORY_DEVICE) {
-  auto *check = stepc_program_device->checkPointer;
+  auto *check = instance.device().checkPointer;
   return check ? check(instance.deviceContext, data, memory) : std::string();
 }
 
@@ -183,7 +183,7 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
 
 /// Replays of the trainer's graphs read numbers in the device's memory, also those that were captured before.
 static int32_t checkGraphs(stepc_instance &instance, const char *what, int32_t memory) {
-  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  const stepc_graph_table *graphs = instance.device().graphs;
   if (memory == STEPC_MEMORY_DEVICE || !graphs || graphs->living(instance.deviceContext) == 0)
     return STEPC_OK;
   return instance.refuse(

@@ -172,7 +172,7 @@ int32_t checkCapture(stepc_instance &instance) {
                            "step: expected zero or error",
                            route.name.c_str()));
   completeRecords(instance);
-  std::string wrong = stepc_program_device->graphs->prepare(instance.deviceContext);
+  std::string wrong = instance.device().graphs->prepare(instance.deviceContext);
   if (!wrong.empty())
     return refuse(wrong);
   const std::string &failure = instance.deviceContext.failure;

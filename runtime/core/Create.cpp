@@ -83,7 +83,7 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
                           lib.plan.name.c_str(), name,
                           (unsigned long long)options->transport->kinds));
   bool movesDevice = given > 1 && options->transport->traits & STEPC_TRANSPORT_ON_DEVICE;
-  bool isOnDevice = given > 1 && stepc_program_device->stream;
+  bool isOnDevice = given > 1 && lib.device().stream;
   if (movesDevice != isOnDevice)
     return fault(
         error, STEPC_ERROR_TRANSPORT,
@@ -97,13 +97,13 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
                  format("expected graph 0 or 1, found %d", options->graph));
   if (options->threads < 0)
     return fault(error, STEPC_ERROR_ARGUMENT, format("threads is %d", options->threads));
-  if (stepc_program_device->kind == STEPC_DEVICE_CUDA) {
+  if (lib.device().kind == STEPC_DEVICE_CUDA) {
     if (options->device != STEPC_DEVICE_CUDA)
       return fault(error, STEPC_ERROR_ARGUMENT,
                    format("library '%s' is for GPUs: expected device %d, found device %d",
                           lib.plan.name.c_str(), STEPC_DEVICE_CUDA, options->device));
   } else if (options->device != STEPC_DEVICE_CPU || options->device_ordinal ||
-             (options->stream && !stepc_program_device->stream))
+             (options->stream && !lib.device().stream))
     return fault(error, STEPC_ERROR_ARGUMENT,
                  format("library '%s' is for the CPU: expected device 0, number 0 and no stream, "
                         "found device %d, number %d and %s stream",
@@ -209,11 +209,10 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
                                           "half_stepped() says which parameters may be changed";
   preparePresence(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
-  std::string missing = stepc_program_device->open(instance.deviceContext, options);
+  std::string missing = instance.device().open(instance.deviceContext, options);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_DEVICE, missing);
-  if (!stepc_program_device->allocate(instance.deviceContext, instance.arena, workspaceBytes,
-                                      options))
+  if (!instance.device().allocate(instance.deviceContext, instance.arena, workspaceBytes, options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s%s%s",
                         (long long)workspaceBytes,
@@ -230,13 +229,13 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
       zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradient.bytes);
   if (zeroBytes &&
-      !stepc_program_device->allocateZeros(instance.deviceContext, instance.zeros, zeroBytes))
+      !instance.device().allocateZeros(instance.deviceContext, instance.zeros, zeroBytes))
     return fault(error, STEPC_ERROR_MEMORY, "zeros for absent gradients could not be allocated");
   return STEPC_OK;
 }
 
-int32_t createChecked(const stepc_options *options, stepc_instance **out, std::string &error) {
-  const Library &lib = library();
+int32_t createChecked(const Library &lib, const stepc_options *options, stepc_instance **out,
+                      std::string &error) {
   if (int32_t status = checkOptions(options, error))
     return status;
   const stepc_transport *transport = options->transport;
@@ -298,8 +297,8 @@ int32_t createChecked(const stepc_options *options, stepc_instance **out, std::s
 
 } // namespace
 
-int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
-               int64_t errorSize) {
+int32_t create(const Library &library, const stepc_options *options, stepc_instance **instance,
+               char *error, int64_t errorSize) {
   FloatModes modes;
   if (!instance) {
     copyText(error, errorSize, "the place for the instance is null");
@@ -309,7 +308,7 @@ int32_t create(const stepc_options *options, stepc_instance **instance, char *er
   int32_t status;
   try {
     std::string message;
-    status = createChecked(options, instance, message);
+    status = createChecked(library, options, instance, message);
     copyText(error, errorSize, message);
   } catch (...) {
     copyText(error, errorSize, "memory ran out, or a function of the trainer threw");
@@ -319,9 +318,9 @@ int32_t create(const stepc_options *options, stepc_instance **instance, char *er
 }
 
 int32_t destroy(stepc_instance *instance) {
-  const stepc_graph_table *graphs = stepc_program_device->graphs;
   if (!instance)
     return STEPC_OK;
+  const stepc_graph_table *graphs = instance->device().graphs;
   // The driver lets go of a graph that was destroyed when it comes to it.
   constexpr auto kMost = std::chrono::seconds(1);
   int64_t living = 0;
@@ -350,7 +349,7 @@ bool stepc_instance::drainOrGiveUp() noexcept try {
   constexpr double kMoreSeconds = 30; // that an abort may take
   double limit = (aborted ? 0 : timeout) + kMoreSeconds;
   auto begin = Clock::now();
-  while (!stepc_program_device->poll(deviceContext)) {
+  while (!device().poll(deviceContext)) {
     auto waited = Clock::now() - begin;
     if (std::chrono::duration<double>(waited).count() >= limit)
       return false;
@@ -366,7 +365,7 @@ stepc_instance::~stepc_instance() {
   bool isDrained = !isOnDevice() || !deviceContext.state || drainOrGiveUp();
   watchdog.reset();
   if (isDrained) {
-    stepc_program_device->drain(deviceContext);
+    device().drain(deviceContext);
   } else {
     // A GPU that does not come to an end uses it for as long as the process lives.
     keepForever(deviceContext.state.release());
@@ -374,8 +373,8 @@ stepc_instance::~stepc_instance() {
     zeros.leak();
   }
   // NCCL waits for graphs that hold a communicator.
-  if (stepc_program_device->graphs)
-    stepc_program_device->graphs->forget(deviceContext);
+  if (device().graphs)
+    device().graphs->forget(deviceContext);
   closeCommunicators(*this);
   if (hasTransport && transport.destroy)
     transport.destroy(transport.context);

@@ -251,7 +251,7 @@ void startExchange(void *argument) {
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
-  const stepc_device_table &device = *stepc_program_device;
+  const stepc_device_table &device = instance.device();
   if (instance.watchdog)
     device.mark(instance.deviceContext, Stream::Communication,
                 int32_t(Watchdog::kFirstExchange + exchange.order));

@@ -109,6 +109,7 @@ struct stepc_instance {
   ~stepc_instance();
 
   const stepc::runtime::Library &library;
+  const stepc_device_table &device() const { return library.device(); }
   stepc_transport transport{};
   bool hasTransport = false;
   int32_t rank = 0, size = 1;
@@ -116,8 +117,8 @@ struct stepc_instance {
   stepc::runtime::Parallel parallel;
 
   // Before the memory that it gives. What it refers to is made by the time that it is used.
-  stepc::runtime::DeviceContext deviceContext{parallel, executed, library.plan, records,
-                                              someInactive};
+  stepc::runtime::DeviceContext deviceContext{parallel,        executed, library.plan,
+                                              library.program, records,  someInactive};
 
   // --- expanded at create ---
   stepc::plan::RankTables tables;
@@ -203,11 +204,10 @@ struct stepc_instance {
   /// Waits until the device has done all that was enqueued, or a problem is found, at most so many seconds.
   Status waitForDevice(double seconds, const std::string &what, std::string &message);
   /// Whether exchanges stand on a stream of the device, and which; else the host carries them out.
-  bool isOnDevice() const { return size > 1 && stepc_program_device->stream; }
+  bool isOnDevice() const { return size > 1 && device().stream; }
   void *exchangeStream() {
-    return isOnDevice()
-               ? stepc_program_device->stream(deviceContext, stepc::runtime::Stream::Communication)
-               : nullptr;
+    return isOnDevice() ? device().stream(deviceContext, stepc::runtime::Stream::Communication)
+                        : nullptr;
   }
   /// True where no buffer is touched any more once the transport is aborted.
   bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
@@ -244,8 +244,8 @@ inline int32_t fault(std::string &error, int32_t status, std::string message) {
 }
 
 // The functions of stepc_library.
-int32_t create(const stepc_options *options, stepc_instance **instance, char *error,
-               int64_t errorSize);
+int32_t create(const Library &, const stepc_options *options, stepc_instance **instance,
+               char *error, int64_t errorSize);
 int32_t destroy(stepc_instance *instance);
 int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);

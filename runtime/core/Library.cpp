@@ -94,12 +94,13 @@ void refuse(Library &library, int32_t status, std::string problem) {
 
 void read(Library &library) {
   // Before anything else of the program is looked at: another version may lay it out otherwise.
-  if (stepc_program_abi_version != STEPC_KERNEL_ABI_VERSION)
+  const stepc_program &program = library.program;
+  if (program.abi_version != STEPC_KERNEL_ABI_VERSION)
     return refuse(library, STEPC_ERROR_ABI,
                   format("the program was compiled for kernel ABI %lld, expected %d",
-                         (long long)stepc_program_abi_version, STEPC_KERNEL_ABI_VERSION));
+                         (long long)program.abi_version, STEPC_KERNEL_ABI_VERSION));
   std::string error;
-  auto plan = plan::deserialize(stepc_program_plan, size_t(stepc_program_plan_bytes), error);
+  auto plan = plan::deserialize(program.plan, size_t(program.plan_bytes), error);
   if (!plan)
     return refuse(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
   error = plan::validate(*plan);
@@ -123,19 +124,15 @@ void read(Library &library) {
 
 } // namespace
 
-const Library &library() {
-  // Never destroyed: a trainer's thread may outlive the process's static destructors.
-  static const Library *const instance = [] {
-    auto *made = new Library;
-    try {
-      read(*made);
-    } catch (const std::exception &exception) {
-      refuse(*made, STEPC_ERROR_MEMORY,
-             std::string("the library's plan cannot be read: ") + exception.what());
-    }
-    return made;
-  }();
-  return *instance;
+const Library *readLibrary(const stepc_program &program) {
+  auto *made = new Library(program);
+  try {
+    read(*made);
+  } catch (const std::exception &exception) {
+    refuse(*made, STEPC_ERROR_MEMORY,
+           std::string("the library's plan cannot be read: ") + exception.what());
+  }
+  return made;
 }
 
 std::string rankName(const Library &library, int64_t worldRank) {

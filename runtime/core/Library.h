@@ -1,11 +1,12 @@
 //===- Library.h - What is the same for all ranks ----------------*- C++ -*-===//
 //
-// The plan that the program carries, read once per process and never changed.
+// A program, with its plan: read once per process and never changed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_LIBRARY_H
 #define STEPC_RUNTIME_CORE_LIBRARY_H
 
+#include "runtime/devices/Device.h"
 #include "runtime/plan/Plan.h"
 #include "stepc/stepc.h"
 
@@ -31,6 +32,9 @@ struct GroupText {
 };
 
 struct Library {
+  explicit Library(const stepc_program &program) : program(program) {}
+
+  const stepc_program &program;
   /// Why the program cannot be used, with its status; STEPC_OK otherwise.
   int32_t status = STEPC_OK;
   std::string problem;
@@ -42,6 +46,11 @@ struct Library {
   std::vector<std::vector<const char *>> meshAxes; // by mesh, the axes' names in the plan
   int64_t ruleStates = 0;                          // the most that a rule has
 
+  const stepc_device_table &device() const { return *program.device; }
+  /// Of the plan's number; null of none, and of kernels that are in a GPU's images.
+  stepc_kernel kernel(int64_t number) const {
+    return number < 0 || !program.kernels ? nullptr : program.kernels[number];
+  }
   const plan::Parameter &parameter(int64_t index) const { return plan.parameters[index]; }
   const plan::Group &group(int64_t parameter) const {
     return plan.groups[plan.parameters[parameter].group];
@@ -51,8 +60,8 @@ struct Library {
   }
 };
 
-/// Reads the program's plan at the first call.
-const Library &library();
+/// What a program is. It is never destroyed: a trainer's thread may outlive the process's static destructors.
+const Library *readLibrary(const stepc_program &program);
 
 /// "rank 1", or "rank 1 (global rank 5)" where a library's world is a part of the job's.
 std::string rankName(const Library &library, int64_t worldRank);

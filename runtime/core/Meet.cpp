@@ -157,7 +157,7 @@ void closeCommunicators(stepc_instance &instance) noexcept {
 int32_t openConnections(stepc_instance &instance, std::string &error) try {
   DeviceContext &context = instance.deviceContext;
   std::string what = "reaching the peers of steps";
-  stepc_program_device->begin(context);
+  instance.device().begin(context);
   int32_t status = STEPC_OK;
   for (PreparedExchange &exchange : instance.exchanges) {
     instance.leftInFlight |= !exchange.operations.empty();
@@ -165,7 +165,7 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
       status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                               exchangeName(instance.library, exchange.order), error);
   }
-  stepc_program_device->finish(context);
+  instance.device().finish(context);
   if (!status)
     status = instance.waitForDevice(instance.timeout, what, error);
   // A step that may skip parameters agrees on them first.
@@ -176,8 +176,8 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   if (status)
     return status;
   instance.leftInFlight = false;
-  int32_t *words = stepc_program_device->marks(context, Watchdog::kFirstExchange +
-                                                            int64_t(instance.exchanges.size()));
+  int32_t *words = instance.device().marks(context, Watchdog::kFirstExchange +
+                                                        int64_t(instance.exchanges.size()));
   if (!words)
     return fault(error, STEPC_ERROR_MEMORY,
                  "expected memory to watch exchanges by: " + context.failure);
@@ -208,7 +208,7 @@ int32_t stepc_instance::findTransportProblem(std::string &message) {
 int32_t stepc_instance::waitForDevice(double seconds, const std::string &what,
                                       std::string &message) {
   auto begin = Clock::now();
-  while (!stepc_program_device->poll(deviceContext)) {
+  while (!device().poll(deviceContext)) {
     if (int32_t status = findTransportProblem(message))
       return status;
     auto waited = Clock::now() - begin;

@@ -55,7 +55,7 @@ public:
       break;
     }
     made.launch.number = command.kernel;
-    made.launch.kernel = stepc_program_kernels[command.kernel];
+    made.launch.kernel = instance.library.kernel(command.kernel);
     return made;
   }
 
@@ -140,7 +140,7 @@ private:
     for (const plan::Batch::Kernel &kernel : command.batch.kernels) {
       Launch &launch = made.batch.kernels.emplace_back();
       launch.number = kernel.kernel;
-      launch.kernel = stepc_program_kernels[kernel.kernel];
+      launch.kernel = instance.library.kernel(kernel.kernel);
       launch.items = made.batch.blocks * kernel.items;
       launch.grain = 1;
     }
@@ -184,7 +184,7 @@ private:
                       const_cast<void **>(copy.toShards),
                       instance.records.data()};
     copy.launch.number = command.kernel;
-    copy.launch.kernel = command.kernel < 0 ? nullptr : stepc_program_kernels[command.kernel];
+    copy.launch.kernel = instance.library.kernel(command.kernel);
     copy.launch.items = int64_t(made.copies.size());
   }
 
@@ -258,7 +258,7 @@ std::string lendLists(stepc_instance &instance) {
     lend(command.rows, false);
     lend(command.copies, false);
   }
-  std::string wrong = stepc_program_device->lend(instance.deviceContext, lists);
+  std::string wrong = instance.device().lend(instance.deviceContext, lists);
   if (!wrong.empty())
     return wrong;
   std::map<const void *, const void *> addresses;
@@ -288,8 +288,8 @@ std::string lendLists(stepc_instance &instance) {
     auto prepare = [&](Launch &launch) {
       launch.arguments = command.arguments.data();
       launch.argumentCount = int64_t(command.arguments.size());
-      if (wrong.empty() && launch.items > 0 && stepc_program_device->checkLaunch)
-        wrong = stepc_program_device->checkLaunch(instance.deviceContext, launch);
+      if (wrong.empty() && launch.items > 0 && instance.device().checkLaunch)
+        wrong = instance.device().checkLaunch(instance.deviceContext, launch);
     };
     prepare(command.launch);
     command.batch.arguments = command.arguments.data();

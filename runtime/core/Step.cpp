@@ -170,7 +170,7 @@ static int32_t checkReady(stepc_instance &instance) {
   }
   DeviceContext &context = instance.deviceContext;
   context.failure.clear();
-  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  const stepc_graph_table *graphs = instance.device().graphs;
   context.isCaptured = graphs && graphs->isCaptured(context);
   return context.failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, context.failure);
 }
@@ -215,8 +215,8 @@ int32_t refresh(stepc_instance *self) {
   if (int32_t status = checkStep(*self))
     return status;
   completeRecords(*self);
-  if (stepc_program_device->graphs)
-    stepc_program_device->graphs->refresh(context);
+  if (self->device().graphs)
+    self->device().graphs->refresh(context);
   return context.failure.empty() ? STEPC_OK : self->refuse(STEPC_ERROR_DEVICE, context.failure);
 }
 
@@ -249,7 +249,7 @@ int32_t step(stepc_instance *self) {
     if (int32_t status = self->waitForDevice(limit, "waiting for the GPU", error))
       self->fail(status, error);
   } else {
-    stepc_program_device->drain(self->deviceContext);
+    self->device().drain(self->deviceContext);
   }
   return conclude(*self, true);
 }
@@ -259,7 +259,7 @@ int32_t poll(stepc_instance *self, int32_t *done) {
     return STEPC_ERROR_ARGUMENT;
   if (!done)
     return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
-  *done = self->failure || stepc_program_device->poll(self->deviceContext);
+  *done = self->failure || self->device().poll(self->deviceContext);
   std::string error;
   if (int32_t status = self->isOnDevice() && !self->failure ? self->findTransportProblem(error) : 0)
     self->fail(status, error);

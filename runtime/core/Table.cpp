@@ -8,15 +8,15 @@
 namespace stepc::runtime {
 namespace {
 
-const plan::Rule *ruleOf(int64_t route) {
-  const plan::Plan &plan = library().plan;
+const plan::Rule *ruleOf(const Library &lib, int64_t route) {
+  const plan::Plan &plan = lib.plan;
   if (route < 0 || route >= int64_t(plan.routes.size()))
     return nullptr;
   return &plan.rules[plan.routes[route].rule];
 }
 
-bool isHyperparameter(int64_t route, int32_t index) {
-  const plan::Rule *rule = ruleOf(route);
+bool isHyperparameter(const Library &lib, int64_t route, int32_t index) {
+  const plan::Rule *rule = ruleOf(lib, route);
   return rule && index >= 0 && index < int32_t(rule->hyperparameters.size());
 }
 
@@ -39,46 +39,51 @@ int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_
 
 namespace {
 
-int32_t worldSize() { return int32_t(library().world.size()); }
-const int64_t *worldRanks() { return library().world.data(); }
-int64_t workspaceBytes() { return library().plan.workspaceBytes(); }
-int64_t parameterCount() { return int64_t(library().plan.parameters.size()); }
-int64_t routeCount() { return int64_t(library().plan.routes.size()); }
+// Functions of a library get it first. What gets an instance, too, asks the instance's.
 
-const char *routeRule(int64_t route) {
-  return ruleOf(route) ? ruleOf(route)->name.c_str() : nullptr;
+int32_t worldSize(const Library &lib) { return int32_t(lib.world.size()); }
+const int64_t *worldRanks(const Library &lib) { return lib.world.data(); }
+int64_t workspaceBytes(const Library &lib) { return lib.plan.workspaceBytes(); }
+int64_t parameterCount(const Library &lib) { return int64_t(lib.plan.parameters.size()); }
+int64_t routeCount(const Library &lib) { return int64_t(lib.plan.routes.size()); }
+
+const char *routeRule(const Library &lib, int64_t route) {
+  const plan::Rule *rule = ruleOf(lib, route);
+  return rule ? rule->name.c_str() : nullptr;
 }
 
-const char *routeName(int64_t route) {
-  return ruleOf(route) ? library().plan.routes[route].name.c_str() : nullptr;
+const char *routeName(const Library &lib, int64_t route) {
+  return ruleOf(lib, route) ? lib.plan.routes[route].name.c_str() : nullptr;
 }
 
-int32_t hyperparameterCount(int64_t route) {
-  const plan::Rule *rule = ruleOf(route);
+int32_t hyperparameterCount(const Library &lib, int64_t route) {
+  const plan::Rule *rule = ruleOf(lib, route);
   return rule ? int32_t(rule->hyperparameters.size()) : 0;
 }
 
-const char *hyperparameterName(int64_t route, int32_t index) {
-  return isHyperparameter(route, index) ? ruleOf(route)->hyperparameters[index].c_str() : nullptr;
+const char *hyperparameterName(const Library &lib, int64_t route, int32_t index) {
+  return isHyperparameter(lib, route, index) ? ruleOf(lib, route)->hyperparameters[index].c_str()
+                                             : nullptr;
 }
 
-double hyperparameterDefault(int64_t route, int32_t index) {
-  return isHyperparameter(route, index) ? library().plan.routes[route].defaults[index]
-                                        : std::numeric_limits<double>::quiet_NaN();
+double hyperparameterDefault(const Library &lib, int64_t route, int32_t index) {
+  return isHyperparameter(lib, route, index) ? lib.plan.routes[route].defaults[index]
+                                             : std::numeric_limits<double>::quiet_NaN();
 }
 
-int32_t checkParameter(const stepc_instance *instance, const char *what, int64_t parameter) {
-  if (parameter >= 0 && parameter < parameterCount())
+int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
+                       int64_t parameter) {
+  if (parameter >= 0 && parameter < parameterCount(lib))
     return STEPC_OK;
   return refuse(instance, STEPC_ERROR_ARGUMENT,
                 format("%s: parameter %lld does not exist, there are %lld", what,
-                       (long long)parameter, (long long)parameterCount()));
+                       (long long)parameter, (long long)parameterCount(lib)));
 }
 
-int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
+int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
                       stepc_parameter_info *info) {
-  const Library &lib = library();
-  if (int32_t status = checkParameter(instance, "parameter_info", parameter))
+  const Library &lib = instance ? instance->library : own;
+  if (int32_t status = checkParameter(lib, instance, "parameter_info", parameter))
     return status;
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = lib.plan.groups[index];
@@ -102,10 +107,10 @@ int32_t parameterInfo(const stepc_instance *instance, int64_t parameter,
                .member = member});
 }
 
-int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t state,
-                  stepc_state_info *info) {
-  const Library &lib = library();
-  if (int32_t status = checkParameter(instance, "state_info", parameter))
+int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
+                  int32_t state, stepc_state_info *info) {
+  const Library &lib = instance ? instance->library : own;
+  if (int32_t status = checkParameter(lib, instance, "state_info", parameter))
     return status;
   int64_t group = lib.parameter(parameter).group;
   if (state < 0 || state >= int32_t(lib.groups[group].states.size()))
@@ -129,9 +134,8 @@ int32_t stateInfo(const stepc_instance *instance, int64_t parameter, int32_t sta
                .reserved = 0});
 }
 
-int32_t meshInfo(int64_t parameter, stepc_mesh_info *info) {
-  const Library &lib = library();
-  if (parameter < 0 || parameter >= parameterCount())
+int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {
+  if (parameter < 0 || parameter >= parameterCount(lib))
     return STEPC_ERROR_ARGUMENT;
   const plan::Group &group = lib.group(parameter);
   const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
@@ -181,34 +185,51 @@ struct Guard<Function> {
   }
 };
 
-stepc_library makeTable() {
-  const Library &lib = library();
+/// The program in a slot of stepc_programs, read at the first call.
+template <size_t Slot> const Library &library() {
+  static const Library *const made = readLibrary(*stepc_programs[Slot]);
+  return *made;
+}
+
+/// A function of a library as its table has it: without an argument for which library that is.
+template <size_t Slot, auto Function> struct Of;
+template <size_t Slot, typename Result, typename... Arguments,
+          Result (*Function)(const Library &, Arguments...)>
+struct Of<Slot, Function> {
+  static Result call(Arguments... arguments) { return Function(library<Slot>(), arguments...); }
+};
+
+template <size_t Slot> stepc_library makeTable() {
+  const Library &lib = library<Slot>();
   stepc_library table{};
   table.abi_version = STEPC_ABI_VERSION;
   table.struct_size = sizeof(stepc_library);
   table.name = lib.plan.name.c_str();
   table.chip = lib.plan.chip.c_str();
   table.plan_hash = lib.hash;
+  table.target = "";
   // A program of another ABI may not even have these.
   if (lib.status != STEPC_ERROR_ABI) {
-    table.plan = stepc_program_plan;
-    table.plan_bytes = stepc_program_plan_bytes;
+    table.plan = lib.program.plan;
+    table.plan_bytes = lib.program.plan_bytes;
+    table.device = lib.device().kind;
+    table.target = lib.program.target;
   }
-  table.world_size = worldSize;
-  table.world_ranks = worldRanks;
-  table.create = create;
+  table.world_size = Of<Slot, worldSize>::call;
+  table.world_ranks = Of<Slot, worldRanks>::call;
+  table.create = Of<Slot, create>::call;
   table.destroy = Guard<destroy>::call;
   table.last_error = lastError;
-  table.workspace_bytes = workspaceBytes;
-  table.parameter_count = parameterCount;
-  table.parameter_info = Guard<parameterInfo>::call;
-  table.state_info = Guard<stateInfo>::call;
-  table.route_count = routeCount;
-  table.route_name = routeName;
-  table.route_rule = routeRule;
-  table.hyperparameter_count = hyperparameterCount;
-  table.hyperparameter_name = hyperparameterName;
-  table.hyperparameter_default = hyperparameterDefault;
+  table.workspace_bytes = Of<Slot, workspaceBytes>::call;
+  table.parameter_count = Of<Slot, parameterCount>::call;
+  table.parameter_info = Guard<Of<Slot, parameterInfo>::call>::call;
+  table.state_info = Guard<Of<Slot, stateInfo>::call>::call;
+  table.route_count = Of<Slot, routeCount>::call;
+  table.route_name = Of<Slot, routeName>::call;
+  table.route_rule = Of<Slot, routeRule>::call;
+  table.hyperparameter_count = Of<Slot, hyperparameterCount>::call;
+  table.hyperparameter_name = Of<Slot, hyperparameterName>::call;
+  table.hyperparameter_default = Of<Slot, hyperparameterDefault>::call;
   table.bind_parameter = Guard<bindParameter>::call;
   table.bind_state = Guard<bindState>::call;
   table.bind_gradient = Guard<bindGradient>::call;
@@ -216,7 +237,6 @@ stepc_library makeTable() {
   table.bind_steps = Guard<bindSteps>::call;
   table.bind_hyperparameters = Guard<bindHyperparameters>::call;
   table.set_hyperparameter = Guard<setHyperparameter>::call;
-  table.device = stepc_program_device->kind;
   table.step = Guard<step>::call;
   table.enqueue = Guard<enqueue>::call;
   table.poll = Guard<poll>::call;
@@ -226,9 +246,24 @@ stepc_library makeTable() {
   table.in_process_world = inProcessWorldTable;
   table.abort = Guard<abortInstance>::call;
   table.shard_runs = Guard<shardRuns>::call;
-  table.mesh_info = meshInfo;
+  table.mesh_info = Of<Slot, meshInfo>::call;
   table.refresh = Guard<refresh>::call;
   return table;
+}
+
+/// The tables of this slot and of those behind it, each made once.
+template <size_t Slot> const stepc_library *tablesFrom() {
+  if constexpr (Slot < STEPC_MOST_PROGRAMS) {
+    if (!stepc_programs[Slot])
+      return nullptr;
+    static const stepc_library table = [] {
+      stepc_library made = makeTable<Slot>();
+      made.next = tablesFrom<Slot + 1>();
+      return made;
+    }();
+    return &table;
+  }
+  return nullptr;
 }
 
 } // namespace
@@ -236,10 +271,7 @@ stepc_library makeTable() {
 
 extern "C" {
 
-const void *stepc_rt_library(void) {
-  static const stepc_library table = stepc::runtime::makeTable();
-  return &table;
-}
+const void *stepc_rt_library(void) { return stepc::runtime::tablesFrom<0>(); }
 
 __attribute__((visibility("default"))) const stepc_library *stepc_library_table(void) {
   return static_cast<const stepc_library *>(stepc_rt_library());

@@ -20,7 +20,7 @@ void advanceSteps(void *argument) {
 }
 
 void carryOut(stepc_instance &instance, PreparedCommand &command) {
-  const stepc_device_table &device = *stepc_program_device;
+  const stepc_device_table &device = instance.device();
   DeviceContext &context = instance.deviceContext;
   if (device.declare)
     device.declare(context, declareUses, &command);
@@ -87,7 +87,7 @@ void replay(stepc_instance &instance) {
   for (PreparedCommand &command : instance.program)
     command.begun = true;
   instance.executed = instance.recorded;
-  stepc_program_device->graphs->replay(instance.deviceContext);
+  instance.device().graphs->replay(instance.deviceContext);
   if (hasFailed(instance) || instance.replayCalls)
     return;
   for (PreparedExchange &exchange : instance.exchanges) {
@@ -100,28 +100,29 @@ void replay(stepc_instance &instance) {
 
 /// Ends a walk that throws, too.
 struct Walk {
+  const stepc_device_table &device;
   DeviceContext &context;
   bool hasEnded = false;
   ~Walk() {
     if (!hasEnded)
-      stepc_program_device->abandon(context);
+      device.abandon(context);
   }
 };
 
 } // namespace
 
 int32_t recordGraph(stepc_instance &instance, std::string &error) {
-  const stepc_graph_table *graphs = stepc_program_device->graphs;
+  const stepc_graph_table *graphs = instance.device().graphs;
   if (!graphs)
     return fault(error, STEPC_ERROR_GRAPH,
                  format("the options ask for a graph of the step, and the device '%s' has none",
-                        stepc_program_device->name));
+                        instance.device().name));
   completeRecords(instance);
   beginTraffic(instance);
   instance.deviceContext.failure.clear();
   instance.isRecording = true;
   {
-    Walk walk{instance.deviceContext};
+    Walk walk{instance.device(), instance.deviceContext};
     graphs->begin(instance.deviceContext);
     carryOutAll(instance);
     graphs->end(instance.deviceContext);
@@ -142,18 +143,18 @@ void walkProgram(stepc_instance &instance) {
   completeRecords(instance);
   beginTraffic(instance);
   DeviceContext &context = instance.deviceContext;
-  Walk walk{context};
-  stepc_program_device->begin(context);
+  Walk walk{instance.device(), context};
+  instance.device().begin(context);
   // A graph of the trainer's holds the commands themselves.
   if (instance.hasGraph && !context.isCaptured)
     replay(instance);
   else
     carryOutAll(instance);
-  stepc_program_device->finish(context);
+  instance.device().finish(context);
   walk.hasEnded = true;
   if (!hasFailed(instance) && !instance.stepsAdvanced)
     instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
-                                             stepc_program_device->name));
+                                             instance.device().name));
 }
 
 } // namespace stepc::runtime

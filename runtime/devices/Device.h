@@ -36,6 +36,7 @@ struct DeviceContext {
   Parallel &parallel;
   stepc_counters &executed;
   const plan::Plan &plan;
+  const stepc_program &program;
   const std::vector<stepc_parameter_record> &records;
   const bool &someInactive; ///< whether this step skips a parameter
   std::unique_ptr<DeviceState> state = nullptr;

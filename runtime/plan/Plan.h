@@ -258,7 +258,7 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<Table> tables;
   std::vector<Pool> pools;
-  std::vector<std::string> kernels; // names, in the order of stepc_program_kernels
+  std::vector<std::string> kernels; // names, in the order of stepc_program's
   std::vector<Command> commands;    // the program; of a module at level scheduled, its starts alone
   uint64_t programHash = 0;         // of the generated code's IR: part of the plan's hash
 

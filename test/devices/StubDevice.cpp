@@ -17,14 +17,33 @@ static int32_t stubKind() {
   return given && given == std::string_view("cuda") ? STEPC_DEVICE_CUDA : STEPC_DEVICE_CPU;
 }
 
-// What a library of `emulated` names, on the trainer's side a CPU unless it is told otherwise.
-#define stepc_device_cuda stepc_device_emulated
+// The device `cuda` with another way to open it.
+#define stepc_device_cuda stepc_device_of_images
 #define STEPC_DEVICE_CUDA stubKind()
 #include "runtime/devices/gpu/Cuda.cpp"
 #undef STEPC_DEVICE_CUDA
 #undef stepc_device_cuda
 
+namespace stepc::runtime {
+namespace {
+
 /// The driver takes the kernels themselves for machine code.
-extern "C" const stepc_image stepc_program_images[] = {
-    {"sm_80", 8, 0, 0, stepc_program_kernels, 0}};
-extern "C" const int64_t stepc_program_image_count = 1;
+std::string openStub(DeviceContext &context, const stepc_options &options) {
+  return openGpuDevice(
+      context, options,
+      [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
+        stepc_program program = opened.program;
+        const stepc_image images[] = {{"sm_80", 8, 0, 0, program.kernels, 0}, {}};
+        program.images = images;
+        return openDriver({opened.parallel, opened.executed, opened.plan, program, opened.records,
+                           opened.someInactive},
+                          given, problem);
+      });
+}
+
+} // namespace
+} // namespace stepc::runtime
+
+// What a library of `emulated` names, on the trainer's side a CPU unless it is told otherwise.
+extern "C" const stepc_device_table stepc_device_emulated =
+    stepc::runtime::gpuDeviceTable("cuda", stubKind(), true, stepc::runtime::openStub);

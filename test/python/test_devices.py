@@ -256,14 +256,14 @@ def test_a_step_that_failed_on_the_gpu_is_found_out_later(fake, cuda, then):
 
 def test_a_library_for_another_device_is_refused(fake, cuda):
     optimizer = Optimizer(model().named_parameters(), "a rule {}", Plain={"lr": 0.5})
-    wanted = "expected a library for NVIDIA's GPUs, as the parameters are on cpu:0, found one for the CPU"
+    wanted = "expected a library for NVIDIA's GPUs, as the parameters are on cpu:0, found one for cpu"
     with pytest.raises(stepc.DeviceError, match=wanted):
         optimizer.step()
 
 
 def test_a_library_for_gpus_is_refused_on_the_cpu(fake):
     optimizer = Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5})
-    wanted = "expected a library for the CPU, as the parameters are on cpu, found one for NVIDIA's GPUs"
+    wanted = "expected a library for the CPU, as the parameters are on cpu, found one for cuda"
     with pytest.raises(stepc.DeviceError, match=wanted):
         optimizer.step()
 

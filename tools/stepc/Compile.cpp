@@ -4,6 +4,7 @@
 
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
+#include "passes/kernels/TargetShape.h"
 #include "tools/stepc/Input.h"
 #include "tools/stepc/Pipeline.h"
 
@@ -28,10 +29,15 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
              : kInternalError;
 }
 
-int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, OutputFiles &files,
-                        Report &report) {
+/// Of the plan of a chip or target. That of the first stands for the library.
+static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
+  return isFirst ? (name + ".json").str() : (name + "." + kindOfChip(chip) + ".json").str();
+}
+
+int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
+                        const CompileOptions &options, OutputFiles &files, Report &report) {
   Progress progress("stepc");
-  std::string name = module.getSymName()->str();
+  std::string name = modules.front().get().getSymName()->str();
   auto fail = [&](llvm::Error error) {
     report.error(llvm::toString(std::move(error)));
     return kInternalError;
@@ -43,15 +49,19 @@ int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, Ou
     report.internalError(what);
     return kInternalError;
   };
-  llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(module);
-  if (failed(plan))
-    return fault("the module has no plan");
   progress.stage("generating code");
   codegen::CodegenOptions codegen;
   codegen.sanitizer = options.sanitizer;
-  llvm::FailureOr<std::vector<char>> object = codegen::emitObject(module, codegen);
-  if (failed(object))
-    return fault("no code could be generated");
+  std::vector<codegen::Program> programs;
+  for (const mlir::OwningOpRef<mlir::ModuleOp> &module : modules) {
+    llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);
+    if (failed(plan))
+      return fault("the module has no plan");
+    llvm::FailureOr<std::vector<char>> object = codegen::emitObject(*module, codegen);
+    if (failed(object))
+      return fault("no code could be generated");
+    programs.push_back({std::move(*plan), std::move(*object)});
+  }
   progress.stage("linking");
   llvm::Expected<std::string> archive = codegen::findRuntimeArchive(
       llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizer);
@@ -62,11 +72,15 @@ int driver::makeLibrary(mlir::ModuleOp module, const CompileOptions &options, Ou
   std::string header = library.empty() ? "" : files.add(name + ".h");
   if (header.empty())
     return kInternalError;
-  if (llvm::Error error = codegen::linkLibrary(*object, name, *archive, library, options.sanitizer))
+  if (llvm::Error error = codegen::linkLibrary(programs, *archive, library, options.sanitizer))
     return fail(std::move(error));
-  if (llvm::Error error = codegen::writeHeader(*plan, header))
+  if (llvm::Error error = codegen::writeHeader(programs, header))
     return fail(std::move(error));
-  return files.addText(name + ".json", codegen::planToJson(*plan)) ? kSuccess : kInternalError;
+  for (const codegen::Program &program : programs)
+    if (!files.addText(planFile(name, program.plan.chip, &program == &programs.front()),
+                       codegen::planToJson(program.plan)))
+      return kInternalError;
+  return kSuccess;
 }
 
 int driver::runCompile(const CompileCommand &command) {
@@ -81,17 +95,28 @@ int driver::runCompile(const CompileCommand &command) {
     return exitCode;
   std::string name = module->getSymName()->str();
   std::vector<std::string> written = {name + ".mlir"};
-  if (command.emit.empty())
+  if (command.emit.empty()) {
     written = {"lib" + name + ".so", name + ".h", name + ".json"};
+    for (StringRef target : llvm::drop_begin(command.targets, !command.targets.empty()))
+      written.push_back(planFile(name, target, /*isFirst=*/false));
+  }
   if (command.output != "-" && !canWrite(input.report, command.output, written))
     return kInputError;
-  Level target = command.emit.empty() ? Level::Llvm : *parseLevel(command.emit);
-  if (int code = lowerTo(*module, target, command, input.report))
-    return code;
-  if (!command.emit.empty())
+  if (!command.emit.empty()) {
+    Level level = *parseLevel(command.emit);
+    if (level > Level::Scheduled &&
+        !expectOneTarget(command, "--emit " + command.emit + ", whose text is one target's",
+                         input.report))
+      return kUsageError;
+    if (int code = lowerTo(*module, level, command, input.report))
+      return code;
     return emitModule(*module, command, input.report);
+  }
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> programs;
+  if (int code = lowerForTargets(std::move(module), command, input.report, programs))
+    return code;
   OutputFiles files(input.report, command.output);
-  if (int code = makeLibrary(*module, command, files, input.report))
+  if (int code = makeLibrary(programs, command, files, input.report))
     return code;
   return files.commit() ? kSuccess : kInternalError;
 }

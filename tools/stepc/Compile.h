@@ -6,13 +6,15 @@
 #include "tools/stepc/Options.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace stepc::driver {
 
-/// Adds lib<name>.so, <name>.h and <name>.json of a module at level llvm to `files`, which
-/// the caller commits. Returns an exit code; on failure an error was printed.
-int makeLibrary(mlir::ModuleOp module, const CompileOptions &options, OutputFiles &files,
-                Report &report);
+/// Adds lib<name>.so, <name>.h and <name>.json of modules at level llvm, one per target, to `files`, which
+/// the caller commits. Of further targets the plan is <name>.<kind>.json. Returns an exit code; on failure an
+/// error was printed.
+int makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
+                const CompileOptions &options, OutputFiles &files, Report &report);
 
 } // namespace stepc::driver
 

@@ -11,6 +11,8 @@ using namespace stepc::driver;
 
 int driver::runExplain(const ExplainCommand &command) {
   Input input;
+  if (!expectOneTarget(command, "explain, which shows one target's products", input.report))
+    return kUsageError;
   int exitCode = kSuccess;
   mlir::OwningOpRef<mlir::ModuleOp> module = input.load(command, exitCode);
   if (!module)
@@ -18,14 +20,14 @@ int driver::runExplain(const ExplainCommand &command) {
   if (int code = lowerTo(*module, Level::Scheduled, command, input.report))
     return code;
   std::unique_ptr<kernels::Target> target;
-  if (!command.target.empty())
-    target = llvm::cantFail(kernels::targetOfText(command.target), "it was checked");
+  if (!command.targets.empty())
+    target = llvm::cantFail(kernels::targetOfText(command.targets.front()), "it was checked");
   llvm::FailureOr<explain::Report> report = explain::explain(*module, target.get());
   if (failed(report)) {
     input.report.internalError("the scheduled program cannot be explained");
     return kInternalError;
   }
-  report->target = command.target;
+  report->target = command.targets.empty() ? "" : command.targets.front();
   std::string text = command.json ? explain::toJson(*report) : explain::toText(*report);
   return writeFile(input.report, "-", text) ? kSuccess : kInternalError;
 }

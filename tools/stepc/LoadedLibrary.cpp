@@ -49,6 +49,8 @@ bool LoadedLibrary::open(const std::string &path) {
   if (table->struct_size < static_cast<int32_t>(sizeof(stepc_library)))
     return refuse(path, "expected a table of " + Twine(sizeof(stepc_library)) + " bytes, found " +
                             Twine(table->struct_size));
+  if (!chooseTarget(path))
+    return false;
   std::string error;
   auto read = plan::deserialize(static_cast<const uint8_t *>(table->plan),
                                 static_cast<size_t>(table->plan_bytes), error);
@@ -57,6 +59,26 @@ bool LoadedLibrary::open(const std::string &path) {
   plan = std::move(*read);
   world = plan.world();
   return true;
+}
+
+/// Takes the table of the target that was asked for, or of the first that steps on this machine. What was
+/// compiled just now has one.
+bool LoadedLibrary::chooseTarget(const std::string &path) {
+  const stepc_library *first = table;
+  if (command.targets.empty() || command.library.empty()) {
+    table = stepc_library_for(first, STEPC_DEVICE_CPU);
+    return table ||
+           refuse(path, "expected a target that steps on this machine, cpu or emulated, found " +
+                            Twine(first->target));
+  }
+  StringRef asked = command.targets.front();
+  while (table && table->target != asked)
+    table = table->next;
+  std::string kinds;
+  for (const stepc_library *one = first; one; one = one->next)
+    kinds += (kinds.empty() ? "" : ", ") + std::string(one->target);
+  return table || refuse(path, "expected one of the library's targets (" + kinds +
+                                   ") after --target, found '" + asked + "'");
 }
 
 /// Finds the manifest's parameter for each of the library's, and refuses any difference.

@@ -49,6 +49,7 @@ public:
 private:
   bool refuse(const std::string &path, const llvm::Twine &message);
   bool open(const std::string &path);
+  bool chooseTarget(const std::string &path);
   bool matchParameters(const std::string &path);
   bool matches(const std::string &path, const std::string &name, const plan::Group &group,
                const manifest::Parameter &parameter);

@@ -37,12 +37,13 @@ void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
       ->type_name("PATTERN");
 }
 
-void addCompileOptions(CLI::App &app, CompileOptions &options, const char *inputHelp) {
+void addCompileOptions(CLI::App &app, CompileOptions &options, const char *inputHelp,
+                       const char *targetsHelp = "") {
   app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
       ->type_name("M");
   app.add_option(
-         "--target", options.target,
+         "--target", options.targets,
          "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
          "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
          "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
@@ -50,8 +51,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
          "to its bits (emulated, unless said). Behind cuda's, ptx adds PTX, of which the driver "
          "makes code for later GPUs when an instance is made; emulated:<gpu>,races fails a "
-         "step where nothing orders what kernels, copies or messages touch")
+         "step where nothing orders what kernels, copies or messages touch" +
+             std::string(targetsHelp))
       ->check(checkTarget)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
       ->type_name("T");
   app.add_option("--strategy", options.strategies,
                  "Force " + strategyNames() +
@@ -99,7 +104,8 @@ constexpr const char *kExitCodes = "Exit status:\n"
 
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
-  addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from");
+  addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from",
+                    ". Given again it adds a target of another kind to the library");
   app->add_option(
          "--emit", command.emit,
          "Stop at a level and write DIR/<name>.mlir: optim, decided, comm, scheduled, exec "
@@ -109,8 +115,8 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
       })
       ->type_name("LEVEL");
   app->add_option("-o,--output", command.output,
-                  "Folder for lib<name>.so, <name>.h and <name>.json (default: here); with --emit, "
-                  "- is standard output")
+                  "Folder for lib<name>.so, <name>.h and <name>.json (default: here), and "
+                  "<name>.<kind>.json of further targets; with --emit, - is standard output")
       ->type_name("DIR");
   // Here only: the program that loads an instrumented library must be instrumented, too.
   app->add_option_function<std::string>(
@@ -126,6 +132,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
               "  stepc compile muon.optim --manifest model.json -o build\n"
               "  stepc compile muon.optim --manifest model.json --emit decided -o -\n"
               "  stepc compile build/muon.mlir -o build\n"
+              "  stepc compile muon.optim -m model.json --target cpu --target cuda:sm_90a\n"
               "  stepc compile muon.optim -m model.json --strategy '*.attn.*=gather' "
               "--workspace-limit 256MiB\n\n" +
               std::string(kExitCodes));
@@ -174,7 +181,8 @@ void defineFormat(CLI::App &root, FormatCommand &command) {
 void defineRun(CLI::App &root, RunCommand &command) {
   CLI::App *app = root.add_subcommand(
       "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
-  addCompileOptions(*app, command, "A specification (.optim)");
+  addCompileOptions(*app, command, "A specification (.optim)",
+                    ". With --library, cpu or emulated: which of its targets");
   app->add_option("--tensors", command.tensors,
                   "Tensors param:NAME, grad:NAME or grad:NAME@STEP, and state:NAME:STATE")
       ->required()

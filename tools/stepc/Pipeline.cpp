@@ -7,6 +7,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
+#include "passes/kernels/TargetShape.h"
 #include "passes/plan/ValidatePlan.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
@@ -80,43 +81,47 @@ std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
 
 namespace {
 
+/// A way up from the level of the module that was read.
+struct Climb {
+  const CompileOptions &options;
+  Level entered;
+  StringRef target; // empty: the host
+};
+
 /// One step of the ladder.
 struct Rung {
   Level to;
   StringRef doing;
-  mlir::LogicalResult (*build)(mlir::OpPassManager &, mlir::ModuleOp, const CompileOptions &,
-                               Level entered);
+  mlir::LogicalResult (*build)(mlir::OpPassManager &, mlir::ModuleOp, const Climb &);
 };
 
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &options, Level) {
-       decide::buildDecidePipeline(manager, {options.strategies, options.waves});
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &climb) {
+       decide::buildDecidePipeline(manager, {climb.options.strategies, climb.options.waves});
        return mlir::success();
      }},
     {Level::Comm, "distributing",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &) {
        distribute::buildDistributePipeline(manager);
        return mlir::success();
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &, Level) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &) {
        schedule::buildSchedulePipeline(manager);
        return mlir::success();
      }},
     {Level::Exec, "making kernels",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const CompileOptions &options,
-        Level entered) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &climb) {
        // Scheduling ends with the proof; a text that comes here without it has none yet.
-       kernels::buildExecPipeline(manager, {options.target, entered < Level::Scheduled});
+       kernels::buildExecPipeline(manager, {climb.target.str(), climb.entered < Level::Scheduled});
        return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const CompileOptions &,
-        Level entered) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const Climb &climb) {
        llvm::FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(module);
        if (mlir::succeeded(target))
-         kernels::buildLlvmPipeline(manager, **target, entered < Level::Exec);
+         kernels::buildLlvmPipeline(manager, **target, climb.entered < Level::Exec);
        return mlir::success(mlir::succeeded(target));
      }},
 };
@@ -137,14 +142,26 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)
     return refuse("--workspace-limit", Level::Optim);
-  if (level > Level::Scheduled && !options.target.empty())
+  if (level > Level::Scheduled && !options.targets.empty())
     return refuse("--target", Level::Scheduled);
-  if (options.target.empty())
-    return true;
-  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(options.target);
-  if (!target)
-    report.error("--target: " + llvm::toString(target.takeError()));
-  return bool(target);
+  llvm::StringMap<StringRef> kinds;
+  for (const std::string &text : options.targets) {
+    llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(text);
+    if (!target) {
+      report.error("--target: " + llvm::toString(target.takeError()));
+      return false;
+    }
+    StringRef kind = kindOfChip((*target)->chip());
+    auto [found, isNew] = kinds.try_emplace(kind, text);
+    if (!isNew) {
+      report.error("--target: expected one target of kind " + kind + ", found '" + found->second +
+                   "' and '" + text + "'");
+      if (kind == "cuda")
+        report.hint("one target names several GPUs, say cuda:sm_80,sm_90a");
+      return false;
+    }
+  }
+  return true;
 }
 
 /// What a pipeline's failure means: see the table in the room's README.
@@ -171,29 +188,13 @@ bool checkLimits(mlir::ModuleOp module) {
          succeeded(validatePlan(module, *program, "expected parameters within a plan's limits: "));
 }
 
-} // namespace
-
-int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &options,
-                    Report &report) {
-  std::optional<Level> level = levelOf(module);
-  if (!level)
-    return kInputError;
-  if (!checkOptions(module, *level, options, report))
-    return kUsageError;
-  if (*level > target) {
-    report.error("expected a module at level " + name(target) + " or before, found one at level " +
-                 name(*level));
-    return kUsageError;
-  }
-  // As a manifest without parameters is.
-  if (*level <= Level::Decided && module.getOps<optim::ParameterOp>().empty()) {
-    module.emitError("expected at least one optim.parameter, found none");
-    return kInputError;
-  }
+/// From one level to another; an exit code.
+int lower(mlir::ModuleOp module, Level from, Level to, const Climb &climb, Report &report) {
+  const CompileOptions &options = climb.options;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
   for (const Rung &rung : kRungs) {
-    if (rung.to <= *level || rung.to > target)
+    if (rung.to <= from || rung.to > to)
       continue;
     progress.stage(rung.doing);
     mlir::PassManager manager(context);
@@ -205,11 +206,79 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     }
     if (options.timing)
       manager.enableTiming();
-    if (mlir::failed(rung.build(manager, module, options, *level)) ||
-        mlir::failed(manager.run(module)))
+    if (mlir::failed(rung.build(manager, module, climb)) || mlir::failed(manager.run(module)))
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
       return kInputError;
+  }
+  return kSuccess;
+}
+
+/// The module's level, where it can be lowered to `to` with these options; nothing, after an error, else.
+std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const CompileOptions &options,
+                                  Report &report, int &exitCode) {
+  std::optional<Level> level = levelOf(module);
+  exitCode = kInputError;
+  if (!level)
+    return std::nullopt;
+  exitCode = kUsageError;
+  if (!checkOptions(module, *level, options, report))
+    return std::nullopt;
+  if (*level > to) {
+    report.error("expected a module at level " + name(to) + " or before, found one at level " +
+                 name(*level));
+    return std::nullopt;
+  }
+  // As a manifest without parameters is.
+  exitCode = kInputError;
+  if (*level <= Level::Decided && module.getOps<optim::ParameterOp>().empty()) {
+    module.emitError("expected at least one optim.parameter, found none");
+    return std::nullopt;
+  }
+  exitCode = kSuccess;
+  return level;
+}
+
+StringRef firstTarget(const CompileOptions &options) {
+  return options.targets.empty() ? StringRef() : options.targets.front();
+}
+
+} // namespace
+
+bool driver::expectOneTarget(const CompileOptions &options, StringRef what, Report &report) {
+  if (options.targets.size() <= 1)
+    return true;
+  report.error("expected one --target for " + what + ", found " + Twine(options.targets.size()));
+  return false;
+}
+
+int driver::lowerTo(mlir::ModuleOp module, Level level, const CompileOptions &options,
+                    Report &report) {
+  int exitCode = kSuccess;
+  std::optional<Level> entered = checkedLevel(module, level, options, report, exitCode);
+  if (!entered)
+    return exitCode;
+  return lower(module, *entered, level, {options, *entered, firstTarget(options)}, report);
+}
+
+int driver::lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const CompileOptions &options,
+                            Report &report,
+                            llvm::SmallVectorImpl<mlir::OwningOpRef<mlir::ModuleOp>> &programs) {
+  int exitCode = kSuccess;
+  std::optional<Level> entered = checkedLevel(*module, Level::Llvm, options, report, exitCode);
+  if (!entered)
+    return exitCode;
+  // The last level that knows of no target, where the module is not beyond it.
+  Level fork = std::max(*entered, Level::Scheduled);
+  if (int code = lower(*module, *entered, fork, {options, *entered, ""}, report))
+    return code;
+  for (size_t i = 1; i < options.targets.size(); ++i)
+    programs.push_back(module->clone());
+  programs.insert(programs.begin(), std::move(module));
+  for (auto [index, program] : llvm::enumerate(programs)) {
+    StringRef target = options.targets.empty() ? StringRef() : options.targets[index];
+    if (int code = lower(*program, fork, Level::Llvm, {options, *entered, target}, report))
+      return code;
   }
   return kSuccess;
 }

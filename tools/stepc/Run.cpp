@@ -5,6 +5,7 @@
 
 #include "frontends/manifest/Names.h"
 #include "passes/decide/Passes.h"
+#include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanFromIR.h"
 #include "tools/stepc/Compile.h"
 #include "tools/stepc/OptionChecks.h"
@@ -272,7 +273,9 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
       return kInputError;
     return runReference(input, *module, run, command, outputs);
   }
-  if (int code = lowerTo(*module, Level::Llvm, command, input.report))
+  std::string name = module->getSymName()->str();
+  llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> programs;
+  if (int code = lowerForTargets(std::move(module), command, input.report, programs))
     return code;
   codegen::TemporaryFolder folder;
   if (llvm::Error error = folder.create()) {
@@ -280,11 +283,11 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return kInternalError;
   }
   OutputFiles files(input.report, folder.file("library"));
-  if (int code = makeLibrary(*module, command, files, input.report))
+  if (int code = makeLibrary(programs, command, files, input.report))
     return code;
   if (!files.commit())
     return kInternalError;
-  std::string library = folder.file("library/lib" + module->getSymName()->str() + ".so");
+  std::string library = folder.file("library/lib" + name + ".so");
   return runLibrary(library, run, command, outputs, input.report);
 }
 
@@ -301,14 +304,16 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
-  if (StringRef(command.target).starts_with("cuda"))
+  if (!expectOneTarget(command, "run, which steps one", input.report))
+    return kUsageError;
+  if (!command.targets.empty() && kindOfChip(command.targets.front()) == "cuda")
     return usage("expected a target that steps on this machine, cpu or emulated, found '" +
-                 command.target + "'");
+                 command.targets.front() + "'");
   // What would be ignored is refused.
   for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
                                std::pair("--waves", command.waves != 0),
                                std::pair("--workspace-limit", command.workspaceLimit != 0),
-                               std::pair("--target", !command.target.empty()),
+                               std::pair("--target", command.reference && !command.targets.empty()),
                                std::pair("--threads", command.reference && command.threads != 0),
                                std::pair("--graph", command.reference && command.graph)})
     if (given && (command.reference || !command.library.empty()))

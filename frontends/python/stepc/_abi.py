@@ -268,6 +268,8 @@ class LibraryTable(c.Structure):
         ("counters", _function(_i32, _ptr, c.POINTER(Counters), c.POINTER(Counters))),
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
         ("refresh", _function(_i32, _ptr)),
+        ("target", _str),
+        ("next", _ptr),  # a table like this one
     ]
 
 
@@ -284,7 +286,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 64),
-    "stepc_library": (LibraryTable, 320),
+    "stepc_library": (LibraryTable, 336),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

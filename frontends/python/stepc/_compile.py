@@ -138,7 +138,7 @@ def _identity(compiler: Path) -> str:
 
 
 def option_arguments(
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     strategy: str | Sequence[str] | Mapping[str, str] | None = None,
     workspace_limit: int | str | None = None,
     numerics: str | None = None,
@@ -148,8 +148,9 @@ def option_arguments(
     """The command-line form of the compile options."""
     check_arguments(arguments)
     result: list[str] = []
-    if target is not None:
-        result.append(f"--target={target}")
+    if isinstance(target, str):
+        target = [target]
+    result += [f"--target={item}" for item in target or ()]
     if isinstance(strategy, str):
         strategy = [strategy]
     elif isinstance(strategy, Mapping):
@@ -236,7 +237,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     spec: Spec,
     manifest: Manifest,
     *,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
     output: str | os.PathLike[str] | None = None,
     strategy: str | Sequence[str] | Mapping[str, str] | None = None,
     workspace_limit: int | str | None = None,
@@ -251,6 +252,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
             ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
+            Several of different kinds, in a list, make one library with a step for each.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
@@ -307,9 +309,10 @@ def compile_silently(
     if output is not None:
         target_folder = Path(output)
         target_folder.mkdir(parents=True, exist_ok=True)
-        for suffix in (f"lib{name}.so", f"{name}.h", f"{name}.json"):
-            if (folder / suffix).is_file():
-                copy_file(folder / suffix, target_folder / suffix)
+        files = [f"lib{name}.so", f"{name}.h", f"{name}.json"]
+        for file in files + [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated")]:
+            if (folder / file).is_file():
+                copy_file(folder / file, target_folder / file)
         folder = target_folder
     return Compiled(
         folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json", warnings

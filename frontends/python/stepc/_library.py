@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes as c
 import json
 import math
@@ -16,11 +17,8 @@ from stepc._abi import LibraryTable
 from stepc._calls import call_apart, cause
 from stepc._described import Mesh, Parameter, Route, State
 from stepc._device import CPU, AllocatorCalls, Device
-from stepc.errors import AbiError, PoisonedError, StepcError, error_for
-
-
-def _text(value: bytes | None) -> str:
-    return (value or b"").decode("utf-8", "replace")
+from stepc._tables import open_tables, text as _text
+from stepc.errors import PoisonedError, StepcError, error_for
 
 
 def _shape(pointer: object, axes: int) -> tuple[int, ...] | None:
@@ -31,40 +29,46 @@ def _shape(pointer: object, axes: int) -> tuple[int, ...] | None:
 
 
 class Library:
-    """A compiled library, opened with local symbols so that many can live in one process."""
+    """A compiled library, opened with local symbols so that many can live in one process.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    Of its targets it stands for one: the first, or that of the kind ``target`` (``cpu``, ``cuda`` or
+    ``emulated``).
+    """
+
+    def __init__(self, path: str | os.PathLike[str], target: str | None = None) -> None:
         self.path = os.fspath(path)
-        try:
-            self._dll = c.CDLL(self.path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
-        except OSError as error:
-            raise StepcError(f"cannot open the library '{self.path}': {error}") from error
-        try:
-            entry = self._dll.stepc_library_table
-        except AttributeError:
-            raise AbiError(
-                f"'{self.path}' is not a stepc library: expected the symbol "
-                "stepc_library_table, found none"
-            ) from None
-        entry.restype = c.POINTER(LibraryTable)
-        table = entry()
-        if not table:
-            raise AbiError(f"'{self.path}' returned no table")
-        found = table.contents.abi_version
-        if found != _abi.ABI_VERSION:
-            raise AbiError(
-                f"'{self.path}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
-                "compile it again with this stepc"
-            )
-        if table.contents.struct_size < c.sizeof(LibraryTable):
-            raise AbiError(
-                f"'{self.path}': expected a table of {c.sizeof(LibraryTable)} bytes, "
-                f"found {table.contents.struct_size}"
-            )
-        self.table: LibraryTable = table.contents
+        self._dll, self._tables = open_tables(self.path)
+        self.table = self._tables[0] if target is None else self._table_for(target)
+
+    def _table_for(self, target: str) -> LibraryTable:
+        for table in self._tables:
+            if _text(table.target) == target:
+                return table
+        raise StepcError(
+            f"'{self.path}': expected one of its targets ({', '.join(self.targets)}), found {target!r}"
+        )
+
+    def for_device(self, device: int) -> Library | None:
+        """The same library for the first of its targets whose parameters are on that kind of device."""
+        for table in self._tables:
+            if table.device == device:
+                found = copy.copy(self)
+                found.table = table
+                return found
+        return None
 
     def __repr__(self) -> str:
         return f"Library({self.path!r}, chip={self.chip!r}, ranks={self.world_ranks})"
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The kinds of targets that it was compiled for, as they were named."""
+        return tuple(_text(table.target) for table in self._tables)
+
+    @property
+    def target(self) -> str:
+        """The kind that this object stands for."""
+        return _text(self.table.target)
 
     @property
     def name(self) -> str:

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
@@ -163,22 +164,18 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
     embed(module, images);
   }
 
-  /// Constants of the types in kernel_abi.h.
+  /// Constants of the types in kernel_abi.h, in place of what the program knows of them by name.
   static void embed(ModuleOp module, ArrayRef<Image> images) {
     KernelBuilder b(module.getContext(), module.getLoc());
     b.setInsertionPointToEnd(module.getBody());
-    auto constant = [&](StringRef name, Type type, Attribute value, bool isInternal) {
-      auto op = LLVM::GlobalOp::create(
-          b, b.loc, type, /*isConstant=*/true,
-          isInternal ? LLVM::Linkage::Internal : LLVM::Linkage::External, name, value,
-          /*alignment=*/16);
-      if (!isInternal)
-        op.setVisibility_(LLVM::Visibility::Hidden);
-      return op;
+    if (auto named = module.lookupSymbol<LLVM::GlobalOp>(kImages))
+      named.erase();
+    auto constant = [&](StringRef name, Type type, Attribute value) {
+      return LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                    name, value, /*alignment=*/16);
     };
     auto bytes = [&](const std::string &name, StringRef text) {
-      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text),
-               /*isInternal=*/true);
+      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
     };
     for (const Image &image : images) {
       bytes("stepc_image_" + image.symbol, image.code);
@@ -187,11 +184,11 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
     Type i64 = b.getI64Type();
     auto record = LLVM::LLVMStructType::getLiteral(b.getContext(),
                                                    {b.pointer, i64, i64, i64, b.pointer, i64});
-    auto all = LLVM::LLVMArrayType::get(record, images.size());
-    constant("stepc_program_image_count", i64, b.getI64IntegerAttr(int64_t(images.size())), false);
-    LLVM::GlobalOp table = constant("stepc_program_images", all, Attribute(), false);
+    // One more, of zeros, ends them.
+    auto all = LLVM::LLVMArrayType::get(record, images.size() + 1);
+    LLVM::GlobalOp table = constant(kImages, all, Attribute());
     b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-    Value value = LLVM::PoisonOp::create(b, b.loc, all);
+    Value value = LLVM::ZeroOp::create(b, b.loc, all);
     for (auto [index, image] : llvm::enumerate(images)) {
       auto addressOf = [&](const std::string &name) -> Value {
         return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);

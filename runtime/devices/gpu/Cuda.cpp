@@ -69,7 +69,7 @@ public:
     ordinal = options.device_ordinal;
     if (!check("naming a GPU", driver.cuDeviceGet(&device, ordinal)))
       return;
-    const stepc_image *image = imageFor(opened.plan.name);
+    const stepc_image *image = imageFor(opened);
     if (!image || !check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, device)))
       return;
     enter();
@@ -317,7 +317,7 @@ private:
 
   /// Machine code runs on its own chip and on later ones of its generation, but for chips with an 'a'. Of
   /// PTX, where it is there, the driver makes code for what has none.
-  const stepc_image *imageFor(const std::string &library) {
+  const stepc_image *imageFor(const DeviceContext &opened) {
     int major = 0, minor = 0;
     char name[100] = "";
     if (!check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) ||
@@ -326,10 +326,11 @@ private:
       return nullptr;
     const stepc_image *best = nullptr, *ptx = nullptr;
     std::string chips;
-    for (int64_t i = 0; i < stepc_program_image_count; ++i) {
-      const stepc_image &image = stepc_program_images[i];
+    for (const stepc_image *at = opened.program.images; at->chip; ++at) {
+      const stepc_image &image = *at;
       bool isPtx = image.kind == STEPC_IMAGE_PTX, isExact = image.kind == STEPC_IMAGE_OF_ONE;
-      chips += (i ? ", " : "") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
+      chips +=
+          (chips.empty() ? "" : ", ") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
       if (isPtx && std::pair(image.major, image.minor) <= std::pair<int64_t, int64_t>(major, minor))
         ptx = &image;
       bool runs =
@@ -339,8 +340,8 @@ private:
     }
     best = best ? best : ptx;
     if (!best)
-      fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d", library.c_str(),
-                  chips.c_str(), name, major, minor));
+      fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d",
+                  opened.plan.name.c_str(), chips.c_str(), name, major, minor));
     return best;
   }
 
@@ -373,18 +374,19 @@ private:
   bool isCurrent = false, hasJoined = false;
 };
 
+std::unique_ptr<Gpu> openDriver(const DeviceContext &opened, const stepc_options &options,
+                                std::string &problem) {
+  std::unique_ptr<Cuda> gpu;
+  if (const cuda::Driver *driver = cuda::driver(problem)) {
+    gpu = std::make_unique<Cuda>(*driver, static_cast<StreamHandle>(options.stream));
+    gpu->open(opened, options);
+    problem = gpu->takeProblem();
+  }
+  return problem.empty() ? std::unique_ptr<Gpu>(std::move(gpu)) : nullptr;
+}
+
 std::string openCuda(DeviceContext &context, const stepc_options &options) {
-  return openGpuDevice(
-      context, options,
-      [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
-        std::unique_ptr<Cuda> gpu;
-        if (const cuda::Driver *driver = cuda::driver(problem)) {
-          gpu = std::make_unique<Cuda>(*driver, static_cast<StreamHandle>(given.stream));
-          gpu->open(opened, given);
-          problem = gpu->takeProblem();
-        }
-        return problem.empty() ? std::unique_ptr<Gpu>(std::move(gpu)) : nullptr;
-      });
+  return openGpuDevice(context, options, openDriver);
 }
 
 } // namespace

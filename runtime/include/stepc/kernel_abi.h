@@ -1,6 +1,7 @@
 /*===- kernel_abi.h - Between generated code and the runtime -------*- C -*-===*
  *
- * A program is data (the plan with its commands, runtime/plan/Plan.h) and kernels. The runtime walks
+ * A library has a program per target. A program is data (the plan with its commands, runtime/plan/Plan.h)
+ * and kernels. The runtime walks
  * the commands and calls the kernels through a device (runtime/devices/Device.h); kernels call
  * nothing of the runtime, but for those of the target emulated. Both sides check
  * STEPC_KERNEL_ABI_VERSION: the compiler against
@@ -34,7 +35,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 6
+#define STEPC_KERNEL_ABI_VERSION 7
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -59,13 +60,13 @@ typedef struct stepc_device_table stepc_device_table;
 
 /* --- provided by the runtime --- */
 
-/* The devices, in runtime/devices: a program is linked with its own alone. */
+/* The devices, in runtime/devices: a library is linked with those of its programs alone. */
 extern const stepc_device_table stepc_device_cpu;
 extern const stepc_device_table stepc_device_emulated;       /* a GPU's kernels, on this machine */
 extern const stepc_device_table stepc_device_emulated_races; /* the same, which looks for races */
 extern const stepc_device_table stepc_device_cuda;           /* NVIDIA's GPUs */
-/* The `const stepc_library *` that <name>_library() returns. Hidden, so that two libraries in one
- * process never answer for each other. */
+/* The `const stepc_library *` that <name>_library() returns, of the first program. Hidden, so that two
+ * libraries in one process never answer for each other. */
 const void *stepc_rt_library(void);
 
 /* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
@@ -102,13 +103,8 @@ void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
 void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int64_t block,
                                int64_t thread);
 
-/* --- defined by the program --- */
+/* --- defined by generated code --- */
 
-extern const int64_t stepc_program_abi_version;
-extern const uint8_t stepc_program_plan[];
-extern const int64_t stepc_program_plan_bytes;
-/* In the order of the plan's kernels. */
-extern const stepc_kernel stepc_program_kernels[];
 /* Threads of a block, in all kernels for GPUs. */
 #define STEPC_BLOCK_THREADS 256
 typedef enum stepc_image_kind {
@@ -116,18 +112,30 @@ typedef enum stepc_image_kind {
   STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor runs */
   STEPC_IMAGE_PTX = 2 /* text, of which a driver makes code for this chip and any later one */
 } stepc_image_kind;
-/* Of a program for GPUs, all kernels of the plan for one chip each; its stepc_program_kernels are null. */
+/* All kernels of the plan for one chip of a GPU. */
 typedef struct stepc_image {
-  const char *chip;     /* "sm_90a" */
+  const char *chip;     /* "sm_90a"; null behind the last image */
   int64_t major, minor; /* 9, 0 */
   int64_t kind;         /* a stepc_image_kind */
   const void *code;     /* a cubin, or PTX that a zero ends */
   int64_t bytes;
 } stepc_image;
-extern const stepc_image stepc_program_images[];
-extern const int64_t stepc_program_image_count;
-/* What its kernels run on. */
-extern const stepc_device_table *const stepc_program_device;
+
+/* What a library has for one target: all else that its code defines is local to its object. */
+typedef struct stepc_program {
+  int64_t abi_version; /* STEPC_KERNEL_ABI_VERSION; of another one nothing else is known */
+  const char *target;  /* which kind: "cpu", "cuda" or "emulated" */
+  const uint8_t *plan;
+  int64_t plan_bytes;
+  const stepc_kernel *kernels;      /* in the order of the plan's; null in a program for GPUs */
+  const stepc_image *images;        /* of a program for GPUs, else null */
+  const stepc_device_table *device; /* what its kernels run on */
+} stepc_program;
+
+/* One of each kind of target at most: stepc_program_cpu, stepc_program_cuda, stepc_program_emulated. */
+#define STEPC_MOST_PROGRAMS 3
+/* In the order that the targets were named in; null behind the last. The first is never null. */
+extern const stepc_program *const stepc_programs[STEPC_MOST_PROGRAMS];
 
 #ifdef __cplusplus
 }

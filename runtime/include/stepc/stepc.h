@@ -2,8 +2,9 @@
  *
  * Every generated library exports one function, <name>_library() (declared in its
  * generated header; also under the fixed name stepc_library_table() for dlsym), that
- * returns this table. Nothing else is visible, so many libraries live in one process.
- * There is no global mutable state: any number of instances, and of ranks, per process.
+ * returns this table, of the first target that the library was compiled for; those of
+ * its other targets follow by `next`. Nothing else is visible, so many libraries live in
+ * one process. There is no global mutable state: any number of instances, and of ranks, per process.
  *
  * Life of an instance: create → bind_* → step … → destroy. The trainer owns the memory
  * that it binds. Functions return 0 or a stepc_status; last_error(instance) then gives a
@@ -17,6 +18,7 @@
 #define STEPC_H
 
 #include "stepc/transport.h"
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -264,7 +266,21 @@ typedef struct stepc_library {
    * stream: replays of the trainer's graphs that come later read it. Where there are no such graphs
    * nothing changes. */
   int32_t (*refresh)(stepc_instance *);
+
+  const char *target; /* the kind of target that this step is for: "cpu", "cuda" or "emulated" */
+  /* The same step for another target of this library, or null. Steps of one library have the same
+   * parameters, routes and states in the same order, and plans of their own: the ranks of a world
+   * take one and the same. Libraries compiled before this field have a smaller struct_size. */
+  const struct stepc_library *next;
 } stepc_library;
+
+/* Of a library's tables the first whose shards stand in that kind of memory (stepc_device); null where
+ * there is none. A step for the target emulated is a CPU's. */
+static inline const stepc_library *stepc_library_for(const stepc_library *library, int32_t device) {
+  while (library && library->device != device)
+    library = library->struct_size > (int32_t)offsetof(stepc_library, next) ? library->next : NULL;
+  return library;
+}
 
 const stepc_library *stepc_library_table(void);
 

@@ -4,9 +4,10 @@
 // CHECK: llvm.mlir.global internal constant @stepc_image_sm_80("sm_80 of 14 bytes") {{.*}}alignment = 16
 // CHECK: llvm.mlir.global internal constant @stepc_chip_sm_80("sm_80\00")
 // CHECK: llvm.mlir.global internal constant @stepc_image_sm_90a("sm_90a of 14 bytes")
-// CHECK: llvm.mlir.global external hidden constant @stepc_program_image_count(2 : i64)
-// CHECK: llvm.mlir.global external hidden constant @stepc_program_images()
-// CHECK-SAME: !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64)>>
+// The last of the images is zeros.
+// CHECK: llvm.mlir.global internal constant @stepc_program_images()
+// CHECK-SAME: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64)>>
+// CHECK: llvm.mlir.zero : !llvm.array<3 x
 // CHECK-DAG: llvm.mlir.constant(8 : i64)
 // CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_80
 // CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_90a
@@ -16,7 +17,7 @@
 // PTX: llvm.mlir.global internal constant @stepc_image_sm_90("sm_90 of 14 bytes")
 // PTX: llvm.mlir.global internal constant @stepc_image_ptx("// fourteen at\00") {{.*}}alignment = 16
 // PTX: llvm.mlir.global internal constant @stepc_chip_ptx("sm_80\00")
-// PTX: llvm.mlir.global external hidden constant @stepc_program_image_count(2 : i64)
+// PTX: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64)>>
 // PTX: %[[KIND:.*]] = llvm.mlir.constant(2 : i64)
 // PTX-NEXT: llvm.mlir.addressof @stepc_image_ptx
 gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "// fourteen at">]

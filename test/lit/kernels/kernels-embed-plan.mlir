@@ -6,17 +6,22 @@
 
 // CHECK: module @my.net
 module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
-  // CHECK: llvm.func hidden @stepc_rt_library() -> !llvm.ptr
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_abi_version(6 : i64)
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan_bytes({{[0-9]+}} : i64)
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_plan("STEPCPLN
+  // CHECK: llvm.mlir.global internal constant @stepc_program_plan("STEPCPLN
+  // CHECK: llvm.mlir.global internal constant @stepc_program_target("cpu\00")
   // CHECK: llvm.mlir.global external hidden constant @stepc_device_cpu() {{.*}} : !llvm.array<0 x i8>
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_device() {{.*}} : !llvm.ptr {
-  // CHECK-NEXT: llvm.mlir.addressof @stepc_device_cpu
   // The kernels that commands name, in the order in which they are first named.
-  // CHECK: llvm.mlir.global external hidden constant @stepc_program_kernels() {{.*}} : !llvm.array<2 x ptr> {
+  // CHECK: llvm.mlir.global internal constant @stepc_program_kernels() {{.*}} : !llvm.array<2 x ptr> {
   // CHECK: llvm.mlir.addressof @second
   // CHECK: llvm.mlir.addressof @first
+  // What others see of it, named after the kind of target: the version of kernel_abi.h first.
+  // CHECK: llvm.mlir.global external hidden constant @stepc_program_cpu() {{.*}} : !llvm.struct<(i64, ptr, ptr, i64, ptr, ptr, ptr)> {
+  // CHECK: llvm.mlir.constant(7 : i64)
+  // CHECK: llvm.mlir.addressof @stepc_program_target
+  // CHECK: llvm.mlir.addressof @stepc_program_plan
+  // CHECK: llvm.mlir.constant({{[0-9]+}} : i64)
+  // CHECK: llvm.mlir.addressof @stepc_program_kernels
+  // CHECK: llvm.mlir.zero : !llvm.ptr
+  // CHECK: llvm.mlir.addressof @stepc_device_cpu
   // CHECK-NOT: optim.
   // CHECK-NOT: comm.
   // CHECK-NOT: exec.
@@ -40,7 +45,6 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
     exec.dispatch_chunks @first of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>]
     exec.advance_steps
   }
-  // CHECK: llvm.func @my_net_library() -> !llvm.ptr
-  // CHECK: %[[TABLE:.*]] = llvm.call @stepc_rt_library()
-  // CHECK: llvm.return %[[TABLE]]
+  // The library's entry is made where it is linked.
+  // CHECK-NOT: my_net_library
 }

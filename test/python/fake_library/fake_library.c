@@ -393,6 +393,7 @@ const stepc_library *stepc_library_table(void) {
                                       .abort = abort_instance,
                                       .counters = counters,
                                       .in_process_world = in_process_world,
-                                      .refresh = refresh};
+                                      .refresh = refresh,
+                                      .target = FAKE_DEVICE ? "cuda" : "cpu"};
   return &table;
 }

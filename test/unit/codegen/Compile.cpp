@@ -110,11 +110,11 @@ public:
     FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);
     if (failed(object) || failed(plan))
       return std::move(result);
-    result.object = *object;
-    result.header = codegen::makeHeader(*plan);
     result.json = codegen::planToJson(*plan);
     result.entry = kernels::entryName(plan->name);
     name = plan->name;
+    result.programs.push_back({std::move(*plan), std::move(*object)});
+    result.header = codegen::makeHeader(result.programs);
     return std::move(result);
   }
 
@@ -175,8 +175,8 @@ Compiled link(const CompileRequest &request) {
   llvm::sys::fs::createUniquePath(
       llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path, false);
   result.path = std::string(path);
-  if (llvm::Error error = codegen::linkLibrary(result.object, compilation.name, *archive,
-                                               result.path, request.sanitizer))
+  if (llvm::Error error =
+          codegen::linkLibrary(result.programs, *archive, result.path, request.sanitizer))
     return fail(llvm::toString(std::move(error)));
   return result;
 }

@@ -2,16 +2,12 @@
 #ifndef STEPC_TEST_UNIT_CODEGEN_COMPILE_H
 #define STEPC_TEST_UNIT_CODEGEN_COMPILE_H
 
-#include "passes/codegen/Sanitizer.h"
+#include "passes/codegen/Codegen.h"
 #include "stepc/sized.h"
 
 #include <functional>
 #include <string>
 #include <vector>
-
-namespace mlir {
-class DialectRegistry;
-}
 
 namespace stepc::test {
 
@@ -30,7 +26,7 @@ struct CompileRequest {
 struct Compiled {
   std::string error;
   std::string path, header, json, entry;
-  std::vector<char> object;
+  std::vector<stepc::codegen::Program> programs; // one
   const stepc_library *library = nullptr;
 };
 

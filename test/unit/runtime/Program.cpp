@@ -368,17 +368,18 @@ const stepc_device_table *chooseDevice() {
   return fault.empty() ? &stepc_device_cpu : fault == "emulated" ? &stepc_device_emulated : &stray;
 }
 
+uint8_t planBytes[65536];
+const stepc_kernel kernels[] = {rates, decay, pack, twice, scales, unpack, copyRows};
+const int64_t abi = fault == "abi" ? 99 : STEPC_KERNEL_ABI_VERSION;
+stepc_program program = {abi, "cpu", planBytes, 0, kernels, nullptr, chooseDevice()};
+
 } // namespace
 
 // --- what generated object code defines ---
 
 extern "C" {
 
-uint8_t planBytes[65536] __asm__("stepc_program_plan");
-int64_t planSize __asm__("stepc_program_plan_bytes");
-int64_t programAbi __asm__("stepc_program_abi_version");
-const stepc_kernel stepc_program_kernels[] = {rates, decay, pack, twice, scales, unpack, copyRows};
-const stepc_device_table *const stepc_program_device = chooseDevice();
+extern const stepc_program *const stepc_programs[] = {&program, nullptr, nullptr};
 
 // The library's own name for its table; the reference also pulls the table out of the archive.
 __attribute__((visibility("default"))) const void *hand_library() { return stepc_rt_library(); }
@@ -393,8 +394,7 @@ const struct Loader {
     if (bytes.size() > sizeof(planBytes))
       std::abort();
     std::copy(bytes.begin(), bytes.end(), planBytes);
-    planSize = fault == "plan" ? 17 : int64_t(bytes.size());
-    programAbi = fault == "abi" ? 99 : STEPC_KERNEL_ABI_VERSION;
+    program.plan_bytes = fault == "plan" ? 17 : int64_t(bytes.size());
   }
 } loader;
 } // namespace

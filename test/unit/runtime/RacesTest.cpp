@@ -104,9 +104,10 @@ template <typename Kind> std::string enqueue(int steps, bool polls) {
   Parallel parallel;
   stepc_counters executed{};
   static const plan::Plan plan;
+  static const stepc_program program{};
   std::vector<stepc_parameter_record> records;
   bool someInactive = false;
-  DeviceContext context{parallel, executed, plan, records, someInactive};
+  DeviceContext context{parallel, executed, plan, program, records, someInactive};
   std::string problem = openGpuDevice(
       context, {}, [](const DeviceContext &opened, const stepc_options &, std::string &) {
         auto emulated = std::make_unique<Emulated>(opened.parallel);

@@ -121,13 +121,15 @@ def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
     return Host() if first is None or first[1].type == "cpu" else Gpu(first[1])
 
 
-def check_library(library: Library, device: Host | Gpu) -> None:
-    """Refuses a library for another kind of device than the parameters stand on."""
-    if library.device != device.kind:
+def choose_target(library: Library, device: Host | Gpu) -> Library:
+    """The library for the target whose parameters stand where these do."""
+    found = library.for_device(device.kind)
+    if found is None:
         raise DeviceError(
             f"'{library.path}': expected a library for {_NAMES[device.kind]}, as the parameters are on "
-            f"{device.device}, found one for {_NAMES.get(library.device, 'another device')}"
+            f"{device.device}, found one for {' and '.join(library.targets)}"
         )
+    return found
 
 
 def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[[], None]:

@@ -45,7 +45,8 @@ class Optimizer(Failures, RoutedGroups):
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
-        library: a compiled library, for machines without the compiler.
+        library: a compiled library, for machines without the compiler. Of several targets the first is
+            taken that is for where the parameters are.
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
@@ -73,7 +74,7 @@ class Optimizer(Failures, RoutedGroups):
         blocks: Mapping[str, Blocks] | None = None,
         partial_gradients: str = "reduce",
         capturable: bool = False,
-        target: str | None = None,
+        target: str | Sequence[str] | None = None,
         strategy: str | Sequence[str] | Mapping[str, str] | None = None,
         workspace_limit: int | str | None = None,
         numerics: str | None = None,
@@ -89,7 +90,7 @@ class Optimizer(Failures, RoutedGroups):
         self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
         self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
         self._compile_options = {
-            "target": target, "strategy": strategy, "workspace_limit": workspace_limit,
+            "target": target if target is None or isinstance(target, str) else tuple(target), "strategy": strategy, "workspace_limit": workspace_limit,
             "numerics": numerics, "arguments": tuple(arguments),
             "if_present": if_present if isinstance(if_present, str) else tuple(if_present),
         }  # fmt: skip
@@ -186,7 +187,7 @@ class Optimizer(Failures, RoutedGroups):
             if self._given_library is not None and world:
                 verify(library, manifest, world)
             if world:
-                devices.check_library(library, device)
+                library = devices.choose_target(library, device)
         except StepcError as error:
             problem = error
         agree(problem, meeting)

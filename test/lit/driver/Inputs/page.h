@@ -12,7 +12,7 @@ extern float *shard, *whole;
 extern int64_t bytes, p, *steps, *my_ranks;
 extern const void *gradients[];
 extern void *state, *weights(const char *name);
-extern int training, rank, size, gpu;
+extern int training, rank, size, gpu, on_gpu;
 extern char error[512];
 #define MPI_BYTE 0
 #define MPI_COMM_WORLD 0

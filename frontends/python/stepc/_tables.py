@@ -1,0 +1,48 @@
+"""The tables of functions that a library exports: one for each of its targets."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+
+from stepc import _abi
+from stepc._abi import LibraryTable
+from stepc.errors import AbiError, StepcError
+
+
+def text(value: bytes | None) -> str:
+    return (value or b"").decode("utf-8", "replace")
+
+
+def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
+    """The library at ``path``, with its tables in the order in which its targets were named."""
+    try:
+        dll = c.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+    except OSError as error:
+        raise StepcError(f"cannot open the library '{path}': {error}") from error
+    try:
+        entry = dll.stepc_library_table
+    except AttributeError:
+        raise AbiError(
+            f"'{path}' is not a stepc library: expected the symbol stepc_library_table, found none"
+        ) from None
+    entry.restype = c.POINTER(LibraryTable)
+    table = entry()
+    if not table:
+        raise AbiError(f"'{path}' returned no table")
+    found = table.contents.abi_version
+    if found != _abi.ABI_VERSION:
+        raise AbiError(
+            f"'{path}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
+            "compile it again with this stepc"
+        )
+    if table.contents.struct_size < c.sizeof(LibraryTable):
+        raise AbiError(
+            f"'{path}': expected a table of {c.sizeof(LibraryTable)} bytes, "
+            f"found {table.contents.struct_size}"
+        )
+    tables = []
+    while table:
+        tables.append(table.contents)
+        table = c.cast(table.contents.next, c.POINTER(LibraryTable))
+    return dll, tables
