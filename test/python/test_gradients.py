@@ -8,7 +8,7 @@ import torch.distributed as dist
 from models import SGD
 from ranks import run_ranks
 from torch import nn
-from torch.distributed._functional_collectives import AsyncCollectiveTensor, all_gather_single
+from torch.distributed import _functional_collectives as collectives
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -185,16 +185,19 @@ def _in_flight(rank):
     optimizer = Optimizer(model.named_parameters(), SGD, timeout=60.0)
     optimizer.prepare()
 
+    # Before torch 2.13 it had another name.
+    all_gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
+
     def gathered(rows):
-        flying = all_gather_single(torch.full((rows, 3), 1.0 + rank), 0, mesh)
-        assert type(flying) is AsyncCollectiveTensor
+        flying = all_gather(torch.full((rows, 3), 1.0 + rank), 0, mesh)
+        assert type(flying) is collectives.AsyncCollectiveTensor
         return flying
 
     model["sharded"].grad = DTensor.from_local(gathered(1), mesh, [S0], run_check=False)
     model["replicated"].grad = DTensor.from_local(gathered(2), mesh, [R], run_check=False)
     model["cut"].grad = DTensor.from_local(gathered(2), mesh, [R], run_check=False)
     for p in model.values():
-        assert isinstance(p.grad._local_tensor, AsyncCollectiveTensor)
+        assert isinstance(p.grad._local_tensor, collectives.AsyncCollectiveTensor)
     optimizer.step()
     return [model[name].to_local()[:, 0].tolist() for name in places]
 

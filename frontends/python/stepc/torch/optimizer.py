@@ -90,7 +90,8 @@ class Optimizer(Failures, RoutedGroups):
         self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
         self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
         self._compile_options = {
-            "target": target if target is None or isinstance(target, str) else tuple(target), "strategy": strategy, "workspace_limit": workspace_limit,
+            "target": target if target is None or isinstance(target, str) else tuple(target),
+            "strategy": strategy, "workspace_limit": workspace_limit,
             "numerics": numerics, "arguments": tuple(arguments),
             "if_present": if_present if isinstance(if_present, str) else tuple(if_present),
         }  # fmt: skip
