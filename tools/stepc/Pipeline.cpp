@@ -5,12 +5,14 @@
 #include "dialects/exec/Exec.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/ValidatePlan.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
 #include "tools/stepc/Input.h"
+#include "tools/stepc/Products.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -139,12 +141,22 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--workspace-limit", Level::Optim);
   if (level > Level::Scheduled && !options.target.empty())
     return refuse("--target", Level::Scheduled);
-  if (options.target.empty())
-    return true;
-  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(options.target);
-  if (!target)
+  if (level > Level::Scheduled && !options.products.empty())
+    return refuse("--products", Level::Scheduled);
+  llvm::Expected<std::unique_ptr<kernels::Target>> target =
+      kernels::targetOfText(options.target.empty() ? "cpu" : StringRef(options.target));
+  if (!target) {
     report.error("--target: " + llvm::toString(target.takeError()));
-  return bool(target);
+    return false;
+  }
+  if (options.products.empty() || (isCuda((*target)->chip()) && !(*target)->libraryChips().empty()))
+    return true;
+  report.error(
+      "expected --products with --target cuda:<gpu>,… whose products are tensor cores', found " +
+      (options.target.empty() ? "no target" : "'" + options.target + "'"));
+  report.hint(isCuda((*target)->chip()) ? "chain promises the CPU's bits, which cuBLASLt's are not"
+                                        : "there is no cuBLASLt elsewhere");
+  return false;
 }
 
 /// What a pipeline's failure means: see the table in the room's README.
@@ -190,6 +202,8 @@ int driver::lowerTo(mlir::ModuleOp module, Level target, const CompileOptions &o
     module.emitError("expected at least one optim.parameter, found none");
     return kInputError;
   }
+  if (!options.products.empty() && !readProducts(module, options.products, report))
+    return kInputError;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
   for (const Rung &rung : kRungs) {
