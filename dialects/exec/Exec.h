@@ -17,6 +17,9 @@ namespace stepc::exec {
 class PoolAttr;
 class TableAttr;
 
+/// On a module up to level scheduled: entries of a table of pinned products (ProductEntryAttr).
+inline constexpr llvm::StringLiteral kProductsAttr = "exec.products";
+
 /// Gives the symbols, tables and tokens of a program their numbers in a plan. Tables and kernels
 /// are appended to the plan when a command first uses them; equal tables are one.
 class Numbering {

@@ -1,6 +1,7 @@
 //===- ExecAttrs.cpp - Tables, and what commands read and write ------------===//
 
 #include "dialects/exec/Exec.h"
+#include "runtime/plan/Pinned.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -82,6 +83,63 @@ LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t
   if (items >= 1)
     return success();
   return emitError() << "expected at least one item per block, found " << items;
+}
+
+LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, int64_t cublaslt, int64_t chip,
+                                          int64_t multiprocessors, int64_t alignment,
+                                          int64_t algorithm, int64_t tile, int64_t stages,
+                                          int64_t swizzling, int64_t customOption,
+                                          int64_t innerShape, int64_t clusterShape,
+                                          int64_t workspace) {
+  std::string wrong =
+      plan::checkAlgorithm({cublaslt, chip, multiprocessors, alignment, algorithm, tile, stages,
+                            swizzling, customOption, innerShape, clusterShape, workspace});
+  return wrong.empty() ? success() : LogicalResult(emitError() << wrong);
+}
+
+plan::PinnedAlgorithm PinnedAlgorithmAttr::toPlan() const {
+  return {getCublaslt(),     getChip(),       getMultiprocessors(), getAlignment(),
+          getAlgorithm(),    getTile(),       getStages(),          getSwizzling(),
+          getCustomOption(), getInnerShape(), getClusterShape(),    getWorkspace()};
+}
+
+PinnedAlgorithmAttr PinnedAlgorithmAttr::get(MLIRContext *context,
+                                             const plan::PinnedAlgorithm &made) {
+  return get(context, made.cublasLt, made.chip, made.multiprocessors, made.alignment,
+             made.algorithm, made.tile, made.stages, made.swizzling, made.customOption,
+             made.innerShape, made.clusterShape, made.workspaceBytes);
+}
+
+SmallVector<int64_t> ProductEntryAttr::dense(int64_t m, int64_t n, int64_t k, bool transposeLhs,
+                                             bool transposeRhs, bool hasAddend) {
+  SmallVector<int64_t> leading = {transposeLhs ? m : k, transposeRhs ? k : n};
+  leading.append(hasAddend ? 2 : 1, n);
+  return leading;
+}
+
+LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n, int64_t k,
+                                       Type lhs, Type rhs, Type addend, Type out, bool transposeLhs,
+                                       bool transposeRhs, ArrayRef<int64_t> leading,
+                                       PinnedAlgorithmAttr) {
+  if (m < 1 || n < 1 || k < 1)
+    return emitError() << "expected extents of at least 1, found " << m << " x " << n << " x " << k;
+  std::optional<plan::DType> types[4];
+  for (auto [type, made] : llvm::zip(std::array{lhs, rhs, addend, out}, types))
+    if (type && !(made = optim::toPlan(type)))
+      return emitError() << "expected f32, bf16 or f16, found " << type;
+  if (std::string wrong = plan::checkMultiplies(*types[0], *types[1], types[2], *types[3],
+                                                /*isSymmetric=*/false);
+      !wrong.empty())
+    return emitError() << "expected what cuBLASLt multiplies, found " << wrong;
+  SmallVector<int64_t> least = dense(m, n, k, transposeLhs, transposeRhs, bool(addend));
+  if (leading.size() != least.size())
+    return emitError() << "expected " << least.size()
+                       << " leading dimensions, one per operand, found " << leading.size();
+  for (auto [found, needed] : llvm::zip(leading, least))
+    if (found < needed)
+      return emitError() << "expected a leading dimension of at least " << needed
+                         << ", a row of the operand, found " << found;
+  return success();
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {

@@ -55,6 +55,13 @@ def Exec_Pool : Exec_Attr<"Pool", "pool"> {
   let genVerifyDecl = 1;
 }
 
+def Exec_Leading : ArrayRefParameter<"int64_t", "one per operand"> {
+  let parser = "[&]() -> ::mlir::FailureOr<::llvm::SmallVector<int64_t>> { ::llvm::SmallVector<int64_t> list; "
+    "if (failed($_parser.parseCommaSeparatedList(::mlir::AsmParser::Delimiter::Square, [&] { "
+    "return $_parser.parseInteger(list.emplace_back()); }))) return ::mlir::failure(); return list; }()";
+  let printer = "$_printer << '['; ::llvm::interleaveComma($_self, $_printer); $_printer << ']'";
+}
+
 class Exec_Operand<string name, string mnemonicName>
     : Exec_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Exec_OperandInterface>]>;
 
@@ -123,6 +130,59 @@ def Exec_Kernel : Exec_Attr<"Kernel", "kernel"> {
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "int64_t":$items);
   let assemblyFormat = "`<` $symbol `,` `items` `=` $items `>`";
   let genVerifyDecl = 1;
+}
+
+def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
+  let summary = "an algorithm of cuBLASLt, for one version of it and one GPU";
+  let description = [{
+    What makes a product in place of its kernels where cublasLtGetVersion() is `cublaslt`, the GPU is sm_`chip` with so many
+    `multiprocessors`, and all operands begin at multiples of `alignment` bytes. The other numbers are the algorithm's and its
+    attributes' (cublasLtMatmulAlgoConfigAttributes_t), with one part of k and without a reduction; `workspace` is how many bytes of
+    the scratch it may use, of all blocks together.
+    ```mlir
+    #exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66, tile = 20, stages = 35,
+      swizzling = 1, custom_option = 0, inner_shape = 0, cluster_shape = 2, workspace = 4096>
+    ```
+    Attributes that are not given are 0.
+    Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to 256;
+    no negative number, and none that cuBLASLt has no room for.
+  }];
+  let parameters = (ins "int64_t":$cublaslt, "int64_t":$chip, "int64_t":$multiprocessors, "int64_t":$alignment, "int64_t":$algorithm,
+                        DefaultValuedParameter<"int64_t", "0">:$tile, DefaultValuedParameter<"int64_t", "0">:$stages,
+                        DefaultValuedParameter<"int64_t", "0">:$swizzling, DefaultValuedParameter<"int64_t", "0">:$custom_option,
+                        DefaultValuedParameter<"int64_t", "0">:$inner_shape, DefaultValuedParameter<"int64_t", "0">:$cluster_shape,
+                        DefaultValuedParameter<"int64_t", "0">:$workspace);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::stepc::plan::PinnedAlgorithm toPlan() const;
+    static PinnedAlgorithmAttr get(::mlir::MLIRContext *context, const ::stepc::plan::PinnedAlgorithm &algorithm);
+  }];
+}
+
+def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
+  let summary = "an entry of a table of pinned products: which products an algorithm is for";
+  let description = [{
+    All entries of a table stand in the module's `exec.products`, from which `exec-pin-products` takes those that a program's products
+    fit. `leading` is how far rows are apart, in elements: of the left operand, the right one, the addend where there is one, and
+    the out.
+    ```mlir
+    #exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, addend = bf16, out = bf16, leading = [16, 16, 16, 16],
+      algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>
+    ```
+    Constraints: extents of at least 1; types that cuBLASLt multiplies, of one type to it or to f32, and an addend of the out's type; as many
+    leading dimensions as operands, none below its row.
+  }];
+  let parameters = (ins "int64_t":$m, "int64_t":$n, "int64_t":$k, "::mlir::Type":$lhs, "::mlir::Type":$rhs,
+                        OptionalParameter<"::mlir::Type">:$addend, "::mlir::Type":$out,
+                        DefaultValuedParameter<"bool", "false">:$transpose_lhs, DefaultValuedParameter<"bool", "false">:$transpose_rhs,
+                        Exec_Leading:$leading, "::stepc::exec::PinnedAlgorithmAttr":$algorithm);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The leading dimensions of operands that have nothing between their rows.
+    static ::llvm::SmallVector<int64_t> dense(int64_t m, int64_t n, int64_t k, bool transposeLhs, bool transposeRhs, bool hasAddend);
+  }];
 }
 
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {

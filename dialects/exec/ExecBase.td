@@ -15,6 +15,8 @@ def Exec_Dialect : Dialect {
     segments, states and kernels by symbol, and tables and memory by typed attributes, so that the order of other
     symbols in the module means nothing. Numbers are given only where the plan becomes bytes: every command says by
     `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks these.
+
+    Discardable attribute: `exec.products`, on a module up to level scheduled, the entries of a table of pinned products.
   }];
   let dependentDialects = ["::stepc::comm::CommDialect"];
   let extraClassDeclaration = "void registerAttributes();";

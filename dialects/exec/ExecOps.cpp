@@ -1,6 +1,7 @@
 //===- ExecOps.cpp - What the commands of a program must hold --------------===//
 
 #include "dialects/exec/Exec.h"
+#include "runtime/plan/Pinned.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -191,6 +192,27 @@ LogicalResult ProductOp::verify() {
     return emitOpError("expected operands that are both bf16 or both f16 of the accumulation "
                        "tensorcore, found ")
            << getLhs().getType() << " and " << getRhs().getType();
+  return getPinned() ? verifyPinned() : success();
+}
+
+LogicalResult ProductOp::verifyPinned() {
+  std::optional<plan::DType> addend;
+  if (getAddend())
+    addend = optim::toPlan(getAddend()->getType());
+  if (std::string wrong = plan::checkMultiplies(*optim::toPlan(getLhs().getType()),
+                                                *optim::toPlan(getRhs().getType()), addend,
+                                                *optim::toPlan(getOut().getType()), getSymmetric());
+      !wrong.empty())
+    return emitOpError("expected no algorithm of cuBLASLt, found one of ") << wrong;
+  llvm::SmallDenseSet<std::tuple<int64_t, int64_t, int64_t>> seen;
+  for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>()) {
+    if (each.getAlignment() > comm::kAlignment)
+      return emitOpError("expected algorithms for operands at multiples of ")
+             << comm::kAlignment << " bytes, found " << each;
+    if (!seen.insert({each.getCublaslt(), each.getChip(), each.getMultiprocessors()}).second)
+      return emitOpError("expected one algorithm for each library and GPU, found another: ")
+             << each;
+  }
   return success();
 }
 

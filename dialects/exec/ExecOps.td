@@ -8,6 +8,7 @@ include "mlir/IR/SymbolInterfaces.td"
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
 def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">;
+def Exec_PinnedAlgorithms : TypedArrayAttrBase<Exec_PinnedAlgorithm, "algorithms, each for another library or GPU">;
 def Exec_Pools : TypedArrayAttrBase<Exec_Pool, "pools">;
 def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
 
@@ -108,21 +109,27 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>> by <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
       to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
     ```
+    Where one of `pinned` stands, the order is that algorithm's, and what it rounds between: a target that has a library of products
+    runs it instead of the kernels (`exec-pin-products`). The scratch is then its workspace.
+
     Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out; `tensorcore`
-    needs operands that are both bf16 or both f16; the kernels exist.
+    needs operands that are both bf16 or both f16; the kernels exist; algorithms are pinned for products that cuBLASLt makes, one for each
+    version, chip and number of multiprocessors, and need no other alignment than 64 bytes, which all operands have.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
-                            UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric), common);
+                            UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric,
+                            OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
   let assemblyFormat = [{
     $accumulation `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)?
-    attr-dict
+    (`pinned` $pinned^)? attr-dict
   }];
   let extraClassDeclaration = batchDeclaration # [{
     /// m, n, k of one block's product.
     ::std::array<int64_t, 3> getSizes();
     /// Whether tensor cores have products of such operands: both bf16 or both f16.
     static bool tensorCoresTake(mlir::Type lhs, mlir::Type rhs);
+    ::llvm::LogicalResult verifyPinned();
   }];
 }
 

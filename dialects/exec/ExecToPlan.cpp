@@ -158,6 +158,9 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   batch.transposeLhs = getTransposeLhs();
   batch.transposeRhs = getTransposeRhs();
   batch.symmetric = getSymmetric();
+  if (getPinned())
+    for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
+      batch.pinned.push_back(each.toPlan());
   return command;
 }
 

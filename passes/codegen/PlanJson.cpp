@@ -208,6 +208,28 @@ private:
     });
   }
 
+  void writeProduct(const plan::Command &command) {
+    const plan::Batch &batch = command.batch;
+    const std::vector<plan::Operand> &all = command.operands;
+    json.attribute("m", all.back().rows);
+    json.attribute("n", all.back().cols);
+    json.attribute("k", batch.transposeLhs ? all[0].rows : all[0].cols);
+    json.attributeObject("types", [&] {
+      auto type = [](const plan::Operand &operand) {
+        return llvm::StringRef(plan::name(operand.type));
+      };
+      json.attribute("lhs", type(all[0]));
+      json.attribute("rhs", type(all[1]));
+      json.attribute("addend", all.size() == 4 ? llvm::json::Value(type(all[2])) : nullptr);
+      json.attribute("out", type(all.back()));
+    });
+    json.attribute("transpose_lhs", batch.transposeLhs);
+    json.attribute("transpose_rhs", batch.transposeRhs);
+    json.attribute("symmetric", batch.symmetric);
+    json.attribute("alpha", batch.alpha);
+    json.attribute("beta", batch.beta);
+  }
+
   /// A command per line of the program, with names where the plan has numbers.
   void writeCommands() {
     list("commands", plan.commands, [&](const plan::Command &command) {
@@ -225,6 +247,17 @@ private:
         list("kernels", command.batch.kernels, [&](const plan::Batch::Kernel &kernel) {
           json.attribute("kernel", plan.kernels[kernel.kernel]);
           json.attribute("items_per_block", kernel.items);
+        });
+      if (command.kind == plan::CommandKind::Product)
+        json.attributeObject("product", [&] { writeProduct(command); });
+      if (!command.batch.pinned.empty())
+        list("pinned", command.batch.pinned, [&](const plan::PinnedAlgorithm &each) {
+          json.attribute("cublaslt", each.cublasLt);
+          json.attribute("chip", "sm_" + std::to_string(each.chip));
+          json.attribute("multiprocessors", each.multiprocessors);
+          json.attribute("algorithm", each.algorithm);
+          json.attribute("tile", each.tile);
+          json.attribute("workspace", each.workspaceBytes);
         });
       if (command.tables.empty())
         return;

@@ -135,7 +135,8 @@ public:
     for (auto group : module.getOps<optim::GroupOp>())
       describe(group);
     if (target) {
-      report.products = products(module, program, *target);
+      if (failed(addProducts(module, program, *target, report)))
+        return failure();
       if (isCuda(target->chip()))
         report.gpus = llvm::cantFail(cudaTarget(target->chip()));
       if (report.gpus && report.exchanges > 0)

@@ -65,10 +65,13 @@ struct ProductReport {
   int64_t m, n, k;
   std::string lhs, rhs, out; ///< types; "ᵀ" behind those of operands that are stored transposed
   bool symmetric;
+  std::string addend; ///< its type; empty without one
   std::vector<std::pair<std::string, int64_t>>
       groups; ///< and how many there are of each of its blocks
   exec::Accumulation accumulation;
   kernels::ProductTile tile;
+  std::vector<plan::PinnedAlgorithm> pinned; ///< by which cuBLASLt makes it on some machines
+  std::string notPinned;                     ///< with a table: why there are none
 };
 
 /// What NCCL takes of a GPU's memory beside the workspace, roughly: docs/runtime.md says why.
@@ -86,6 +89,7 @@ struct Report {
   std::string name;
   std::string target; ///< as it was asked for; where empty, products and NCCL's memory are, too
   std::vector<ProductReport> products;
+  bool hasTable = false;         ///< of pinned products
   std::optional<GpuTarget> gpus; ///< that there is code for
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
@@ -101,9 +105,10 @@ struct Report {
 /// error if it is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
-/// Equal products of blocks in the order in which the program has them first.
-std::vector<ProductReport> products(mlir::ModuleOp module, const ProgramPlan &program,
-                                    const kernels::Target &target);
+/// Adds to a report equal products of blocks, in the order in which the program has them first, and what the
+/// module's table of pinned products has for them, where there is one.
+mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
+                                const kernels::Target &target, Report &report);
 
 /// Tables for people, at most 120 columns.
 std::string toText(const Report &report);

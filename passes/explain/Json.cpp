@@ -53,12 +53,12 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"strategies", std::move(strategies)}};
 }
 
-static llvm::json::Object toJson(const ProductReport &one) {
+static llvm::json::Object toJson(const ProductReport &one, bool hasTable) {
   llvm::json::Array groups;
   for (const auto &[name, times] : one.groups)
     groups.push_back(llvm::json::Object{{"name", name}, {"times", times}});
   const kernels::ProductTile &tile = one.tile;
-  return llvm::json::Object{{"m", one.m},
+  llvm::json::Object object{{"m", one.m},
                             {"n", one.n},
                             {"k", one.k},
                             {"lhs", one.lhs},
@@ -69,6 +69,22 @@ static llvm::json::Object toJson(const ProductReport &one) {
                             {"accumulation", exec::stringifyAccumulation(one.accumulation)},
                             {"tile", llvm::json::Array{tile.rows, tile.columns, tile.steps}},
                             {"stages", tile.stages}};
+  object["addend"] = one.addend.empty() ? llvm::json::Value(nullptr) : one.addend;
+  if (!hasTable)
+    return object;
+  llvm::json::Array pinned;
+  for (const plan::PinnedAlgorithm &each : one.pinned)
+    pinned.push_back(llvm::json::Object{{"cublaslt", each.cublasLt},
+                                        {"chip", "sm_" + std::to_string(each.chip)},
+                                        {"multiprocessors", each.multiprocessors},
+                                        {"algorithm", each.algorithm},
+                                        {"tile", each.tile},
+                                        {"stages", each.stages},
+                                        {"workspace", each.workspaceBytes}});
+  object["pinned"] = std::move(pinned);
+  if (!one.notPinned.empty())
+    object["not_pinned"] = one.notPinned;
+  return object;
 }
 
 std::string explain::toJson(const Report &report) {
@@ -116,7 +132,7 @@ std::string explain::toJson(const Report &report) {
   if (!report.target.empty()) {
     llvm::json::Array products;
     for (const ProductReport &one : report.products)
-      products.push_back(::toJson(one));
+      products.push_back(::toJson(one, report.hasTable));
     object["target"] = report.target;
     object["products"] = std::move(products);
   }

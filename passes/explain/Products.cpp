@@ -1,8 +1,7 @@
 //===- Products.cpp - What a target makes of products ----------------------===//
 
 #include "passes/explain/Explain.h"
-
-#include "llvm/ADT/MapVector.h"
+#include "passes/kernels/PinnedProducts.h"
 
 #include <tuple>
 
@@ -17,12 +16,17 @@ static std::string typeOf(Type shaped, bool transposed) {
   return text;
 }
 
-std::vector<ProductReport> explain::products(ModuleOp module, const ProgramPlan &program,
-                                             const kernels::Target &target) {
-  std::vector<ProductReport> found;
+LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
+                                   const kernels::Target &target, Report &report) {
+  FailureOr<ArrayAttr> table = kernels::tableOfModule(module);
+  if (failed(table))
+    return failure();
+  report.hasTable = bool(*table);
+  std::vector<ProductReport> &found = report.products;
+  int64_t most = kernels::mostWorkspace(module, program.plan.arenaBytes);
   auto equal = [](const ProductReport &a, const ProductReport &b) {
-    return std::tie(a.m, a.n, a.k, a.lhs, a.rhs, a.out, a.symmetric) ==
-           std::tie(b.m, b.n, b.k, b.lhs, b.rhs, b.out, b.symmetric);
+    return std::tie(a.m, a.n, a.k, a.lhs, a.rhs, a.addend, a.out, a.symmetric) ==
+           std::tie(b.m, b.n, b.k, b.lhs, b.rhs, b.addend, b.out, b.symmetric);
   };
   // A group's waves do the same with other blocks: the first of them tells.
   llvm::DenseMap<int64_t, int64_t> waveOf;
@@ -40,9 +44,21 @@ std::vector<ProductReport> explain::products(ModuleOp module, const ProgramPlan 
                       typeOf(rhs, op.getTransposeRhs()),
                       typeOf(op.getInit().getType(), false),
                       op.getSymmetric(),
+                      op.getAddend() ? typeOf(op.getAddend().getType(), false) : "",
                       {},
                       target.accumulation(getElementTypeOrSelf(lhs), getElementTypeOrSelf(rhs)),
+                      {},
+                      {},
                       {}};
+    if (*table) {
+      kernels::Pinning pinning =
+          kernels::pin(*table, kernels::shapeOf(op), target.libraryChips(), most);
+      for (exec::PinnedAlgorithmAttr algorithm : pinning.algorithms) {
+        one.pinned.push_back(algorithm.toPlan());
+        report.scratch = std::max(report.scratch, kernels::scratchOf(algorithm.getWorkspace()));
+      }
+      one.notPinned = pinning.refusal;
+    }
     auto known =
         llvm::find_if(found, [&](const ProductReport &other) { return equal(one, other); });
     if (known == found.end()) {
@@ -55,5 +71,5 @@ std::vector<ProductReport> explain::products(ModuleOp module, const ProgramPlan 
       mine = known->groups.insert(known->groups.end(), {name, 0});
     ++mine->second;
   });
-  return found;
+  return success();
 }

@@ -1,6 +1,7 @@
 //===- Text.cpp - The report as tables --------------------------------------===//
 
 #include "passes/explain/Explain.h"
+#include "runtime/plan/Pinned.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -186,6 +187,27 @@ StringRef spelled(exec::Accumulation accumulation) {
   llvm_unreachable("all are named");
 }
 
+/// "48×16".
+std::string edges(auto... extents) {
+  std::string text;
+  ((text += (text.empty() ? "" : "×") + std::to_string(extents)), ...);
+  return text;
+}
+
+void printPinned(const Report &report, llvm::raw_ostream &os) {
+  os << "\nProducts by cuBLASLt on the GPUs that are named, by the kernels above elsewhere\n";
+  for (const ProductReport &one : report.products) {
+    std::string product = edges(one.m, one.n) + " " + one.out + " of " + one.lhs + " · " + one.rhs +
+                          ", k " + count(one.k) + ": ";
+    if (one.pinned.empty())
+      os << product << "the kernel: " << one.notPinned << '\n';
+    for (const plan::PinnedAlgorithm &each : one.pinned)
+      os << product << plan::cublasLtVersion(each.cublasLt) << " on sm_" << each.chip << " of "
+         << each.multiprocessors << " multiprocessors, algorithm " << each.algorithm << ", tile "
+         << each.tile << ", stages " << each.stages << '\n';
+  }
+}
+
 void printProducts(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts of a block, by kernels of " << report.target << '\n';
   Table table({"result", "k", "operands", "", "sums", "tile", "stages", "groups"}, "><<<<>><");
@@ -194,11 +216,6 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
     std::vector<std::string> groups;
     for (const auto &[name, times] : one.groups)
       groups.push_back(name + " " + std::to_string(times) + "×");
-    auto edges = [](auto... extents) {
-      std::string text;
-      ((text += (text.empty() ? "" : "×") + std::to_string(extents)), ...);
-      return text;
-    };
     table.add({edges(one.m, one.n) + " " + one.out, count(one.k), one.lhs + " · " + one.rhs,
                one.symmetric ? "symmetric" : "", spelled(one.accumulation).str(),
                edges(tile.rows, tile.columns, tile.steps), count(tile.stages),
@@ -252,6 +269,8 @@ std::string explain::toText(const Report &report) {
 
   if (!report.products.empty())
     printProducts(report, os);
+  if (report.hasTable && !report.products.empty())
+    printPinned(report, os);
 
   Cost total = summarize(report.ranks);
   os << "\nIn all each rank sends " << range(total.bytesSent, bytes) << " in "

@@ -67,6 +67,17 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
   return target;
 }
 
+std::vector<int64_t> GpuTarget::numbers() const {
+  std::vector<int64_t> numbers;
+  for (const std::string &name : chips) {
+    GpuChip chip = cantFail(gpuChip(name), "it was parsed");
+    int64_t number = 10 * chip.major + chip.minor;
+    if (!is_contained(numbers, number))
+      numbers.push_back(number);
+  }
+  return numbers;
+}
+
 std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
   std::string text = join(chips, ",");
   if (tensorCores != tensorCoresUnlessSaid)

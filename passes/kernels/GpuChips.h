@@ -32,6 +32,8 @@ struct GpuTarget {
   /// Whether kernels say what they touch ("races"), of those that this machine runs.
   bool races = false;
 
+  /// The chips as numbers, 90 of sm_90 and sm_90a; each once.
+  std::vector<int64_t> numbers() const;
   /// Such a text, in one spelling: products are named where they are not what they are unless said.
   std::string text(bool tensorCoresUnlessSaid) const;
 };

@@ -59,6 +59,32 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def PinProducts : Pass<"exec-pin-products", "::mlir::ModuleOp"> {
+  let summary = "Gives products the algorithms of cuBLASLt that a table has for them";
+  let description = [{
+    The table is the module's `exec.products`, which is gone afterwards. A product gets the entries of its extents, types, transposes and
+    leading dimensions, which are those of contiguous blocks, for the chips of the target; of two for one library and GPU that with the
+    larger alignment. No entry is taken that needs more than 64 bytes of alignment, which the workspace does not promise, or that
+    would take the workspace above `comm.workspace_limit`. The scratch grows to the largest workspace, rounded up to 256 bytes.
+    A symmetric product keeps its kernels: cuBLASLt promises nobody that both halves are equal. A missed remark says of each product without
+    an algorithm why it has none.
+
+    Before:
+    ```mlir
+    module attributes {exec.products = [#exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, out = bf16,
+        leading = [16, 16, 16], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>]} {
+      exec.program arena 8192 { exec.product tensorcore of … <…, block = tensor<48x16xbf16>> by <…, block = tensor<16x16xbf16>> to … }
+    }
+    ```
+    After:
+    ```mlir
+    exec.product tensorcore of … to … pinned [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132,
+      alignment = 16, algorithm = 66>]
+    ```
+  }];
+  let dependentDialects = ["::stepc::exec::ExecDialect"];
+}
+
 def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
   let summary = "Makes dispatches of one kernel one, for all groups";
   let description = [{

@@ -27,6 +27,8 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   lower.target = options.target;
   // The one pass that leaves operations on memory for commands and kernels.
   manager.addPass(createLowerToExec(lower));
+  // Products that a library makes have other bits than the kernels'. Does nothing without a table.
+  manager.addPass(createPinProducts());
   // What groups do alike is next to each other now.
   manager.addPass(createMergeDispatches());
   // Nothing that computes may be left without a kernel.

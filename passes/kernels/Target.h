@@ -54,6 +54,10 @@ public:
   /// holds.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 
+  /// The GPUs (90: sm_90) on which a library may make products in place of kernels. None where it has other bits
+  /// than those that are asked for, or there is none.
+  virtual llvm::ArrayRef<int64_t> libraryChips() const { return {}; }
+
   /// Whether the chip has fused multiply-adds of f32 and f64.
   virtual bool fuses() const = 0;
   /// Whether it converts between f16 and f32 by itself, denormal numbers included.

@@ -50,6 +50,11 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
       module.emitError("expected level exec or llvm, found '") << level << "'";
       return signalPassFailure();
     }
+    if (module->hasAttr(exec::kProductsAttr)) {
+      module.emitError("expected no ")
+          << exec::kProductsAttr << " at level " << level << ", which exec-pin-products takes";
+      return signalPassFailure();
+    }
     WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (level == "exec" && isPartOfPlan(op))
         return WalkResult::skip();

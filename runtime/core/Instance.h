@@ -295,6 +295,7 @@ void countTraffic(stepc_instance &);
 struct Hello {
   uint64_t magic, hash;
   int64_t kinds; // of its transport
+  ProductLibrary library;
 };
 /// Meets the other ranks, and finds where they differ: all find the same.
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);

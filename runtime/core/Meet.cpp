@@ -1,5 +1,6 @@
 //===- Meet.cpp - What ranks do together before the first step ---------------===//
 #include "runtime/core/Instance.h"
+#include "runtime/plan/Pinned.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace stepc::runtime {
 namespace {
 
-constexpr uint64_t kMagic = 0x33304350455453; // "STEPC03"
+constexpr uint64_t kMagic = 0x34304350455453; // "STEPC04"
 
 /// Of the ranks of a meeting, or of none to help others.
 int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string &error) {
@@ -57,6 +58,15 @@ int32_t openTogether(stepc_instance &instance, std::string &error) {
   return STEPC_OK;
 }
 
+/// "cuBLASLt 13.0.2 on sm_90 of 132 multiprocessors".
+std::string describe(const ProductLibrary &library) {
+  std::string name =
+      library.version ? "cuBLASLt " + plan::cublasLtVersion(library.version) : "no cuBLASLt";
+  return format("%s on sm_%lld of %lld multiprocessors%s", name.c_str(), (long long)library.chip,
+                (long long)library.multiprocessors,
+                library.choices ? "" : ", for which nothing is pinned,");
+}
+
 } // namespace
 
 std::vector<stepc_operation> tellAll(const stepc_instance &instance, void *all, int64_t bytes,
@@ -79,7 +89,7 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
-  own = {kMagic, instance.library.hash, instance.transport.kinds};
+  own = {kMagic, instance.library.hash, instance.transport.kinds, instance.deviceContext.library};
   // Whether the others gather is not known yet, but where they could not do without.
   std::vector<stepc_operation> messages =
       tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, instance.isOnDevice());
@@ -114,6 +124,15 @@ int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::strin
                         rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
                         (long long)best, size, (unsigned long long)common));
   }
+  // Rank 0's stand for those of the others: there is no right one among them.
+  for (int32_t r = 1; r < size; ++r)
+    if (hellos[r].library.choices != hellos[0].library.choices)
+      return fault(
+          error, STEPC_ERROR_PLAN,
+          format("expected the same algorithms of products on all ranks, found %s has %s, and %s "
+                 "has %s: results would depend on the rank",
+                 rankName(lib, 0).c_str(), describe(hellos[0].library).c_str(),
+                 rankName(lib, r).c_str(), describe(hellos[r].library).c_str()));
   // An all-gather meets no messages.
   for (int32_t r = 1; r < size; ++r)
     if (hellos[r].kinds != hellos[0].kinds)

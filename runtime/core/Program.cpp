@@ -295,6 +295,8 @@ std::string lendLists(stepc_instance &instance) {
     command.batch.arguments = command.arguments.data();
     for (Launch &kernel : command.batch.kernels)
       prepare(kernel);
+    if (wrong.empty() && command.batch.command && instance.device().prepare)
+      wrong = instance.device().prepare(instance.deviceContext, command.batch);
     RowCopy &copy = command.copy;
     copy.rows = command.copies.data();
     copy.count = int64_t(command.copies.size());

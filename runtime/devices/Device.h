@@ -31,6 +31,13 @@ public:
   virtual ~DeviceState() = default;
 };
 
+/// Which library multiplies on a GPU in place of kernels. Ranks compare it: their bits would differ.
+struct ProductLibrary {
+  int64_t version = 0; ///< cublasLtGetVersion(); 0 where none was needed or found
+  int64_t chip = 0, multiprocessors = 0;
+  uint64_t choices = 0; ///< a hash of which of the plan's products it makes, by what; 0: none
+};
+
 /// What a device knows of the instance that it works for, and what it counts there.
 struct DeviceContext {
   Parallel &parallel;
@@ -40,8 +47,9 @@ struct DeviceContext {
   const std::vector<stepc_parameter_record> &records;
   const bool &someInactive; ///< whether this step skips a parameter
   std::unique_ptr<DeviceState> state = nullptr;
-  std::string failure = {}; ///< the first thing that went wrong in the running step, if any
-  bool isCaptured = false;  ///< the running step becomes part of a graph of the trainer's
+  std::string failure = {};    ///< the first thing that went wrong in the running step, if any
+  bool isCaptured = false;     ///< the running step becomes part of a graph of the trainer's
+  ProductLibrary library = {}; ///< set by `open`
 };
 
 /// A list that stands in the host's memory and that kernels read, at `address`: the same on a CPU, a copy of
@@ -88,6 +96,7 @@ struct BatchWork {
   int64_t blocks = 0;
   void *const *arguments = nullptr; ///< the scratch, then the command's operands
   std::vector<Launch> kernels;
+  int64_t product = -1; ///< that the device's library makes in place of the kernels; -1: none
 };
 
 } // namespace stepc::runtime
@@ -173,6 +182,9 @@ struct stepc_device_table {
   /// carried out.
   void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),
                   void *argument) = nullptr;
+  /// Of a device with a library of products, when all addresses are there: readies what it makes in place of
+  /// kernels. The text says why it cannot.
+  std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
 };
 
 #endif

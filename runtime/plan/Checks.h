@@ -74,6 +74,8 @@ Check checkHeld(const Plan &plan, const Group &group);
 Check checkHops(const Plan &plan, const Group &group);
 /// Whether the operands of a product or a reduction fit together.
 bool doExtentsAgree(const Command &command);
+/// What is wrong with the algorithms that are pinned for a product whose operands fit together.
+Check checkPinned(const Plan &plan, const Command &command);
 
 } // namespace stepc::plan
 

@@ -193,6 +193,20 @@ struct Operand {
 enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
 enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
 
+/// An algorithm of cuBLASLt that makes a product in place of its kernels, where the library, the GPU and its number
+/// of multiprocessors are these. One part of k after another, never several at once (split-K 1).
+struct PinnedAlgorithm {
+  int64_t cublasLt = 0; // cublasLtGetVersion()
+  int64_t chip = 0;     // 90: sm_90
+  int64_t multiprocessors = 0;
+  int64_t alignment = 1; // bytes that the address of each operand is a multiple of
+  // The algorithm and its attributes (cublasLtMatmulAlgoConfigAttributes_t).
+  int64_t algorithm = 0, tile = 0, stages = 0, swizzling = 0, customOption = 0;
+  int64_t innerShape = 0, clusterShape = 0;
+  int64_t workspaceBytes = 0; // that it may use, of all blocks together
+  auto operator<=>(const PinnedAlgorithm &) const = default;
+};
+
 /// What a product or a reduction computes of every block (dialects/optim/OptimBatchOps.td says it to
 /// the last bit), and the kernels that do it one after another on a device that does not do it by
 /// itself. Each is given the scratch, then the command's operands.
@@ -207,7 +221,8 @@ struct Batch {
     int64_t items = 1;   // of each block; item i of block slot s is number s · items + i
   };
   std::vector<Kernel> kernels;
-  int64_t scratchBytes = 0; // of each block
+  int64_t scratchBytes = 0;            // of each block
+  std::vector<PinnedAlgorithm> pinned; // Product; each for another library or GPU
 };
 
 /// One thing that a step does. With the tables the commands tell what a rank must have done at the

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 8;
+constexpr int64_t kVersion = 9;
 
 class Writer {
 public:
@@ -198,10 +198,15 @@ public:
     list(v.members, "members of a pool");
   }
   void field(Ref<Batch::Kernel> v) { fields(v.kernel, v.items); }
+  void field(Ref<PinnedAlgorithm> v) {
+    fields(v.cublasLt, v.chip, v.multiprocessors, v.alignment, v.algorithm, v.tile, v.stages);
+    fields(v.swizzling, v.customOption, v.innerShape, v.clusterShape, v.workspaceBytes);
+  }
   void field(Ref<Batch> v) {
     fields(v.accumulation, v.alpha, v.beta, v.transposeLhs, v.transposeRhs, v.symmetric);
     fields(v.reduction, v.exponent, v.scratchBytes);
     list(v.kernels, "kernels of a product or reduction");
+    list(v.pinned, "algorithms of a product");
   }
   void field(Ref<Command> v) {
     fields(v.kind, v.kernel, v.index);

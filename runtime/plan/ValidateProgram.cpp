@@ -124,7 +124,7 @@ private:
         return wrong;
     }
     if (doExtentsAgree(command))
-      return {};
+      return checkPinned(plan, command);
     Check extents;
     for (const Operand &operand : all)
       extents += (extents.empty() ? "" : ", ") + std::to_string(operand.rows) + " x " +

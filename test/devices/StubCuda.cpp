@@ -1,6 +1,6 @@
 //===- StubCuda.cpp - The driver that is the host, by the driver's own names --===//
 //
-// libcuda.so.1, as far as examples/gpu_trainer.cpp is linked with it.
+// libcuda.so.1, as far as examples/gpu_trainer.cpp is linked with it, and benchmarks/pin_products.py loads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +32,8 @@ STEPC_FORWARD(cuGetErrorName, (Result result, const char **name), (result, name)
 STEPC_FORWARD(cuGetErrorString, (Result result, const char **text), (result, text))
 STEPC_FORWARD(cuDeviceGetCount, (int *count), (count))
 STEPC_FORWARD(cuDeviceGet, (DeviceNumber * device, int ordinal), (device, ordinal))
+STEPC_FORWARD(cuDeviceGetAttribute, (int *value, int attribute, DeviceNumber device),
+              (value, attribute, device))
 STEPC_FORWARD(cuDevicePrimaryCtxRetain, (Context * context, DeviceNumber device), (context, device))
 STEPC_FORWARD(cuDevicePrimaryCtxRelease_v2, (DeviceNumber device), (device))
 STEPC_FORWARD(cuMemAlloc_v2, (Address * memory, size_t bytes), (memory, bytes))

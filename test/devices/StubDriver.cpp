@@ -38,7 +38,9 @@ const Driver kDriver = {
       return 0;
     },
     [](int *value, int attribute, DeviceNumber) -> Result {
-      *value = attribute == kMajor ? chip() / 10 : chip() % 10;
+      *value = attribute == kMajor             ? chip() / 10
+               : attribute == kMultiprocessors ? 108
+                                               : chip() % 10;
       return 0;
     },
     [](Context *context, DeviceNumber) -> Result {

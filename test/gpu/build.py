@@ -24,6 +24,7 @@ PORTABLE = "cpu:x86-64-v3"
 GLIBC = (2, 36)
 LIMIT = 64 << 20
 SCRIPTS = ("run.sh", "suite.py", "worker.py", "rank.py", "checks")
+BENCHMARKS = ("cublaslt.py", "pin_products.py")
 
 
 def compiled(folder, case, target, kind):
@@ -37,8 +38,9 @@ def compiled(folder, case, target, kind):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"build: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr}")
-    for other in (made / "step.h", made / "step.json"):
-        other.unlink(missing_ok=True)
+    (made / "step.h").unlink(missing_ok=True)
+    if not case.plan:
+        (made / "step.json").unlink(missing_ok=True)
     library = made / "libstep.so"
     expect_old_glibc(library)
     # A third of the size; the checks unpack what they open.
@@ -119,6 +121,8 @@ def build(finished, dry, small):
     for name in SCRIPTS:
         copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy2
         copy(HERE / name, out / name)
+    for name in BENCHMARKS:
+        shutil.copy2(ROOT / "benchmarks" / name, out / name)
     nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
     without_trainer = "a dry run"
     if not dry and nccl.is_file():

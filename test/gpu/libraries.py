@@ -1,8 +1,8 @@
 """What is compiled for the checks: definitions and manifests, by name.
 
 A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. One with `cores` is compiled
-a second time with products on tensor cores, which add up in an order of their own. `chips` takes the place of the usual ones. Checks find
-cases by the first part of their names.
+a second time with products on tensor cores, which add up in an order of their own. `chips` takes the place of the usual ones. With
+`plan` the library's JSON is carried, too. Checks find cases by the first part of their names.
 """
 
 import random
@@ -75,6 +75,7 @@ class Case:
     reference: bool = True
     cores: bool = False
     chips: str = ""
+    plan: bool = False
 
 
 def parameter(name, shape, dtype="f32", mesh="one", placements=("R",), **more):
@@ -183,6 +184,13 @@ def timings(small):
             yield Case(f"time.product.{rows}x{cols}.{steps}", iterated(steps), made, reference=False)
 
 
+def pinned(small):
+    """What cuBLASLt is asked to multiply: whole tiles, ragged ones, and rows that are no whole accesses."""
+    shapes = [(48, 16)] if small else [(1024, 1024), (1024, 256), (640, 520), (601, 513)]
+    made = [parameter(f"{rows}x{cols}", (rows, cols), "bf16") for rows, cols in shapes]
+    yield Case("pinned", iterated(2), manifest(made), reference=False, cores=True, plan=True)
+
+
 def all_cases(small, dry):
     width = 32 if small else 96
     one = manifest(gpt(width, 1 if small else 2, "bf16"))
@@ -198,6 +206,7 @@ def all_cases(small, dry):
     yield from rules(1 if small else 4, 6 if small else 14)
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
+    yield from pinned(small)
     yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")
     yield from timings(small)

@@ -58,6 +58,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("T");
+  app.add_option(
+         "--products", options.products,
+         "A table of algorithms of cuBLASLt (JSON), which benchmarks/pin_products.py makes on "
+         "a GPU: where library and GPU are an entry's, it multiplies in place of the kernel; "
+         "with --target cuda:<gpu>,…")
+      ->type_name("FILE");
   app.add_option("--strategy", options.strategies,
                  "Force " + strategyNames() +
                      " for the parameters that match; the last match holds")

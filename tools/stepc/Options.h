@@ -33,6 +33,7 @@ struct CompileOptions {
   std::string input; ///< A specification, or any level's .mlir.
   std::string manifest;
   std::vector<std::string> targets; ///< None: the host, or what the .mlir says.
+  std::string products;             ///< A table of pinned products; empty: none.
   std::string numerics = "exact";
   std::vector<std::string> strategies;
   std::vector<std::string> ifPresent; ///< Patterns of the specification that may match nothing.

@@ -5,6 +5,7 @@
 #include "dialects/exec/Exec.h"
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/TargetShape.h"
@@ -12,6 +13,7 @@
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
 #include "tools/stepc/Input.h"
+#include "tools/stepc/Products.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -20,6 +22,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stepc;
 using namespace stepc::driver;
@@ -144,14 +147,19 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--workspace-limit", Level::Optim);
   if (level > Level::Scheduled && !options.targets.empty())
     return refuse("--target", Level::Scheduled);
+  if (level > Level::Scheduled && !options.products.empty())
+    return refuse("--products", Level::Scheduled);
   llvm::StringMap<StringRef> kinds;
+  bool isTaken = false, isAnyCuda = false;
   for (const std::string &text : options.targets) {
     llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(text);
     if (!target) {
       report.error("--target: " + llvm::toString(target.takeError()));
       return false;
     }
+    isTaken |= !(*target)->libraryChips().empty();
     StringRef kind = kindOfChip((*target)->chip());
+    isAnyCuda |= kind == "cuda";
     auto [found, isNew] = kinds.try_emplace(kind, text);
     if (!isNew) {
       report.error("--target: expected one target of kind " + kind + ", found '" + found->second +
@@ -161,7 +169,14 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
       return false;
     }
   }
-  return true;
+  if (options.products.empty() || isTaken)
+    return true;
+  report.error(
+      "expected --products with --target cuda:<gpu>,… whose products are tensor cores', found " +
+      (options.targets.empty() ? "no target" : "'" + llvm::join(options.targets, "' and '") + "'"));
+  report.hint(isAnyCuda ? "chain promises the CPU's bits, which cuBLASLt's are not"
+                        : "there is no cuBLASLt elsewhere");
+  return false;
 }
 
 /// What a pipeline's failure means: see the table in the room's README.
@@ -235,8 +250,15 @@ std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const Compile
     module.emitError("expected at least one optim.parameter, found none");
     return std::nullopt;
   }
+  if (!options.products.empty() && !readProducts(module, options.products, report))
+    return std::nullopt;
   exitCode = kSuccess;
   return level;
+}
+
+/// Whether a library may make products of a target, whose text was checked.
+bool takesProducts(StringRef target) {
+  return !llvm::cantFail(kernels::targetOfText(target), "it was checked")->libraryChips().empty();
 }
 
 StringRef firstTarget(const CompileOptions &options) {
@@ -277,6 +299,8 @@ int driver::lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const Comp
   programs.insert(programs.begin(), std::move(module));
   for (auto [index, program] : llvm::enumerate(programs)) {
     StringRef target = options.targets.empty() ? StringRef() : options.targets[index];
+    if (!options.products.empty() && !takesProducts(target))
+      (*program)->removeAttr(exec::kProductsAttr);
     if (int code = lower(*program, fork, Level::Llvm, {options, *entered, target}, report))
       return code;
   }

@@ -314,6 +314,7 @@ int driver::runRun(const RunCommand &command) {
                                std::pair("--waves", command.waves != 0),
                                std::pair("--workspace-limit", command.workspaceLimit != 0),
                                std::pair("--target", command.reference && !command.targets.empty()),
+                               std::pair("--products", !command.products.empty()),
                                std::pair("--threads", command.reference && command.threads != 0),
                                std::pair("--graph", command.reference && command.graph)})
     if (given && (command.reference || !command.library.empty()))

@@ -184,6 +184,18 @@ def check_arguments(arguments: Sequence[str]) -> None:
             )
 
 
+def _table(options: Sequence[str]) -> str:
+    """The text of the table that ``--products`` names, if it does: another one makes another library."""
+    for option, following in zip(options, [*options[1:], ""], strict=True):
+        name, _, path = option.partition("=")
+        if name == "--products":
+            try:
+                return Path(path or following).read_text(encoding="utf-8")
+            except OSError:
+                return ""  # the compiler says it
+    return ""
+
+
 def present_arguments(if_present: Sequence[str]) -> list[str]:
     """The command-line form of patterns that may match nothing."""
     if isinstance(if_present, str):
@@ -257,7 +269,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
         numerics: ``exact``, which is the default and so far the only one.
-        arguments: further arguments of ``stepc compile``, verbatim.
+        arguments: further arguments of ``stepc compile``, verbatim, as ``["--products", "table.json"]``.
         if_present: patterns of the definition's routes that may match no parameter.
 
     The compiler's warnings become :class:`stepc.CompileWarning`.
@@ -285,7 +297,7 @@ def compile_silently(
     key = hashlib.sha256()
     versions = f"{_abi.ABI_VERSION} {_abi.TRANSPORT_VERSION}"
     for part in (name, text, json.dumps(manifest, sort_keys=True), json.dumps(options),
-                 _host_chip(), _identity(compiler), versions):  # fmt: skip
+                 _table(options), _host_chip(), _identity(compiler), versions):  # fmt: skip
         data = part.encode()
         key.update(len(data).to_bytes(8, "little") + data)
     folder = cache_directory() / key.hexdigest()[:40]

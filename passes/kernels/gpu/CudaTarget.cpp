@@ -23,7 +23,11 @@ constexpr int64_t kChunkElements = 32 * kThreads;
 class CudaTarget : public Target {
 public:
   CudaTarget(std::string text, GpuTarget target)
-      : Target(std::move(text)), target(std::move(target)) {}
+      : Target(std::move(text)), target(std::move(target)) {
+    // Chains are the CPU's bits, which no library's are.
+    if (this->target.tensorCores)
+      chips = this->target.numbers();
+  }
 
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -68,6 +72,7 @@ public:
     options.ptx = target.ptx;
     manager.addPass(createAssembleGpu(options));
   }
+  ArrayRef<int64_t> libraryChips() const override { return chips; }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return true; }
 
@@ -106,6 +111,7 @@ private:
   }
 
   GpuTarget target;
+  std::vector<int64_t> chips; // of products by a library
 };
 
 } // namespace

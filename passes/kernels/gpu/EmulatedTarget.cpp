@@ -58,6 +58,8 @@ public:
     return emulate(symbols, op, addGpuAdvanceKernel);
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
+  /// Its own device has no library. Its programs also run on drivers that stand in for NVIDIA's, with one.
+  ArrayRef<int64_t> libraryChips() const override { return chips; }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }
 
@@ -98,6 +100,7 @@ private:
 
   GpuTarget gpu;
   std::unique_ptr<Target> host;
+  std::vector<int64_t> chips = gpu.numbers();
 };
 
 } // namespace

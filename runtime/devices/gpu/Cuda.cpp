@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/devices/gpu/CudaGraph.h"
+#include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
+#include "runtime/devices/gpu/LibraryProducts.h"
 #include "runtime/text/Text.h"
 
-#include <array>
 #include <climits>
 
 namespace stepc::runtime {
@@ -44,6 +45,7 @@ public:
       return;
     enter();
     graph.forget();
+    products.close();
     for (StreamHandle stream : streams)
       if (stream) {
         driver.cuStreamSynchronize(stream);
@@ -89,6 +91,7 @@ public:
               driver.cuModuleGetFunction(&found, module, name.c_str()));
         functions.push_back(found);
       }
+    openProducts(opened.plan);
     exit();
   }
 
@@ -120,29 +123,8 @@ public:
     exit();
   }
 
-  /// Managed memory is the GPU's and the host's. All other memory of the host is refused as the GPU's,
-  /// though some GPUs could read it, slowly: nobody lends it on purpose.
   std::string checkPointer(const void *pointer, int32_t memory) override {
-    const void *&seen = known[addressOf(pointer) / kAlignment % known.size()];
-    if (memory == STEPC_MEMORY_DEVICE && pointer && seen == pointer)
-      return {};
-    const int attributes[] = {kMemoryType, kIsManaged, kOrdinal};
-    unsigned type = 0, isManaged = 0;
-    int owner = -1;
-    void *values[] = {&type, &isManaged, &owner};
-    if (Result wrong = driver.cuPointerGetAttributes(3, attributes, values, addressOf(pointer)))
-      return "asking whose a pointer is failed: " + describe(driver, wrong);
-    bool isDevices = type == kDeviceMemory;
-    if (isManaged || (memory == STEPC_MEMORY_HOST ? !isDevices : isDevices && owner == ordinal)) {
-      if (memory == STEPC_MEMORY_DEVICE)
-        seen = pointer;
-      return {};
-    }
-    auto name = [](bool isOfGpu, int number) {
-      return isOfGpu ? format("memory of GPU %d", number) : std::string("memory of the host");
-    };
-    return format("expected %s, found %s", name(memory != STEPC_MEMORY_HOST, ordinal).c_str(),
-                  name(isDevices, owner).c_str());
+    return pointers.check(pointer, memory, ordinal);
   }
 
   std::string checkLaunch(const Launch &launch) const override {
@@ -170,6 +152,19 @@ public:
     check("starting a kernel",
           driver.cuLaunchKernel(functions[size_t(launch.number)], unsigned(blockCount(launch)), 1,
                                 1, kThreads, 1, 1, 0, at(stream), parameters, nullptr));
+  }
+  ProductLibrary library() const override { return products.found(); }
+  void prepare(BatchWork &work) override {
+    if (!products.found().choices)
+      return;
+    enter();
+    fail(products.prepare(work, at(Stream::Compute)));
+    if (work.product >= 0)
+      check("multiplying zeros", driver.cuStreamSynchronize(at(Stream::Compute)));
+    exit();
+  }
+  void multiply(Stream stream, const BatchWork &work) override {
+    fail(products.multiply(work, at(stream)));
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {
     enter();
@@ -304,6 +299,15 @@ private:
     return result == 0;
   }
 
+  void openProducts(const plan::Plan &plan) {
+    int major = 0, minor = 0, multiprocessors = 0;
+    if (check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) &&
+        check("asking a GPU", driver.cuDeviceGetAttribute(&minor, kMinor, device)) &&
+        check("asking a GPU",
+              driver.cuDeviceGetAttribute(&multiprocessors, kMultiprocessors, device)))
+      fail(products.open(plan, 10 * major + minor, multiprocessors));
+  }
+
   /// The context is the calling thread's between them. They nest.
   void enter() {
     if (entered++ == 0)
@@ -366,10 +370,8 @@ private:
   Event *last = done;
   CudaGraph graph;
   CudaGraph::Capture capture; // as it was last asked
-  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again, and
-  // an address of a GPU's does not become another's.
-  static constexpr Address kAlignment = 256;
-  std::array<const void *, 4096> known{};
+  CudaPointers pointers{driver};
+  LibraryProducts products;
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

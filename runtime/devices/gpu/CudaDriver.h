@@ -27,7 +27,8 @@ using GraphExecHandle = struct GraphExecOpaque *; // a graph that is ready to ru
 using UserObject = struct UserObjectOpaque *;
 
 inline constexpr Result kNotReady = 600;
-inline constexpr int kMajor = 75, kMinor = 76;                      // CU_DEVICE_ATTRIBUTE_COMPUTE_…
+inline constexpr int kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_…
+inline constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 inline constexpr int kMemoryType = 2, kIsManaged = 8, kOrdinal = 9; // CU_POINTER_ATTRIBUTE_…
 inline constexpr unsigned kDeviceMemory = 2;                        // CU_MEMORYTYPE_DEVICE
 inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;     // of streams, of events

@@ -40,6 +40,12 @@ public:
   /// Why no launch like it can begin; `launch` takes none of which this says something.
   virtual std::string checkLaunch(const Launch &) const = 0;
 
+  // Products by a library (LibraryProducts.h), where the GPU has one: which it is and makes; one of them made
+  // ready; and its call.
+  virtual ProductLibrary library() const { return {}; }
+  virtual void prepare(BatchWork &) {}
+  virtual void multiply(Stream, const BatchWork &) {}
+
   /// As the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
 
@@ -85,7 +91,7 @@ public:
   virtual int64_t livingGraphs() const { return 0; }
 
 protected:
-  /// Keeps the first thing that went wrong.
+  /// Keeps the first thing that went wrong; an empty text says that nothing did.
   void fail(const std::string &text) {
     if (firstProblem.empty())
       firstProblem = text;

@@ -1,176 +1,10 @@
 //===- GpuDevice.cpp - A device table over a GPU ----------------------------===//
-//
-// What kernels read of the host stands in one piece of the GPU's memory: first what binds and steps change,
-// which each step uploads in one copy, then what stays. The copy leaves from staging memory that the
-// GPU reads later, so there is a ring of it, and a place is used again when its copy has gone. Kernels find
-// all that changes there, so a step is the same commands each time, and a graph can hold it.
-//
-//===----------------------------------------------------------------------===//
 
 #include "runtime/devices/gpu/GpuDevice.h"
-
-#include <array>
-#include <cstring>
+#include "runtime/devices/gpu/GpuState.h"
 
 namespace stepc::runtime {
 namespace {
-
-/// How many steps may be under way before the host waits for the first of them.
-constexpr size_t kRing = 8;
-
-class GpuState : public DeviceState {
-public:
-  explicit GpuState(std::unique_ptr<Gpu> given, size_t events) : gpu(std::move(given)) {
-    for (size_t i = 0; i < events; ++i)
-      this->events.push_back(gpu->makeEvent());
-    for (Slot &slot : ring)
-      slot.uploaded = gpu->makeEvent();
-  }
-
-  ~GpuState() override {
-    for (Slot &slot : ring) {
-      if (slot.isUsed)
-        gpu->synchronize(slot.uploaded);
-      gpu->destroy(slot.uploaded);
-      gpu->releaseStaging(slot.staging);
-    }
-    for (Gpu::Event *event : events)
-      gpu->destroy(event);
-    gpu->releaseStaging(marks);
-    gpu->release(numbers);
-    gpu->release(mirror);
-  }
-
-  bool lend(std::vector<HostList> &lists) {
-    int64_t bytes = 0;
-    std::vector<int64_t> offsets(lists.size());
-    for (bool changes : {true, false}) {
-      for (size_t i = 0; i < lists.size(); ++i)
-        if (lists[i].changes == changes) {
-          offsets[i] = bytes;
-          bytes = plan::aligned(bytes + lists[i].bytes);
-        }
-      if (changes)
-        changing = bytes;
-    }
-    mirror = static_cast<char *>(gpu->allocate(bytes));
-    auto *all = static_cast<char *>(gpu->allocateStaging(bytes));
-    if (!mirror || !all) {
-      gpu->releaseStaging(all);
-      return false;
-    }
-    std::memset(all, 0, bytes);
-    for (size_t i = 0; i < lists.size(); ++i) {
-      lists[i].address = mirror + offsets[i];
-      if (lists[i].bytes > 0)
-        std::memcpy(all + offsets[i], lists[i].data, lists[i].bytes);
-      if (lists[i].changes)
-        sources.push_back({lists[i], offsets[i]});
-    }
-    uploadAndWait(mirror, all, bytes);
-    gpu->releaseStaging(all);
-    for (Slot &slot : ring)
-      if (!(slot.staging = static_cast<char *>(gpu->allocateStaging(changing))))
-        return false;
-    return true;
-  }
-
-  void begin(bool isCaptured) {
-    gpu->join(isCaptured);
-    if (!isCaptured)
-      upload();
-  }
-
-  /// All steps that one graph holds read the same lists: what replays would find of those of a step before is
-  /// what the last one left.
-  std::string prepareCapture(std::string &problem) {
-    uint64_t number = gpu->captureNumber();
-    if (number == lastCapture)
-      return isUploaded() ? ""
-                          : "expected what was bound for the step before, which the same graph "
-                            "holds, found other memory bound";
-    gpu->synchronize(upload().uploaded);
-    problem = gpu->takeProblem();
-    if (problem.empty())
-      lastCapture = number;
-    return {};
-  }
-
-  void refresh() {
-    gpu->join(false);
-    upload();
-    gpu->leave();
-  }
-
-  /// Numbers that the GPU copies to `marks` stand in its memory, each twice: a graph can hold such a copy.
-  int32_t *openMarks(int64_t values) {
-    int64_t bytes = 2 * values * int64_t(sizeof(int32_t));
-    marks = static_cast<int32_t *>(gpu->allocateStaging(2 * sizeof(int32_t)));
-    numbers = static_cast<int32_t *>(gpu->allocate(bytes));
-    auto *all = static_cast<int32_t *>(gpu->allocateStaging(bytes));
-    if (marks && numbers && all) {
-      marks[0] = marks[1] = 0;
-      for (int64_t i = 0; i < 2 * values; ++i)
-        all[i] = int32_t(i / 2);
-      uploadAndWait(numbers, all, bytes);
-    }
-    gpu->releaseStaging(all);
-    return numbers && all ? marks : nullptr;
-  }
-  void mark(Stream stream, int32_t value) {
-    gpu->download(stream, marks, numbers + 2 * value, 2 * sizeof(int32_t));
-  }
-
-  std::unique_ptr<Gpu> gpu;
-  std::vector<Gpu::Event *> events; // of the program
-
-private:
-  void uploadAndWait(void *to, const void *staging, int64_t bytes) {
-    gpu->upload(Stream::Compute, to, staging, bytes);
-    gpu->record(Stream::Compute, ring[0].uploaded);
-    gpu->synchronize(ring[0].uploaded);
-  }
-
-  struct Slot {
-    char *staging = nullptr;
-    Gpu::Event *uploaded = nullptr;
-    bool isUsed = false;
-  };
-  struct Source {
-    HostList list;
-    int64_t offset;
-  };
-
-  /// What changes, as it is now.
-  const Slot &upload() {
-    Slot &slot = ring[next++ % kRing];
-    if (slot.isUsed)
-      gpu->synchronize(slot.uploaded);
-    for (const Source &source : sources)
-      if (source.list.bytes > 0)
-        gpu->stage(slot.staging + source.offset, source.list.data, source.list.bytes);
-    gpu->upload(Stream::Compute, mirror, slot.staging, changing);
-    gpu->record(Stream::Compute, slot.uploaded);
-    slot.isUsed = true;
-    return slot;
-  }
-  bool isUploaded() const {
-    const Slot &last = ring[(next - 1) % kRing];
-    for (const Source &source : sources)
-      if (source.list.bytes > 0 &&
-          std::memcmp(last.staging + source.offset, source.list.data, source.list.bytes) != 0)
-        return false;
-    return true;
-  }
-
-  std::array<Slot, kRing> ring;
-  size_t next = 0;
-  uint64_t lastCapture = 0;
-  std::vector<Source> sources; // what changes
-  int64_t changing = 0;        // bytes
-  char *mirror = nullptr;      // of all lists
-  int32_t *marks = nullptr, *numbers = nullptr;
-};
 
 GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
 Gpu &gpuOf(DeviceContext &context) { return *stateOf(context).gpu; }
@@ -234,8 +68,12 @@ void launchKernel(DeviceContext &context, Stream stream, const Launch &launch) {
 void compute(DeviceContext &context, Stream stream, const BatchWork &work) {
   ++context.executed.launches;
   context.executed.chunks += work.blocks;
+  if (work.product >= 0)
+    gpuOf(context).multiply(stream, work);
   for (const Launch &kernel : work.kernels)
-    start(context, stream, kernel);
+    if (work.product < 0)
+      start(context, stream, kernel);
+  notice(context);
 }
 
 void copyRows(DeviceContext &context, Stream stream, const RowCopy &copy) {
@@ -351,6 +189,11 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
+std::string prepare(DeviceContext &context, BatchWork &work) {
+  gpuOf(context).prepare(work);
+  return gpuOf(context).takeProblem();
+}
+
 } // namespace
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
@@ -360,6 +203,7 @@ std::string openGpuDevice(DeviceContext &context, const stepc_options &options, 
     return problem;
   auto state = std::make_unique<GpuState>(std::move(gpu), 2 * context.plan.starts().size());
   problem = state->gpu->takeProblem();
+  context.library = state->gpu->library();
   context.state = std::move(state);
   return problem;
 }
@@ -391,7 +235,8 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           hasOwnMemory ? checkPointer : nullptr,
           checkLaunch,
           &kGraphs,
-          looksForRaces ? declare : nullptr};
+          looksForRaces ? declare : nullptr,
+          prepare};
 }
 
 } // namespace stepc::runtime

@@ -1,8 +1,8 @@
 """The checks, in the order in which they run: what takes seconds first, timings last."""
 
-from checks import bits, errors, products, ranks, sanitizer, streams, timings, trainer
+from checks import bits, errors, pinned, products, ranks, sanitizer, streams, timings, trainer
 
-MODULES = (bits, products, errors, streams, trainer, ranks, sanitizer, timings)
+MODULES = (bits, products, errors, streams, trainer, ranks, sanitizer, pinned, timings)
 
 
 def all_checks(machine):

@@ -51,6 +51,13 @@ exec.program arena 8192 scratch 512 chunk 1000 {
     by <offset = 320, bytes = 96, block = tensor<4x6xf32>> plus <offset = 320, bytes = 96, block = tensor<4x6xf32>>
     to <offset = 512, bytes = 48, block = tensor<4x6xbf16>> scratch 512 kernels [#exec.kernel<@k, items = 3>, #exec.kernel<@k, items = 1>]
     {alpha = 1.0 : f64, beta = 2.5 : f64}
+  // CHECK-NEXT: exec.product tensorcore of {{.*}} pinned [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 64, algorithm = 66, tile = 20, stages = 35, swizzling = 1, custom_option = 2, inner_shape = 3, cluster_shape = 4, workspace = 512>, #exec.pinned_algorithm<cublaslt = 120805, chip = 80, multiprocessors = 108, alignment = 16, algorithm = 6>] {alpha
+  exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 48, block = tensor<4x6xbf16>>
+    by <offset = 320, bytes = 48, block = tensor<4x6xbf16>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>>
+    pinned [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 64, algorithm = 66, tile = 20, stages = 35,
+        swizzling = 1, custom_option = 2, inner_shape = 3, cluster_shape = 4, workspace = 512>,
+      #exec.pinned_algorithm<cublaslt = 120805, chip = 80, multiprocessors = 108, alignment = 16, algorithm = 6, workspace = 0>]
+    {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs}
   // CHECK-NEXT: exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>> to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
   exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>>
     to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
@@ -62,4 +69,14 @@ exec.program arena 8192 scratch 512 chunk 1000 {
 exec.program arena 0 {
   // CHECK-NEXT: exec.advance_steps {kernel = @k}
   exec.advance_steps {kernel = @k}
+}
+
+// A table of pinned products, as a module has it up to level scheduled.
+// CHECK: module attributes {exec.products = [#exec.product_entry<m = 48, n = 16, k = 32, lhs = bf16, rhs = bf16, addend = bf16, out = bf16, transpose_rhs = true, leading = [32, 32, 16, 16], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>,
+// CHECK-SAME: #exec.product_entry<m = 4, n = 5, k = 6, lhs = f32, rhs = f32, out = f32, leading = [6, 5, 5], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 256, algorithm = 0>>]}
+module attributes {exec.products = [
+  #exec.product_entry<m = 48, n = 16, k = 32, lhs = bf16, rhs = bf16, addend = bf16, out = bf16, transpose_lhs = false, transpose_rhs = true,
+    leading = [32, 32, 16, 16], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>,
+  #exec.product_entry<m = 4, n = 5, k = 6, lhs = f32, rhs = f32, out = f32, leading = [6, 5, 5],
+    algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 256, algorithm = 0>>]} {
 }

@@ -76,3 +76,11 @@ module {
     return %b : f32
   }
 }
+
+// -----
+
+// Entries of a table that no product was given: the pass that does it was left out.
+// CHECK: error: expected no exec.products at level llvm, which exec-pin-products takes
+// expected-error @+1 {{expected no exec.products at level exec, which exec-pin-products takes}}
+module attributes {exec.products = []} {
+}

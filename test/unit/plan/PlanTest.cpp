@@ -119,6 +119,41 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(product.batch.scratchBytes, 64);
 }
 
+TEST(Plan, AlgorithmsArePartOfTheBytes) {
+  Plan plan = richPlan();
+  uint64_t without = hash(plan);
+  std::vector<PinnedAlgorithm> &pinned = plan.commands[2].batch.pinned;
+  pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 2, 3, 4, 4096}, {130002, 80, 108, 16, 6}};
+  auto bytes = serialize(plan);
+  std::string error;
+  auto copy = reread(bytes, error);
+  ASSERT_TRUE(copy) << error;
+  EXPECT_EQ(copy->commands[2].batch.pinned, pinned);
+  uint64_t with = hash(plan);
+  EXPECT_NE(with, without);
+  using Field = int64_t PinnedAlgorithm::*;
+  for (Field field :
+       {&PinnedAlgorithm::cublasLt, &PinnedAlgorithm::chip, &PinnedAlgorithm::multiprocessors,
+        &PinnedAlgorithm::alignment, &PinnedAlgorithm::algorithm, &PinnedAlgorithm::tile,
+        &PinnedAlgorithm::stages, &PinnedAlgorithm::swizzling, &PinnedAlgorithm::customOption,
+        &PinnedAlgorithm::innerShape, &PinnedAlgorithm::clusterShape,
+        &PinnedAlgorithm::workspaceBytes}) {
+    ++(pinned[1].*field);
+    EXPECT_NE(hash(plan), with);
+    --(pinned[1].*field);
+  }
+  // Damaged, they are refused or another plan; asking never crashes.
+  for (size_t i = 16; i < bytes.size(); ++i) {
+    bytes[i] ^= 0x81;
+    if (auto other = reread(bytes, error)) {
+      EXPECT_NE(hash(*other), with) << "byte " << i;
+      if (validate(*other).empty())
+        validateProgram(*other);
+    }
+    bytes[i] ^= 0x81;
+  }
+}
+
 TEST(Plan, TheHashSeesEveryByte) {
   Plan plan = richPlan();
   uint64_t before = hash(plan);
@@ -141,8 +176,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 8, found 1");
-  bytes[8] = 8;
+  EXPECT_EQ(error, "expected plan version 9, found 1");
+  bytes[8] = 9;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

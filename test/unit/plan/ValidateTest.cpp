@@ -325,5 +325,71 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands.clear(); }), "expected commands, found none");
 }
 
+TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
+  enum { Product = 4 };
+  auto message = [](auto change) {
+    Plan plan = program();
+    plan.scratchBytes = 1024;
+    Command &product = plan.commands[Product];
+    product.batch.symmetric = false;
+    for (Operand &operand : product.operands)
+      operand.type = DType::BF16;
+    product.batch.pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 0, 0, 2, 1024},
+                            {130002, 90, 114, 16, 66}};
+    change(plan, product, product.batch.pinned[0]);
+    return validateProgram(plan);
+  };
+  ASSERT_EQ(message([](Plan &, Command &, PinnedAlgorithm &) {}), "");
+  auto expect = [&](const std::string &wrong, auto change) {
+    EXPECT_EQ(message(change), "command 4 (product): " + wrong);
+  };
+  auto expectOf = [&](const std::string &wrong, int64_t PinnedAlgorithm::*field, int64_t value) {
+    expect(wrong, [&](Plan &, Command &, PinnedAlgorithm &one) { one.*field = value; });
+  };
+  expectOf("expected a version of cuBLASLt from 1 to 2147483647, found 0",
+           &PinnedAlgorithm::cublasLt, 0);
+  expectOf("expected a chip from 80 to 999, found 75", &PinnedAlgorithm::chip, 75);
+  expectOf("expected a number of multiprocessors from 1 to 65535, found 0",
+           &PinnedAlgorithm::multiprocessors, 0);
+  expectOf("expected an alignment that is a power of two, found 48", &PinnedAlgorithm::alignment,
+           48);
+  expectOf("expected an algorithm for operands at multiples of 64 bytes, found one for multiples "
+           "of 128",
+           &PinnedAlgorithm::alignment, 128);
+  expectOf("expected an algorithm from 0 to 2147483647, found -1", &PinnedAlgorithm::algorithm, -1);
+  expectOf("expected a tile from 0 to 4294967295, found 4294967296", &PinnedAlgorithm::tile,
+           int64_t(1) << 32);
+  expectOf("expected stages from 0 to 4294967295, found -1", &PinnedAlgorithm::stages, -1);
+  expectOf("expected a swizzling from 0 to 4294967295, found -1", &PinnedAlgorithm::swizzling, -1);
+  expectOf("expected a custom option from 0 to 4294967295, found -1",
+           &PinnedAlgorithm::customOption, -1);
+  expectOf("expected an inner shape from 0 to 65535, found 65536", &PinnedAlgorithm::innerShape,
+           65536);
+  expectOf("expected a cluster shape from 0 to 65535, found -1", &PinnedAlgorithm::clusterShape,
+           -1);
+  expectOf("expected an algorithm that needs at most the 1024 bytes of scratch that the workspace "
+           "has, found 1025",
+           &PinnedAlgorithm::workspaceBytes, 1025);
+  expectOf("expected one algorithm for each library and GPU, found two for cuBLASLt 13.0.2 on "
+           "sm_90 with 114 multiprocessors",
+           &PinnedAlgorithm::multiprocessors, 114);
+  expect("expected no algorithm of cuBLASLt, found one of a symmetric product, whose halves "
+         "cuBLASLt does not promise to be equal",
+         [](Plan &, Command &product, PinnedAlgorithm &) { product.batch.symmetric = true; });
+  expect("expected no algorithm of cuBLASLt, found one of types that cuBLASLt does not multiply: "
+         "f32 by bf16 plus bf16 to bf16",
+         [](Plan &, Command &product, PinnedAlgorithm &) {
+           product.operands[0].type = DType::F32;
+           product.operands[0].bytes = 256;
+         });
+  EXPECT_EQ(message([](Plan &, Command &product, PinnedAlgorithm &) {
+              product.kind = CommandKind::Reduce;
+              product.operands = {product.operands[0], product.operands[0]};
+              product.operands[1].cols = 1;
+              product.operands[1].type = DType::F32;
+            }),
+            "command 4 (reduce): expected algorithms of products alone, found one of a reduction");
+}
+
 } // namespace
 } // namespace stepc::test

@@ -1,0 +1,28 @@
+//===- CudaPointers.h - Whose memory pointers of the trainer's are -*- C++ -*-===//
+#ifndef STEPC_RUNTIME_DEVICES_GPU_CUDAPOINTERS_H
+#define STEPC_RUNTIME_DEVICES_GPU_CUDAPOINTERS_H
+
+#include "runtime/devices/gpu/CudaDriver.h"
+
+#include <array>
+
+namespace stepc::runtime::cuda {
+
+class CudaPointers {
+public:
+  explicit CudaPointers(const Driver &driver) : driver(driver) {}
+
+  /// Why a pointer does not lead to memory of that kind (stepc_memory), of the GPU of that number.
+  std::string check(const void *pointer, int32_t memory, int ordinal);
+
+private:
+  const Driver &driver;
+  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again, and
+  // an address of a GPU's does not become another's.
+  static constexpr Address kAlignment = 256;
+  std::array<const void *, 4096> known{};
+};
+
+} // namespace stepc::runtime::cuda
+
+#endif

@@ -1,0 +1,19 @@
+//===- Pinned.h - Algorithms that are pinned for products --------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_PLAN_PINNED_H
+#define STEPC_RUNTIME_PLAN_PINNED_H
+
+#include "runtime/plan/Plan.h"
+
+namespace stepc::plan {
+
+/// What is wrong with an algorithm by itself; nothing where all is well.
+std::string checkAlgorithm(const PinnedAlgorithm &algorithm);
+/// Why no algorithm of cuBLASLt can make such a product, if none can: "a symmetric product, …".
+std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, DType out,
+                            bool isSymmetric);
+/// A number of cublasLtGetVersion() as people write it: "13.0.2".
+std::string cublasLtVersion(int64_t number);
+
+} // namespace stepc::plan
+
+#endif
