@@ -98,6 +98,7 @@ def cancelling(product, values):
     lhs, rhs, *addend = (one.clone() for one in values)
     left, right = (lhs.mT if product.transpose_lhs else lhs), (rhs.mT if product.transpose_rhs else rhs)
     half = product.k // 2
+    left[:, :, 2 * half :] = 0  # a product that nothing takes back would hide it
     left[:, :, half : 2 * half] = left[:, :, :half]
     right[:, half : 2 * half, :] = -right[:, :half, :]
     return [lhs, rhs] + [torch.zeros_like(one) for one in addend]

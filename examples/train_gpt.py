@@ -281,6 +281,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="torch's threads per process")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.device_count():
+        parser.error("--device cuda: expected a GPU, found none (torch.cuda sees no device)")
     if options.ranks is None:
         options.ranks = torch.cuda.device_count() if options.device == "cuda" else 4
     if options.device == "cuda" and options.ranks > torch.cuda.device_count():

@@ -63,7 +63,7 @@ echo "setup: building"
 cmake --preset default >build.log 2>&1 || { cat build.log; exit 1; }
 rm -f build.log
 # What users need; test/run.sh builds the tests.
-cmake --build build --target stepc stepc-opt stepc_mpi
+cmake --build build --target stepc stepc-opt stepc_mpi stepc_nccl
 
 echo "setup: building the PyTorch extension"
 # Steps do without it, with more time in Python.

@@ -1,8 +1,8 @@
 //===- Codegen.h - From the LLVM dialect to a shared library ----*- C++ -*-===//
 //
-// The last rungs: a module at level llvm becomes object code for its chip. Such of one or
-// more targets become, with the runtime archive, a shared library, its header and its plans in JSON. Equal
-// modules give equal bytes: no paths, times or build ids enter.
+// The last rungs: a module at level llvm becomes object code for its chip. Object code of one or more
+// targets becomes, with the runtime archive, a shared library, its header and its plans in JSON.
+// Equal modules give equal bytes: no paths, times or build ids enter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_CODEGEN_CODEGEN_H

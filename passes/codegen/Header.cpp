@@ -98,7 +98,7 @@ std::string entryComment(ArrayRef<Program> programs) {
   for (const Program &program : programs.drop_front())
     text += (text.empty() ? "" : " and ") + kindOfChip(program.plan.chip).str();
   return "/* For target " + kindOfChip(programs[0].plan.chip).str() + "; for " + text +
-         " by `next`, or by stepc_library_for(). */\n";
+         " by `next`. stepc_library_for() gives the first for a device. */\n";
 }
 
 } // namespace

@@ -60,7 +60,8 @@ struct Library {
   }
 };
 
-/// What a program is. It is never destroyed: a trainer's thread may outlive the process's static destructors.
+/// Reads a program's plan. The library is never destroyed: a trainer's thread may outlive the process's static
+/// destructors.
 const Library *readLibrary(const stepc_program &program);
 
 /// "rank 1", or "rank 1 (global rank 5)" where a library's world is a part of the job's.

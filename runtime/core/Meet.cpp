@@ -119,7 +119,8 @@ int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::strin
     if (hellos[r].magic == kMagic && hellos[r].hash == common)
       continue;
     return fault(error, STEPC_ERROR_PLAN,
-                 format("%s holds another library: its plan has hash %016llx, %lld of %d ranks "
+                 format("%s holds another library, or a step for another target: its plan has hash "
+                        "%016llx, %lld of %d ranks "
                         "have %016llx",
                         rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
                         (long long)best, size, (unsigned long long)common));

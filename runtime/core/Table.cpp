@@ -39,7 +39,7 @@ int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_
 
 namespace {
 
-// Functions of a library get it first. What gets an instance, too, asks the instance's.
+// Functions of a library get it first. Those that also get an instance ask the instance's.
 
 int32_t worldSize(const Library &lib) { return int32_t(lib.world.size()); }
 const int64_t *worldRanks(const Library &lib) { return lib.world.data(); }

@@ -72,7 +72,7 @@ def compiled_trainer(folder):
     # Of the driver the linker needs the names alone.
     driver = lib / "stub" / "libcuda.so"
     if header is None or not driver.exists():
-        return "no cuda.h" if header is None else f"no {driver}"
+        return "no cuda.h" if header is None else f"no {driver}, which cmake --build build makes"
     text = (ROOT / "examples" / "gpu_trainer_manifest.json").read_text()
     for ranks in (1, 2):
         made = folder / "gpu_trainer" / str(ranks)
@@ -95,6 +95,9 @@ def commit():
 
 
 def build(finished, dry, small):
+    nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
+    if not dry and not nccl.is_file():
+        sys.exit(f"build: expected {nccl}, found none: cmake --build build --target stepc_nccl makes it")
     if finished.exists() and any(finished.iterdir()) and not (finished / "cases.json").is_file():
         sys.exit(f"build: expected an empty folder, or one that was built before, found '{finished}'")
     out = finished.with_name(finished.name + ".partial")
@@ -123,9 +126,8 @@ def build(finished, dry, small):
         copy(HERE / name, out / name)
     for name in BENCHMARKS:
         shutil.copy2(ROOT / "benchmarks" / name, out / name)
-    nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
     without_trainer = "a dry run"
-    if not dry and nccl.is_file():
+    if not dry:
         expect_old_glibc(nccl)
         shutil.copy2(nccl, out / nccl.name)
         without_trainer = compiled_trainer(out)
@@ -140,6 +142,8 @@ def build(finished, dry, small):
     shutil.rmtree(finished, ignore_errors=True)
     out.rename(finished)
     print(f"build: {len(libraries)} libraries, {size / 2**20:.1f} MiB in {finished}")
+    if without_trainer and not dry:
+        print(f"build: without examples/gpu_trainer.cpp: {without_trainer}")
 
 
 def main():

@@ -2,6 +2,7 @@
 
 #include "tools/stepc/LoadedLibrary.h"
 
+#include "passes/kernels/Target.h"
 #include "runtime/geometry/Geometry.h"
 #include "tools/stepc/MatchDefinition.h"
 
@@ -71,14 +72,23 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
            refuse(path, "expected a target that steps on this machine, cpu or emulated, found " +
                             Twine(first->target));
   }
-  StringRef asked = command.targets.front();
-  while (table && table->target != asked)
+  StringRef asked = command.targets.front(), kind = asked.split(':').first;
+  while (table && table->target != kind)
     table = table->next;
   std::string kinds;
   for (const stepc_library *one = first; one; one = one->next)
     kinds += (kinds.empty() ? "" : ", ") + std::string(one->target);
-  return table || refuse(path, "expected one of the library's targets (" + kinds +
-                                   ") after --target, found '" + asked + "'");
+  if (!table)
+    return refuse(path, "expected one of the library's targets (" + kinds +
+                            ") after --target, found '" + asked + "'");
+  if (kind == asked)
+    return true;
+  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(asked);
+  if (!target)
+    return refuse(path, "--target: " + llvm::toString(target.takeError()));
+  return (*target)->chip() == table->chip ||
+         refuse(path, "expected the chip of the library's target (" + Twine(table->chip) +
+                          ") after --target, found " + (*target)->chip());
 }
 
 /// Finds the manifest's parameter for each of the library's, and refuses any difference.

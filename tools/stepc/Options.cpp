@@ -131,7 +131,8 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
            command.sanitizer = text == "thread" ? stepc::codegen::Sanitizer::Thread
                                                 : stepc::codegen::Sanitizer::Address;
          },
-         "address or thread: instrument the generated code with that sanitizer")
+         "address or thread: instrument the generated code with that sanitizer, of cpu and "
+         "emulated")
       ->check([](const std::string &text) { return checkOneOf(text, {"address", "thread"}); })
       ->type_name("S");
   app->footer("Examples:\n"
@@ -188,7 +189,7 @@ void defineRun(CLI::App &root, RunCommand &command) {
   CLI::App *app = root.add_subcommand(
       "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
   addCompileOptions(*app, command, "A specification (.optim)",
-                    ". With --library, cpu or emulated: which of its targets");
+                    ". With --library: which of its targets, say emulated");
   app->add_option("--tensors", command.tensors,
                   "Tensors param:NAME, grad:NAME or grad:NAME@STEP, and state:NAME:STATE")
       ->required()

@@ -84,8 +84,8 @@ std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
 
 namespace {
 
-/// A way up from the level of the module that was read.
-struct Climb {
+/// What rungs need to know beside the module: also the level that it was read at, and the target.
+struct Lowering {
   const CompileOptions &options;
   Level entered;
   StringRef target; // empty: the host
@@ -95,39 +95,45 @@ struct Climb {
 struct Rung {
   Level to;
   StringRef doing;
-  mlir::LogicalResult (*build)(mlir::OpPassManager &, mlir::ModuleOp, const Climb &);
+  mlir::LogicalResult (*build)(mlir::OpPassManager &, mlir::ModuleOp, const Lowering &);
 };
 
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &climb) {
-       decide::buildDecidePipeline(manager, {climb.options.strategies, climb.options.waves});
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
+       decide::buildDecidePipeline(manager, {lowering.options.strategies, lowering.options.waves});
        return mlir::success();
      }},
     {Level::Comm, "distributing",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &) {
        distribute::buildDistributePipeline(manager);
        return mlir::success();
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &) {
        schedule::buildSchedulePipeline(manager);
        return mlir::success();
      }},
     {Level::Exec, "making kernels",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Climb &climb) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
        // Scheduling ends with the proof; a text that comes here without it has none yet.
-       kernels::buildExecPipeline(manager, {climb.target.str(), climb.entered < Level::Scheduled});
+       kernels::buildExecPipeline(manager,
+                                  {lowering.target.str(), lowering.entered < Level::Scheduled});
        return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const Climb &climb) {
+     [](mlir::OpPassManager &manager, mlir::ModuleOp module, const Lowering &lowering) {
        llvm::FailureOr<std::unique_ptr<kernels::Target>> target = kernels::targetOfModule(module);
        if (mlir::succeeded(target))
-         kernels::buildLlvmPipeline(manager, **target, climb.entered < Level::Exec);
+         kernels::buildLlvmPipeline(manager, **target, lowering.entered < Level::Exec);
        return mlir::success(mlir::succeeded(target));
      }},
 };
+
+/// Whether cuBLASLt may make products of a target. What runs on this machine has none of it.
+bool takesProducts(const kernels::Target &target) {
+  return isCuda(target.chip()) && !target.libraryChips().empty();
+}
 
 /// Options that a level has answered for good: asking again would be ignored silently.
 bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &options,
@@ -157,7 +163,7 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
       report.error("--target: " + llvm::toString(target.takeError()));
       return false;
     }
-    isTaken |= !(*target)->libraryChips().empty();
+    isTaken |= takesProducts(**target);
     StringRef kind = kindOfChip((*target)->chip());
     isAnyCuda |= kind == "cuda";
     auto [found, isNew] = kinds.try_emplace(kind, text);
@@ -168,6 +174,12 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
         report.hint("one target names several GPUs, say cuda:sm_80,sm_90a");
       return false;
     }
+  }
+  if (options.sanitizer != codegen::Sanitizer::None && isAnyCuda) {
+    report.error("expected --sanitize with cpu or emulated, whose code it instruments, found '" +
+                 llvm::join(options.targets, "' and '") + "'");
+    report.hint("emulated:<gpu>,races watches a GPU's kernels here, compute-sanitizer on a GPU");
+    return false;
   }
   if (options.products.empty() || isTaken)
     return true;
@@ -204,8 +216,8 @@ bool checkLimits(mlir::ModuleOp module) {
 }
 
 /// From one level to another; an exit code.
-int lower(mlir::ModuleOp module, Level from, Level to, const Climb &climb, Report &report) {
-  const CompileOptions &options = climb.options;
+int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
+  const CompileOptions &options = lowering.options;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
   for (const Rung &rung : kRungs) {
@@ -221,7 +233,7 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Climb &climb, Repor
     }
     if (options.timing)
       manager.enableTiming();
-    if (mlir::failed(rung.build(manager, module, climb)) || mlir::failed(manager.run(module)))
+    if (mlir::failed(rung.build(manager, module, lowering)) || mlir::failed(manager.run(module)))
       return codeOfFailure(rung.to, options, report);
     if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
       return kInputError;
@@ -254,11 +266,6 @@ std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const Compile
     return std::nullopt;
   exitCode = kSuccess;
   return level;
-}
-
-/// Whether a library may make products of a target, whose text was checked.
-bool takesProducts(StringRef target) {
-  return !llvm::cantFail(kernels::targetOfText(target), "it was checked")->libraryChips().empty();
 }
 
 StringRef firstTarget(const CompileOptions &options) {
@@ -299,7 +306,8 @@ int driver::lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const Comp
   programs.insert(programs.begin(), std::move(module));
   for (auto [index, program] : llvm::enumerate(programs)) {
     StringRef target = options.targets.empty() ? StringRef() : options.targets[index];
-    if (!options.products.empty() && !takesProducts(target))
+    if (!options.products.empty() &&
+        !takesProducts(*llvm::cantFail(kernels::targetOfText(target), "it was checked")))
       (*program)->removeAttr(exec::kProductsAttr);
     if (int code = lower(*program, fork, Level::Llvm, {options, *entered, target}, report))
       return code;

@@ -26,7 +26,7 @@ std::optional<Level> levelOf(mlir::ModuleOp module);
 /// target of the options, or the host. Options that an earlier level already answered are refused. Returns
 /// an exit code; on failure an error was printed.
 int lowerTo(mlir::ModuleOp module, Level level, const CompileOptions &options, Report &report);
-/// The same to level llvm for each target. Levels that know of none are gone through once.
+/// The same to level llvm for each target. Levels that know of no target run once.
 int lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const CompileOptions &options,
                     Report &report,
                     llvm::SmallVectorImpl<mlir::OwningOpRef<mlir::ModuleOp>> &programs);

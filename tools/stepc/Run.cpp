@@ -306,9 +306,13 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --reference or --library, found both");
   if (!expectOneTarget(command, "run, which steps one", input.report))
     return kUsageError;
-  if (!command.targets.empty() && kindOfChip(command.targets.front()) == "cuda")
-    return usage("expected a target that steps on this machine, cpu or emulated, found '" +
-                 command.targets.front() + "'");
+  StringRef target = command.targets.empty() ? "cpu" : StringRef(command.targets.front());
+  if (target.starts_with("cuda"))
+    return usage("expected a target that steps on this machine, cpu or emulated, found '" + target +
+                 "'");
+  if (command.graph && command.library.empty() && !command.reference && kindOfChip(target) == "cpu")
+    return usage("expected --graph with a target that has graphs, say emulated, found '" + target +
+                 "'");
   // What would be ignored is refused.
   for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
                                std::pair("--waves", command.waves != 0),

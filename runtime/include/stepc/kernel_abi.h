@@ -1,11 +1,10 @@
 /*===- kernel_abi.h - Between generated code and the runtime -------*- C -*-===*
  *
- * A library has a program per target. A program is data (the plan with its commands, runtime/plan/Plan.h)
- * and kernels. The runtime walks
- * the commands and calls the kernels through a device (runtime/devices/Device.h); kernels call
- * nothing of the runtime, but for those of the target emulated. Both sides check
- * STEPC_KERNEL_ABI_VERSION: the compiler against
- * this header when it is built, the runtime against the program's when it is opened.
+ * A library has a program per target. A program is data (the plan with its commands,
+ * runtime/plan/Plan.h) and kernels. The runtime walks the commands and calls the kernels through a
+ * device (runtime/devices/Device.h); kernels call nothing of the runtime, but for those of the target
+ * emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against this header when it is
+ * built, the runtime against the program's when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
  *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;

@@ -277,8 +277,9 @@ typedef struct stepc_library {
 /* Of a library's tables the first whose shards stand in that kind of memory (stepc_device); null where
  * there is none. A step for the target emulated is a CPU's. */
 static inline const stepc_library *stepc_library_for(const stepc_library *library, int32_t device) {
+  enum { bytes_before_next = offsetof(stepc_library, next) };
   while (library && library->device != device)
-    library = library->struct_size > (int32_t)offsetof(stepc_library, next) ? library->next : NULL;
+    library = library->struct_size > bytes_before_next ? library->next : NULL;
   return library;
 }
 
