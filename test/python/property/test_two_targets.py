@@ -2,10 +2,15 @@
 
 import re
 import subprocess
+import types
 
 import pytest
 import torch
 from bound import PARAMETER, Bound, compiled, traced
+from compiler import ROOT
+from ranks import run_ranks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 import stepc
 from stepc import _abi
@@ -158,6 +163,30 @@ def test_the_optimizer_takes_the_target_of_where_its_parameters_are(tmp_path, mo
     assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
     with pytest.raises(DeviceError, match="expected a library for NVIDIA's GPUs, as the parameters are on cpu:0, found one for cpu"):
         stepped(only)
+
+
+def _on_two_kinds_of_device(rank):
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    parameter = torch.nn.Parameter(distribute_tensor(torch.ones(24, 40), mesh, [Shard(0)]))
+    parameter.grad = torch.zeros_like(parameter)
+    if rank == 1:  # as of a GPU's tensors, where torch has been made for them
+        torch.version.cuda = "13.0"
+        torch.cuda.current_stream = lambda device: types.SimpleNamespace(cuda_stream=0)
+        devices.of_tensors = lambda named: devices.Gpu(torch.device("cpu", 0))
+    optimizer = Optimizer([("w", parameter)], ROOT / "examples" / "muon.optim", target=["cpu", "cuda:sm_80"],
+                          if_present=["*embed*", "lm_head*"], timeout=60.0)  # fmt: skip
+    try:
+        optimizer.step()
+    except StepcError as error:
+        return str(error)
+    return "stepped"
+
+
+@pytest.mark.skipif(not (TOOLS / "ptxas").is_file(), reason="no ptxas was installed")
+def test_ranks_on_different_kinds_of_device_are_told_at_once(real):
+    for text in run_ranks(_on_two_kinds_of_device, 2):
+        assert ("expected the parameters of all ranks that step together on one kind of device, found those of rank 0 where target "
+                "cpu steps, and those of rank 1 where cuda does") in text  # fmt: skip
 
 
 @pytest.mark.skipif(not (TOOLS / "ptxas").is_file(), reason="no ptxas was installed")

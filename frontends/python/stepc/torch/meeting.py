@@ -332,11 +332,22 @@ def share_library(
     return result
 
 
-def agree(problem: BaseException | None, meeting: Meeting) -> None:
-    """Raises on every rank that meets when one has a problem."""
-    items = meeting.gather(None if problem is None else cause(problem))
+def agree(
+    problem: BaseException | None, meeting: Meeting, world: tuple[int, ...] = (), target: str = ""
+) -> None:
+    """Raises on every rank that meets when one has a problem, or when ranks of one ``world`` are to
+    take steps for different targets: those have no messages in common."""
+    items = meeting.gather((None if problem is None else cause(problem), target))
     if problem is not None:
         raise problem
-    for rank, text in zip(meeting.ranks, items, strict=True):
+    found = dict(zip(meeting.ranks, items, strict=True))
+    for rank, (text, _) in found.items():
         if text is not None:
             raise StepcError(f"rank {rank} failed: {text}")
+    for rank in world:
+        if found[rank][1] != found[world[0]][1]:
+            raise StepcError(
+                "expected the parameters of all ranks that step together on one kind of device, found "
+                f"those of rank {world[0]} where target {found[world[0]][1]} steps, and those of "
+                f"rank {rank} where {found[rank][1]} does"
+            )

@@ -191,7 +191,7 @@ class Optimizer(Failures, RoutedGroups):
                 library = devices.choose_target(library, device)
         except StepcError as error:
             problem = error
-        agree(problem, meeting)
+        agree(problem, meeting, world, library.target if world else "")
         if not world:
             agree(None, meeting)
             self._bind(Nothing(), device, {}, manifest)
