@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -186,7 +187,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def _table(options: Sequence[str]) -> str:
     """The text of the table that ``--products`` names, if it does: another one makes another library."""
-    for option, following in zip(options, [*options[1:], ""], strict=True):
+    for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")
         if name == "--products":
             try:
