@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stepc._compile import (
-    Spec, compile_silently, definition_hash, option_arguments, store_received,
-)  # fmt: skip
+from stepc._compile import compile_silently, option_arguments, store_received
+from stepc._inputs import Spec, definition_hash
 from stepc._library import Instance, Library
 from stepc.errors import StepcError, warn_user
 from stepc.torch.devices import Gpu, Host

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import ctypes as c
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from stepc._compile import Spec, check_silently
+from stepc._compile import check_silently
+from stepc._inputs import Spec
 from stepc._library import Library
 from stepc.errors import CompileError, GraphError, HyperparameterError, PlanError
 from stepc.torch.describe import Declarations
@@ -65,10 +67,10 @@ class Routing:
                 manifest = routing_manifest(named, declarations, unrouted)
                 found, _ = check_silently(spec, manifest, if_present)
                 break
-            except CompileError:
+            except CompileError as error:
                 attempts = [one for one in attempts if one != unrouted]
                 if not attempts:
-                    raise
+                    raise CompileError(_with_batch(str(error)), error.exit_code) from None
         routes = {
             item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]),
                                     item.get("elementwise", False))  # fmt: skip
@@ -85,6 +87,14 @@ class Routing:
             for route in library.routes
         }
         return Routing(routes, {one.name: one.route for one in library.parameters})
+
+
+def _with_batch(diagnostics: str) -> str:
+    """Diagnostics that ask for batch axes in the manifest, for a trainer who wrote none."""
+    names = re.findall(r"or declared batch axes, for parameter '([^']*)'", diagnostics)
+    if not names:
+        return diagnostics
+    return f"{diagnostics}\nhint: batch={names!r} declares the leading axes as batch axes here"
 
 
 def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:

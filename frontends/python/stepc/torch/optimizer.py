@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from stepc._calls import cause
-from stepc._compile import Spec
+from stepc._inputs import Spec
 from stepc._library import Instance, Library
 from stepc.errors import GraphError, StepcError, StepcTimeout, TransportError
 from stepc.torch import devices
