@@ -67,6 +67,15 @@ def test_library_describes_itself(fake, tmp_path):
         instance.step()
 
 
+def test_an_instance_is_of_the_librarys_kind_of_device(fake):
+    """The stand-in for a library for GPUs wants a stream and an allocator, which nobody gave."""
+    library = stepc.Library(stepc.compile("a gpu rule {}", MANIFEST))
+    assert library.device == stepc.Device(library.device).kind != stepc.Device().kind
+    for device, found in ((None, 1), (stepc.Device(), 0)):
+        with pytest.raises(stepc.StepcError, match=f"expected device 1 with a stream and an allocator, found {found}"):
+            stepc.Instance(library, device=device)
+
+
 def test_libraries_that_are_none_or_old_are_refused(fake, tmp_path):
     with pytest.raises(stepc.StepcError, match="cannot open the library"):
         stepc.Library(tmp_path / "nothing.so")

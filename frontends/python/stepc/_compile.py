@@ -172,7 +172,7 @@ def present_arguments(if_present: Sequence[str]) -> list[str]:
 def _run(
     subcommand: str, inputs: Inputs, folder: Path, options: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """What the compiler printed of the inputs, and its warnings, in which marks stand for their names.
+    """What the compiler printed of the inputs, and its warnings with marks for their names.
     ``folder`` is for their copies."""
     command = [str(find_compiler()), subcommand, *inputs.write(folder), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

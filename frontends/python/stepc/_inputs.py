@@ -1,4 +1,4 @@
-"""What is compiled: a specification and a manifest, as the compiler's files and under their user's names."""
+"""What is compiled: a specification and a manifest, as files and under their users' names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPEC_MARK, _MANIFEST_MARK = "\0", "\1"
 
 
 def is_text(spec: Spec) -> bool:
-    """Whether a specification is the text itself: it has a brace or a line break, as no sensible path has."""
+    """Whether it is the text itself: with a brace or a line break, which no sensible path has."""
     return isinstance(spec, str) and ("\n" in spec or "{" in spec)
 
 
@@ -48,17 +48,20 @@ def _read(path: str | os.PathLike[str], what: str) -> str:
 class Inputs:
     """A specification and a manifest, read once.
 
-    The compiler gets copies, word for word, so that what it compiled is what was read. Its diagnostics
-    name the user's files in their place, or ``<specification>`` and ``<manifest>`` of no file.
+    The compiler gets copies, word for word, so that what it compiled is what was read. Its
+    diagnostics name the user's files in their place, or ``<specification>`` and ``<manifest>``
+    where there is none.
     """
 
     def __init__(self, spec: Spec, manifest: Manifest) -> None:
         self.name, self.spec = load_spec(spec)
-        is_dict = isinstance(manifest, Mapping)
-        self.manifest = json.dumps(dict(manifest), indent=1) if is_dict else _read(manifest, "manifest")
+        if isinstance(manifest, Mapping):
+            self.manifest, shown = json.dumps(dict(manifest), indent=1), "<manifest>"
+        else:
+            self.manifest, shown = _read(manifest, "manifest"), os.fspath(manifest)
         self._shown = {
             _SPEC_MARK: "<specification>" if is_text(spec) else os.fspath(spec),
-            _MANIFEST_MARK: "<manifest>" if is_dict else os.fspath(manifest),
+            _MANIFEST_MARK: shown,
         }
         self._file = f"{self.name}.optim" if is_text(spec) else Path(spec).name
         self._marks: dict[str, str] = {}
@@ -79,7 +82,7 @@ class Inputs:
         return diagnostics
 
     def named(self, diagnostics: str) -> str:
-        """The compiler's text, or what :meth:`marked` made of it, with the user's names of the files."""
+        """The compiler's text, or what :meth:`marked` made of it, with the user's names."""
         diagnostics = self.marked(diagnostics)
         for mark, shown in self._shown.items():
             diagnostics = diagnostics.replace(mark, shown)
