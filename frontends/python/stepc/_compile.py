@@ -114,9 +114,7 @@ def option_arguments(
     """The command-line form of the compile options."""
     check_arguments(arguments)
     result: list[str] = []
-    if isinstance(target, str):
-        target = [target]
-    result += [f"--target={item}" for item in target or ()]
+    result += [f"--target={item}" for item in target_names(target)]
     if isinstance(strategy, str):
         strategy = [strategy]
     elif isinstance(strategy, Mapping):
@@ -127,6 +125,20 @@ def option_arguments(
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
+
+
+def target_names(target: str | Sequence[str] | None) -> list[str]:
+    """The targets, one text each; none where the compiler is to choose."""
+    names = [target] if isinstance(target, str) else target
+    if names is None:
+        return []
+    is_list = isinstance(names, Sequence) and all(isinstance(one, str) and one for one in names)
+    if not names or not is_list:
+        raise TypeError(
+            "target: expected a text, as in 'cuda:sm_90a', or a list of such texts, found "
+            f"{target!r}"
+        )
+    return list(names)
 
 
 # What this module gives the compiler itself, and what makes it write something else.
