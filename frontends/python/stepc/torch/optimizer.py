@@ -170,6 +170,8 @@ class Optimizer(Failures, RoutedGroups):
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             device = devices.of_tensors((name, local(tensor)) for name, (_, tensor) in mine.items())
+            if mine:
+                devices.expect_target(self._compile_options["target"], device)
             if mine and self._capturable:
                 device.expect_captures()
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.
