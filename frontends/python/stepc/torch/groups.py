@@ -19,12 +19,13 @@ import torch
 from stepc._compile import check_silently
 from stepc._inputs import Spec
 from stepc._library import Library
-from stepc.errors import CompileError, GraphError, HyperparameterError, PlanError
+from stepc.errors import CompileError, GraphError, HyperparameterError
 from stepc.torch.describe import Declarations
 from stepc.torch.devices import refuse_capture
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
 from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
+from stepc.torch.verify import unknown_parameter
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Routing:
 
     routes: dict[str, RouteInfo]
     parameters: dict[str, str]
+    #: Where a ready library is that says so.
+    library: str | None = None
 
     def __post_init__(self) -> None:
         for route in self.routes.values():
@@ -86,7 +89,8 @@ class Routing:
             route.name: RouteInfo(route.name, route.rule, route.defaults)
             for route in library.routes
         }
-        return Routing(routes, {one.name: one.route for one in library.parameters})
+        taken = {one.name: one.route for one in library.parameters}
+        return Routing(routes, taken, library.path)
 
 
 def _with_batch(diagnostics: str) -> str:
@@ -205,7 +209,7 @@ def split(
     for name, tensor in group["params"]:
         route = routing.parameters.get(name)
         if route is None and tensor.requires_grad:
-            raise PlanError(f"parameter '{name}': the library was not compiled for it")
+            raise unknown_parameter(name, routing.library, routing.parameters)
         if group.get(ROUTE) not in (None, route):
             raise ValueError(
                 f"expected parameters of route {group[ROUTE]!r} in a group that says so, found "
