@@ -231,7 +231,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
             ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
-            Several of different kinds, in a list, make one library with a step for each.
+            Several of different kinds, in a list, make one library with a step for each. Of both
+            ``cpu`` and ``emulated`` a trainer with parameters on the CPU takes the one named first.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.

@@ -49,7 +49,10 @@ class Library:
         )
 
     def for_device(self, device: int) -> Library | None:
-        """The same library for the first of its targets whose parameters are on that kind of device."""
+        """The same library for the first of its targets whose parameters are on such a device.
+
+        For a CPU these are ``cpu`` and ``emulated``: of both, the one that was named first.
+        """
         for table in self._tables:
             if table.device == device:
                 found = copy.copy(self)

@@ -66,6 +66,7 @@ def test_a_target_is_chosen_by_its_kind(both, alone):
         Library(both.path, "cuda")
     assert both.for_device(_abi.DEVICE_CPU).plan_hash == both.plan_hash
     assert both.for_device(_abi.DEVICE_CUDA) is None
+    assert second.for_device(_abi.DEVICE_CPU).target == "cpu"  # the first that was named, whatever it stood for
 
 
 def test_instances_of_both_give_equal_bits_at_once(both, alone, emulated):

@@ -45,8 +45,8 @@ class Optimizer(Failures, RoutedGroups):
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
-        library: a compiled library, for machines without the compiler. Of several targets the first is
-            taken that is for where the parameters are.
+        library: a compiled library, for machines without the compiler. Of several targets the first
+            is taken that is for where the parameters are; for a CPU are ``cpu`` and ``emulated``.
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
