@@ -98,7 +98,8 @@ def _with_batch(diagnostics: str) -> str:
     names = re.findall(r"or declared batch axes, for parameter '([^']*)'", diagnostics)
     if not names:
         return diagnostics
-    return f"{diagnostics}\nhint: batch={names!r} declares the leading axes as batch axes here"
+    hint = f"the manifest is written from the model: for stacks of matrices pass batch={names!r}"
+    return f"{diagnostics}\nhint: {hint}"
 
 
 def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
