@@ -1,9 +1,12 @@
 """The ctypes mirrors have the layout that the compiler gives the headers."""
 
+import copy
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
+from models import SGD
 
 import stepc
 from stepc import _abi
@@ -64,6 +67,15 @@ def test_library_describes_itself(fake, tmp_path):
         instance.step()
 
 
+def test_an_instance_is_of_the_librarys_kind_of_device(fake):
+    """The stand-in for a library for GPUs wants a stream and an allocator, which nobody gave."""
+    library = stepc.Library(stepc.compile("a gpu rule {}", MANIFEST))
+    assert library.device == stepc.Device(library.device).kind != stepc.Device().kind
+    for device, found in ((None, 1), (stepc.Device(), 0)):
+        with pytest.raises(stepc.StepcError, match=f"expected device 1 with a stream and an allocator, found {found}"):
+            stepc.Instance(library, device=device)
+
+
 def test_libraries_that_are_none_or_old_are_refused(fake, tmp_path):
     with pytest.raises(stepc.StepcError, match="cannot open the library"):
         stepc.Library(tmp_path / "nothing.so")
@@ -98,6 +110,31 @@ def test_diagnostics_come_verbatim(fake, tmp_path):
         stepc.compile(spec, MANIFEST)
     assert str(raised.value) == f"{spec}:1:1: error: expected a rule, found 'error'"
     assert raised.value.exit_code == 1
+    for function in (stepc.compile, stepc.check):
+        with pytest.raises(stepc.CompileError, match="^<specification>:1:1: error: expected a rule"):
+            function("error {}", MANIFEST)
+
+
+def test_diagnostics_name_the_users_manifest(real, tmp_path):
+    """At its own lines, and one that is no file by what it is."""
+    manifest = copy.deepcopy(MANIFEST)
+    manifest["parameters"][1]["placements"] = ["R", "R"]
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(manifest))
+    column = path.read_text().index('["R", "R"]') + 1
+    for function in (stepc.compile, stepc.check, stepc.explain):
+        for given, place in ((path, f"{path}:1:{column}"), (manifest, "<manifest>:37:18")):
+            with pytest.raises(stepc.CompileError) as raised:
+                function(SGD, given)
+            text = str(raised.value)
+            assert text.startswith(f"{place}: error: /parameters/1/placements: expected one")
+            assert "/tmp" not in text.replace(str(path), "")
+    path.write_text('{"version": 1,,}')
+    with pytest.raises(stepc.CompileError, match=f"^{path}:1:15: error: expected JSON text"):
+        stepc.check(SGD, path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(stepc.CompileError, match=f"^{path}: expected a manifest in UTF-8"):
+        stepc.check(SGD, path)
 
 
 def test_a_missing_compiler_says_what_to_do(monkeypatch):

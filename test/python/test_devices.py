@@ -12,7 +12,7 @@ from torch import nn
 
 import stepc
 from stepc._library import Instance
-from stepc.torch import Optimizer, building, devices, failures, gpu_transport
+from stepc.torch import Optimizer, building, devices, export_manifest, failures, gpu_transport
 from stepc.torch.transport import TorchTransport
 
 GPU = torch.device("cpu", 0)
@@ -266,6 +266,39 @@ def test_a_library_for_gpus_is_refused_on_the_cpu(fake):
     wanted = "expected a library for the CPU, as the parameters are on cpu, found one for cuda"
     with pytest.raises(stepc.DeviceError, match=wanted):
         optimizer.step()
+
+
+BOTH = r'\nhint: compile for both, with target=\["cpu", "cuda:{}"\], or move the model to {}$'
+
+
+def test_a_library_for_another_device_says_what_to_do(fake, cuda, monkeypatch, tmp_path):
+    made = stepc.compile("a rule {}", export_manifest(model().named_parameters()), output=tmp_path)
+    with pytest.raises(stepc.DeviceError, match="found one for cpu" + BOTH.format("sm_90a", "the CPU")):
+        Optimizer(model().named_parameters(), library=made.library, Plain={"lr": 0.5}).step()
+    made = stepc.compile("a gpu rule {}", export_manifest(model().named_parameters()), output=tmp_path / "gpu")
+    monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Host())
+    with pytest.raises(stepc.DeviceError, match="found one for cuda" + BOTH.format("…", "a GPU")):
+        Optimizer(model().named_parameters(), library=made.library, Plain={"lr": 0.5}).step()
+
+
+def test_targets_of_another_device_are_refused_before_they_are_compiled_for(fake, cuda, monkeypatch):
+    def target(*names):
+        Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, target=names).prepare()
+
+    compile_silently = building.compile_silently
+    monkeypatch.setattr(building, "compile_silently", lambda *given: pytest.fail("it compiled"))
+    said = "target: expected one for NVIDIA's GPUs, as the parameters are on cpu:0, found one for cpu and emulated"
+    with pytest.raises(stepc.DeviceError, match=said + BOTH.format("sm_90a", "the CPU")):
+        target("cpu:znver3", "emulated")
+    monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Host())
+    said = "target: expected one for the CPU, as the parameters are on cpu, found one for cuda"
+    with pytest.raises(stepc.DeviceError, match=said + BOTH.format("…", "a GPU")):
+        target("cuda:sm_90a")
+    # One of them is, and what the compiler alone could know is left to it.
+    monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Gpu(GPU))
+    monkeypatch.setattr(building, "compile_silently", compile_silently)
+    target("cuda:sm_90a", "cpu")
+    target("banana")
 
 
 def test_parameters_on_several_devices_are_refused():

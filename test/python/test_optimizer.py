@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 
 import pytest
 import torch
@@ -342,7 +343,11 @@ def test_a_ready_library_needs_no_compiler(fake, tmp_path, monkeypatch):
     with pytest.raises(stepc.PlanError, match="'w': library .* expects shape \\[4, 3\\], the model"):
         Optimizer(other.named_parameters(), library=made.library).step()
     other = nn.ParameterDict({"x": nn.Parameter(torch.zeros(9, 9))})
-    with pytest.raises(stepc.PlanError, match="'x': the library was not compiled for it"):
+    refused = f"'x': library '{made.library}' was not compiled for it\nhint: it was for 4 parameters, first of them 'w', 'v', 'b'"
+    with pytest.raises(stepc.PlanError, match=re.escape(refused)):
+        Optimizer(other.named_parameters(), library=made.library)
+    other = nn.ParameterDict({"w0": nn.Parameter(torch.zeros(4, 3))})
+    with pytest.raises(stepc.PlanError, match="4 parameters, the closest of them 'w'$"):
         Optimizer(other.named_parameters(), library=made.library)
 
 

@@ -162,3 +162,24 @@ def test_arguments_are_a_list_of_options_for_a_library(fake):
 def test_a_definition_or_a_library(given, found):
     with pytest.raises(TypeError, match=f"expected a definition or library=, found {found}"):
         Optimizer(Model().named_parameters(), given.get("spec"), library=given.get("library"))
+
+
+@pytest.mark.parametrize("option", [
+    {"target": "banana"}, {"strategy": {"*": "owner"}}, {"workspace_limit": 0}, {"numerics": "exact"}, {"arguments": ["--waves", "2"]},
+    {"if_present": ["head*"]},
+])  # fmt: skip
+def test_a_ready_library_takes_no_compile_options(option):
+    (name,) = option
+    with pytest.raises(TypeError, match=f"expected no compile options beside library=, .* found {name}=$"):
+        Optimizer(Model().named_parameters(), library="libmuon.so", **option)
+
+
+@pytest.mark.parametrize("target", [[], (), "", 3, ["cpu", 3], ["cpu", ""], b"cpu"])
+def test_targets_are_texts(fake, target):
+    for function in (
+        lambda: make(Model(), target=target),
+        lambda: stepc.compile(SPEC, {}, target=target),
+        lambda: stepc.explain(SPEC, {}, target=target),
+    ):
+        with pytest.raises(TypeError, match="target: expected a text, as in 'cuda:sm_90a', or a list of such texts, found"):
+            function()

@@ -101,3 +101,15 @@ def test_a_frozen_parameter_is_a_match(real):
     model.lm_head.weight.requires_grad_(True)
     optimizer.step()
     assert optimizer.state[model.lm_head.weight]["step"] == 1
+
+
+def test_an_optimizer_says_how_batch_axes_are_declared(real):
+    """It writes the manifest itself, so that nobody can write them there."""
+    model = nn.ModuleDict({"up": nn.Linear(3, 4), "cut": nn.Conv2d(3, 4, 3)})
+    spec = SGD + "route { Sgd(lr = 0.1) for matrix\n Sgd(lr = 0.1) for rest }"
+    with pytest.raises(stepc.CompileError, match="or declared batch axes, for parameter 'cut.weight'") as raised:
+        Optimizer(model.named_parameters(), spec)
+    hint = "hint: the manifest is written from the model: for stacks of matrices pass batch=['cut.weight']"
+    assert str(raised.value).splitlines()[-1] == hint
+    routes = Optimizer(model.named_parameters(), spec, batch=["cut.weight"]).routes
+    assert routes["cut.weight"] == routes["up.weight"] != routes["up.bias"]

@@ -13,7 +13,7 @@ from torch.distributed.fsdp import fully_shard
 import stepc
 from stepc.torch import Optimizer, export_manifest
 
-WARNING = """step.optim:1:1: warning: except pattern "haed" matches no parameter
+WARNING = """<specification>:1:1: warning: except pattern "haed" matches no parameter
   warn {}
   ^
 hint: one"""
@@ -52,7 +52,7 @@ def test_the_functions_of_the_package_warn(fake, tmp_path):
     manifest = export_manifest(Model().named_parameters())
     path = tmp_path / "own.optim"
     path.write_text("warn {}")
-    expected = WARNING.replace("step.optim", str(path))
+    expected = WARNING.replace("<specification>", str(path))
     line = inspect.currentframe().f_lineno + 1
     assert told(lambda: stepc.compile(path, manifest)) == [(expected, __file__, line)]
     assert told(lambda: stepc.compile(path, manifest, output=tmp_path)) != []
@@ -94,6 +94,6 @@ def test_a_misspelt_exception_is_told(real):
     with pytest.warns(stepc.CompileWarning) as found:
         optimizer.step()
     (text,) = [str(one.message) for one in found]
-    assert text.startswith("step.optim:4:3: warning: except pattern \"haed*\"")
+    assert text.startswith("<specification>:4:3: warning: except pattern \"haed*\"")
     assert '\n    Sgd(lr = 0.1) for matrix except "haed*"\n    ^' in text
     assert not torch.equal(model.w, Model().w)

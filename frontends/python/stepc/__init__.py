@@ -5,6 +5,7 @@
 """
 
 from stepc._compile import Compiled, cache_directory, check, compile, explain, find_compiler
+from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import (
     AbiError, ArgumentError, ChipError, CompileError, CompileWarning, CompilerNotFound,
@@ -16,7 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
-    "CompilerNotFound", "CountsError", "DeviceError", "GradientError", "GraphError",
+    "CompilerNotFound", "CountsError", "Device", "DeviceError", "GradientError", "GraphError",
     "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
     "StepcMemoryError", "StepcTimeout", "TransportError", "UnboundError", "WorldError",
     "cache_directory", "check", "compile", "explain", "find_compiler",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -22,14 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from stepc import _abi
+from stepc._inputs import Inputs, Manifest, Spec
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
-Spec = str | os.PathLike[str]
-Manifest = Mapping[str, Any] | str | os.PathLike[str]
-
 _WARNINGS = "warnings.json"
-# Stands for the specification in kept warnings: another caller may have another path of its text.
-_SPEC_MARK = "\0"
 _HEADER = re.compile(r"^\S.*?: (error|warning|note|remark): ")
 
 
@@ -72,37 +69,6 @@ def cache_directory() -> Path:
     """$STEPC_CACHE, or ``~/.cache/stepc``."""
     named = os.environ.get("STEPC_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "stepc"
-
-
-def load_spec(spec: Spec) -> tuple[str, str]:
-    """Name and text of a specification, given as a path or as the text itself.
-
-    A string is text when it has a brace or a line break, which no sensible path has.
-    """
-    if isinstance(spec, str) and ("\n" in spec or "{" in spec):
-        return "step", spec
-    path = Path(spec)
-    try:
-        return path.stem, path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise CompileError(f"{path}: cannot read the specification: {error.strerror}") from error
-
-
-def definition_hash(spec: Spec, options: Mapping[str, Any]) -> str:
-    """Equal for ranks that would compile the same: the specification's text, and the options."""
-    return hashlib.sha256(repr((load_spec(spec)[1], sorted(options.items()))).encode()).hexdigest()
-
-
-def load_manifest(manifest: Manifest) -> dict[str, Any]:
-    """A manifest given as a dict or as the path of a JSON file."""
-    if isinstance(manifest, Mapping):
-        return dict(manifest)
-    try:
-        return json.loads(Path(manifest).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CompileError(f"{manifest}: cannot read the manifest: {error.strerror}") from error
-    except ValueError as error:
-        raise CompileError(f"{manifest}: expected JSON: {error}") from error
 
 
 @functools.cache
@@ -148,9 +114,7 @@ def option_arguments(
     """The command-line form of the compile options."""
     check_arguments(arguments)
     result: list[str] = []
-    if isinstance(target, str):
-        target = [target]
-    result += [f"--target={item}" for item in target or ()]
+    result += [f"--target={item}" for item in target_names(target)]
     if isinstance(strategy, str):
         strategy = [strategy]
     elif isinstance(strategy, Mapping):
@@ -161,6 +125,20 @@ def option_arguments(
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
+
+
+def target_names(target: str | Sequence[str] | None) -> list[str]:
+    """The targets, one text each; none where the compiler is to choose."""
+    names = [target] if isinstance(target, str) else target
+    if names is None:
+        return []
+    is_list = isinstance(names, Sequence) and all(isinstance(one, str) and one for one in names)
+    if not names or not is_list:
+        raise TypeError(
+            "target: expected a text, as in 'cuda:sm_90a', or a list of such texts, found "
+            f"{target!r}"
+        )
+    return list(names)
 
 
 # What this module gives the compiler itself, and what makes it write something else.
@@ -186,7 +164,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 def _table(options: Sequence[str]) -> str:
     """The text of the table that ``--products`` names, if it does: another one makes another library."""
-    for option, following in zip(options, [*options[1:], ""], strict=True):
+    for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")
         if name == "--products":
             try:
@@ -203,15 +181,19 @@ def present_arguments(if_present: Sequence[str]) -> list[str]:
     return [f"--if-present={pattern}" for pattern in if_present]
 
 
-def _run(command: Sequence[str]) -> tuple[str, str]:
-    """What a command printed: its output, and its diagnostics."""
-    done = subprocess.run(list(command), capture_output=True, text=True, check=False)
+def _run(
+    subcommand: str, inputs: Inputs, folder: Path, options: Sequence[str]
+) -> tuple[str, list[str]]:
+    """What the compiler printed of the inputs, and its warnings with marks for their names.
+    ``folder`` is for their copies."""
+    command = [str(find_compiler()), subcommand, *inputs.write(folder), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        text = done.stderr.strip() or done.stdout.strip()
+        text = inputs.named(done.stderr.strip() or done.stdout.strip())
         raise CompileError(
             text or f"{command[0]} ended with status {done.returncode}", done.returncode
         )
-    return done.stdout, done.stderr
+    return done.stdout, [inputs.marked(text) for text in warnings_of(done.stderr)]
 
 
 def warnings_of(diagnostics: str) -> list[str]:
@@ -228,21 +210,6 @@ def warnings_of(diagnostics: str) -> list[str]:
         else:  # an error, a remark, or how far a long compilation has come
             inside = False
     return list(dict.fromkeys("\n".join(lines) for lines in found))
-
-
-def _renamed(texts: Sequence[str], names: Mapping[str, str]) -> list[str]:
-    """Diagnostics that begin their lines with other names of files."""
-    for old, new in names.items():
-        texts = [re.sub(f"^{re.escape(old)}:", lambda _, new=new: f"{new}:", text, flags=re.M)
-                 for text in texts]  # fmt: skip
-    return list(texts)
-
-
-def _write_inputs(folder: Path, name: str, text: str, manifest: Mapping[str, Any]) -> list[str]:
-    spec, json_file = folder / f"{name}.optim", folder / "manifest.json"
-    spec.write_text(text, encoding="utf-8")
-    json_file.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    return [str(spec), "--manifest", str(json_file)]
 
 
 def compile(  # noqa: A001 - the name that users expect: stepc.compile
@@ -264,7 +231,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
             ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
-            Several of different kinds, in a list, make one library with a step for each.
+            Several of different kinds, in a list, make one library with a step for each. Of both
+            ``cpu`` and ``emulated`` a trainer with parameters on the CPU takes the one named first.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
@@ -292,11 +260,11 @@ def compile_silently(
 ) -> Compiled:
     """As :func:`compile`, with options for the command line; tells no warnings."""
     compiler = find_compiler()
-    name, text = load_spec(spec)
-    manifest, options = load_manifest(manifest), list(options)
+    inputs, options = Inputs(spec, manifest), list(options)
+    name = inputs.name
     key = hashlib.sha256()
     versions = f"{_abi.ABI_VERSION} {_abi.TRANSPORT_VERSION}"
-    for part in (name, text, json.dumps(manifest, sort_keys=True), json.dumps(options),
+    for part in (name, inputs.spec, inputs.manifest, json.dumps(options),
                  _table(options), _host_chip(), _identity(compiler), versions):  # fmt: skip
         data = part.encode()
         key.update(len(data).to_bytes(8, "little") + data)
@@ -306,18 +274,12 @@ def compile_silently(
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".compile-") as temporary:
             made = Path(temporary) / "made"
             made.mkdir()
-            inputs = _write_inputs(made, name, text, manifest)
-            # Diagnostics should quote the user's file, not the copy.
-            if not (isinstance(spec, str) and text == spec):
-                inputs[0] = os.fspath(spec)
-            _, printed = _run([str(compiler), "compile", *inputs, *options, "-o", str(made)])
-            told = _renamed(warnings_of(printed), {inputs[0]: _SPEC_MARK, inputs[2]: "manifest.json"})
+            _, told = _run("compile", inputs, made, [*options, "-o", str(made)])
             (made / _WARNINGS).write_text(json.dumps(told), encoding="utf-8")
             publish(made, folder)
-    shown = f"{name}.optim" if isinstance(spec, str) and text == spec else os.fspath(spec)
     kept = folder / _WARNINGS
     told = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
-    warnings = tuple(_renamed(told, {_SPEC_MARK: shown}))
+    warnings = tuple(inputs.named(text) for text in told)
     if output is not None:
         target_folder = Path(output)
         target_folder.mkdir(parents=True, exist_ok=True)
@@ -347,35 +309,26 @@ def check_silently(
     spec: Spec, manifest: Manifest, if_present: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
     """As :func:`check`, with the warnings beside the result."""
-    compiler = find_compiler()
-    name, text = load_spec(spec)
-    manifest = load_manifest(manifest)
-    with tempfile.TemporaryDirectory(prefix="stepc-check-") as temporary:
-        inputs = _write_inputs(Path(temporary), name, text, manifest)
-        if not (isinstance(spec, str) and text == spec):
-            inputs[0] = os.fspath(spec)
-        printed, diagnostics = _run(
-            [str(compiler), "check", *inputs, *present_arguments(if_present), "--json"]
+    inputs = Inputs(spec, manifest)
+    with tempfile.TemporaryDirectory(prefix="stepc-check-") as folder:
+        printed, warnings = _run(
+            "check", inputs, Path(folder), [*present_arguments(if_present), "--json"]
         )
     try:
-        return json.loads(printed), warnings_of(diagnostics)
+        return json.loads(printed), [inputs.named(text) for text in warnings]
     except ValueError as error:
         raise CompileError(f"stepc check printed no JSON: {error}\n{printed[:2000]}") from error
 
 
 def explain(spec: Spec, manifest: Manifest, *, json_form: bool = False, **options: Any) -> str:
     """The compiler's table of groups, strategies and costs."""
-    compiler = find_compiler()
-    name, text = load_spec(spec)
-    manifest = load_manifest(manifest)
-    with tempfile.TemporaryDirectory(prefix="stepc-explain-") as temporary:
-        inputs = _write_inputs(Path(temporary), name, text, manifest)
-        extra = ["--json"] if json_form else []
-        printed, diagnostics = _run(
-            [str(compiler), "explain", *inputs, *option_arguments(**options), *extra]
+    inputs, extra = Inputs(spec, manifest), ["--json"] if json_form else []
+    with tempfile.TemporaryDirectory(prefix="stepc-explain-") as folder:
+        printed, warnings = _run(
+            "explain", inputs, Path(folder), [*option_arguments(**options), *extra]
         )
-    for one in warnings_of(diagnostics):
-        warn_user(one)
+    for text in warnings:
+        warn_user(inputs.named(text))
     return printed
 
 

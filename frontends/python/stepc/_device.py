@@ -20,9 +20,12 @@ class Allocator(Protocol):
 
 @dataclass(frozen=True)
 class Device:
-    """``stepc_device``, which of them, the stream that steps are enqueued on, and an allocator.
+    """A kind of device, which of them, the stream that steps are enqueued on, and an allocator.
 
-    ``stream`` is the address of the trainer's stream (a ``CUstream``); 0 is the default stream.
+    ``kind`` is what a library says of itself (:attr:`stepc.Library.device`), and ``ordinal`` the
+    GPU's number among those that the process sees. ``stream`` is the address of the trainer's
+    stream (a ``CUstream``); 0 is the default stream. Without an allocator the driver gives the
+    workspace.
     """
 
     kind: int = _abi.DEVICE_CPU
@@ -32,6 +35,11 @@ class Device:
 
 
 CPU = Device()
+
+
+def default_device(kind: int, transport: object | None) -> Device:
+    """Where an instance steps that is told no device: the transport's GPU, or the first."""
+    return CPU if kind == CPU.kind else Device(kind, getattr(transport, "ordinal", 0))
 
 
 class AllocatorCalls:

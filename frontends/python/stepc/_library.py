@@ -16,7 +16,7 @@ from stepc import _abi
 from stepc._abi import LibraryTable
 from stepc._calls import call_apart, cause
 from stepc._described import Mesh, Parameter, Route, State
-from stepc._device import CPU, AllocatorCalls, Device
+from stepc._device import AllocatorCalls, Device, default_device
 from stepc._tables import open_tables, text as _text
 from stepc.errors import PoisonedError, StepcError, error_for
 
@@ -49,7 +49,10 @@ class Library:
         )
 
     def for_device(self, device: int) -> Library | None:
-        """The same library for the first of its targets whose parameters are on that kind of device."""
+        """The same library for the first of its targets whose parameters are on such a device.
+
+        For a CPU these are ``cpu`` and ``emulated``: of both, the one that was named first.
+        """
         for table in self._tables:
             if table.device == device:
                 found = copy.copy(self)
@@ -182,9 +185,10 @@ class Instance:
     """One rank's optimizer: binds memory and steps. Used by one thread at a time.
 
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
-    alive as long as the instance; None makes a world of one rank. ``device`` is the library's. The
-    caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done. With
-    ``graph`` each step replays one graph of the device's, which is recorded here.
+    alive as long as the instance; None makes a world of one rank. ``device`` is of the library's
+    kind; without it a library for GPUs takes the transport's, or the first, and its default stream.
+    The caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done.
+    With ``graph`` each step replays one graph of the device's, which is recorded here.
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
@@ -198,7 +202,7 @@ class Instance:
         *,
         threads: int = 0,
         timeout: float = 0.0,
-        device: Device = CPU,
+        device: Device | None = None,
         graph: bool = False,
     ) -> None:
         self.library = library
@@ -210,6 +214,7 @@ class Instance:
             graph=graph,
         )  # fmt: skip
         options.timeout_seconds = timeout
+        device = device or default_device(library.device, transport)
         options.device, options.device_ordinal = device.kind, device.ordinal
         options.stream = device.stream or None
         if device.allocator is not None:

@@ -32,10 +32,10 @@ class Store(Protocol):
 class NcclTransport:
     """One rank's transport: what :class:`stepc.Instance` takes."""
 
-    def __init__(self, library: c.CDLL, table: _abi.Transport) -> None:
+    def __init__(self, library: c.CDLL, table: _abi.Transport, ordinal: int) -> None:
         self._library = library  # of the functions
         self._end: _abi.DestroyFunction | None = table.destroy
-        self.rank, self.size = table.rank, table.size
+        self.rank, self.size, self.ordinal = table.rank, table.size, ordinal
         # An instance ends its transport. One that was never made does not.
         table.destroy = _abi.DestroyFunction(self._destroy)
         self.table = table
@@ -112,7 +112,7 @@ def nccl_transport(
         Path(file).unlink(missing_ok=True)
     if status != _abi.OK:
         raise error_for(status, f"rank {rank}: {error.value.decode('utf-8', 'replace')}")
-    return NcclTransport(functions, table)
+    return NcclTransport(functions, table, ordinal)
 
 
 def _open(path: Path) -> c.CDLL:

@@ -228,7 +228,11 @@ def test_a_stream_of_another_context_is_refused(cuda, driver, monkeypatch):
 
 def test_a_library_for_gpus_asks_for_one(cuda):
     with pytest.raises(ArgumentError, match="library 'muon' is for GPUs: expected device 1, found device 0"):
-        Instance(cuda)
+        Instance(cuda, device=Device())
+    bound = Bound(cuda)  # without a word it takes the first
+    bound.new_gradients()
+    bound.instance.step()
+    assert bound.steps.tolist() == [1] * 4
     for ordinal in (-1, 1):
         with pytest.raises(DeviceError, match=f"expected the number of a GPU below 1, found {ordinal}"):
             Instance(cuda, device=Device(_abi.DEVICE_CUDA, ordinal))
@@ -250,7 +254,11 @@ def test_a_kernel_of_too_many_arguments_is_refused_before_the_first_step(tmp_pat
 def test_a_step_on_a_gpu_is_enqueued_by_the_callers_thread(cuda, tmp_path, monkeypatch):
     c.CDLL(str(STUB / "libnccl.so.2"))
     transport = nccl_transport(0, 1, 0, file=tmp_path / "id", library=STUB / "libstepc_nccl.so")
-    bound = Bound(cuda, device=Device(_abi.DEVICE_CUDA), transport=transport)
+    transport.ordinal = 1  # the one that an instance takes where it is told none
+    with pytest.raises(DeviceError, match="expected the number of a GPU below 1, found 1"):
+        Instance(cuda, transport)
+    transport.ordinal = 0
+    bound = Bound(cuda, transport=transport)
     bound.new_gradients()
     calls = []
     monkeypatch.setattr("stepc._library.call_apart", lambda function, give_up: (calls.append(1), function())[1])

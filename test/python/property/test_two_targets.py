@@ -71,6 +71,7 @@ def test_a_target_is_chosen_by_its_kind(both, alone):
         Library(both.path, "cuda")
     assert both.for_device(_abi.DEVICE_CPU).plan_hash == both.plan_hash
     assert both.for_device(_abi.DEVICE_CUDA) is None
+    assert second.for_device(_abi.DEVICE_CPU).target == "cpu"  # the first that was named, whatever it stood for
 
 
 def test_instances_of_both_give_equal_bits_at_once(both, alone, emulated):
@@ -155,6 +156,7 @@ def test_the_optimizer_takes_the_target_of_where_its_parameters_are(tmp_path, mo
     stream = Stream()
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: stream)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     # Without torch's allocator: the driver knows its own memory.
     monkeypatch.setattr(devices.Gpu, "options", lambda gpu: Device(gpu.kind, 0, stream.cuda_stream))
     monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Gpu(torch.device("cpu", 0)))

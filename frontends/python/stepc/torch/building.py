@@ -3,19 +3,35 @@ this rank's instance of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepc._compile import (
-    Spec, compile_silently, definition_hash, option_arguments, store_received,
-)  # fmt: skip
+from stepc._compile import compile_silently, option_arguments, store_received
+from stepc._inputs import Spec, definition_hash
 from stepc._library import Instance, Library
 from stepc.errors import StepcError, warn_user
 from stepc.torch.devices import Gpu, Host
 from stepc.torch.gpu_transport import GpuTransport
 from stepc.torch.meeting import Meeting, share_library
 from stepc.torch.transport import TorchTransport
+
+
+def compile_options(library: Any, **options: Any) -> dict[str, Any]:
+    """An optimizer's compile options, which a ready library has no use for."""
+    given = [f"{name}=" for name, value in options.items() if value or value == 0]
+    if library is not None and given:
+        raise TypeError(
+            "expected no compile options beside library=, which was compiled already, found "
+            f"{' and '.join(given)}"
+        )
+    # Ranks compare what they were given, a list or a tuple.
+    options = {
+        name: tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+        else value for name, value in options.items()
+    }  # fmt: skip
+    option_arguments(**options)  # refuses what is ill-formed, before anything is routed
+    return options
 
 
 def build_library(

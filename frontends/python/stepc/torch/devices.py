@@ -6,16 +6,20 @@ All that is asked of torch.cuda stands here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 
 from stepc import _abi
+from stepc._compile import target_names
 from stepc._device import CPU, Device
 from stepc._library import Library
 from stepc.errors import DeviceError, GraphError, StepcError
 
 _NAMES = {_abi.DEVICE_CPU: "the CPU", _abi.DEVICE_CUDA: "NVIDIA's GPUs"}
+_KINDS = {
+    "cpu": _abi.DEVICE_CPU, "emulated": _abi.DEVICE_CPU, "cuda": _abi.DEVICE_CUDA,
+}  # fmt: skip
 
 
 class Host:
@@ -122,14 +126,30 @@ def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
 
 
 def choose_target(library: Library, device: Host | Gpu) -> Library:
-    """The library for the target whose parameters stand where these do."""
+    """The library for the first of its targets whose parameters stand where these do."""
     found = library.for_device(device.kind)
     if found is None:
-        raise DeviceError(
-            f"'{library.path}': expected a library for {_NAMES[device.kind]}, as the parameters are on "
-            f"{device.device}, found one for {' and '.join(library.targets)}"
-        )
+        raise _for_another(f"'{library.path}': expected a library", library.targets, device)
     return found
+
+
+def expect_target(target: str | Sequence[str] | None, device: Host | Gpu) -> None:
+    """Refuses targets of which none is for where the parameters are, before they are compiled for.
+
+    Kinds that only the compiler could know are left to it.
+    """
+    kinds = [name.split(":")[0] for name in target_names(target)]
+    if kinds and all(_KINDS.get(kind, device.kind) != device.kind for kind in kinds):
+        raise _for_another("target: expected one", kinds, device)
+
+
+def _for_another(expected: str, kinds: Sequence[str], device: Host | Gpu) -> DeviceError:
+    other = "the CPU" if isinstance(device, Gpu) else "a GPU"
+    return DeviceError(
+        f"{expected} for {_NAMES[device.kind]}, as the parameters are on {device.device}, found "
+        f"one for {' and '.join(kinds)}\nhint: compile for both, with "
+        f'target=["cpu", "{device.target or "cuda:…"}"], or move the model to {other}'
+    )
 
 
 def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[[], None]:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import ctypes as c
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from stepc._compile import Spec, check_silently
+from stepc._compile import check_silently
+from stepc._inputs import Spec
 from stepc._library import Library
-from stepc.errors import CompileError, GraphError, HyperparameterError, PlanError
+from stepc.errors import CompileError, GraphError, HyperparameterError
 from stepc.torch.describe import Declarations
 from stepc.torch.devices import refuse_capture
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
 from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
+from stepc.torch.verify import unknown_parameter
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Routing:
 
     routes: dict[str, RouteInfo]
     parameters: dict[str, str]
+    #: Where a ready library is that says so.
+    library: str | None = None
 
     def __post_init__(self) -> None:
         for route in self.routes.values():
@@ -65,10 +70,10 @@ class Routing:
                 manifest = routing_manifest(named, declarations, unrouted)
                 found, _ = check_silently(spec, manifest, if_present)
                 break
-            except CompileError:
+            except CompileError as error:
                 attempts = [one for one in attempts if one != unrouted]
                 if not attempts:
-                    raise
+                    raise CompileError(_with_batch(str(error)), error.exit_code) from None
         routes = {
             item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]),
                                     item.get("elementwise", False))  # fmt: skip
@@ -84,7 +89,17 @@ class Routing:
             route.name: RouteInfo(route.name, route.rule, route.defaults)
             for route in library.routes
         }
-        return Routing(routes, {one.name: one.route for one in library.parameters})
+        taken = {one.name: one.route for one in library.parameters}
+        return Routing(routes, taken, library.path)
+
+
+def _with_batch(diagnostics: str) -> str:
+    """Diagnostics that ask for batch axes in the manifest, for a trainer who wrote none."""
+    names = re.findall(r"or declared batch axes, for parameter '([^']*)'", diagnostics)
+    if not names:
+        return diagnostics
+    hint = f"the manifest is written from the model: for stacks of matrices pass batch={names!r}"
+    return f"{diagnostics}\nhint: {hint}"
 
 
 def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
@@ -195,7 +210,7 @@ def split(
     for name, tensor in group["params"]:
         route = routing.parameters.get(name)
         if route is None and tensor.requires_grad:
-            raise PlanError(f"parameter '{name}': the library was not compiled for it")
+            raise unknown_parameter(name, routing.library, routing.parameters)
         if group.get(ROUTE) not in (None, route):
             raise ValueError(
                 f"expected parameters of route {group[ROUTE]!r} in a group that says so, found "

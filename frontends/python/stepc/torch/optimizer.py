@@ -11,12 +11,12 @@ import torch
 import torch.distributed as dist
 
 from stepc._calls import cause
-from stepc._compile import Spec
+from stepc._inputs import Spec
 from stepc._library import Instance, Library
 from stepc.errors import GraphError, StepcError, StepcTimeout, TransportError
 from stepc.torch import devices
 from stepc.torch.binding import Binding, Record, Resharded
-from stepc.torch.building import build_library, make_instance
+from stepc.torch.building import build_library, compile_options, make_instance
 from stepc.torch.checkpoint import load_into
 from stepc.torch.describe import (
     Blocks, Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
@@ -45,8 +45,8 @@ class Optimizer(Failures, RoutedGroups):
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
-        library: a compiled library, for machines without the compiler. Of several targets the first is
-            taken that is for where the parameters are.
+        library: a compiled library, for machines without the compiler. Of several targets the first
+            is taken that is for where the parameters are; for a CPU are ``cpu`` and ``emulated``.
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
@@ -54,7 +54,8 @@ class Optimizer(Failures, RoutedGroups):
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
             their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
-        target, strategy, workspace_limit, numerics, arguments, if_present: see :func:`stepc.compile`.
+        target, strategy, workspace_limit, numerics, arguments, if_present: see
+            :func:`stepc.compile`; not beside ``library``.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
             have it, ``lr=0.02``.
     """
@@ -89,12 +90,10 @@ class Optimizer(Failures, RoutedGroups):
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
         self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
-        self._compile_options = {
-            "target": target if target is None or isinstance(target, str) else tuple(target),
-            "strategy": strategy, "workspace_limit": workspace_limit,
-            "numerics": numerics, "arguments": tuple(arguments),
-            "if_present": if_present if isinstance(if_present, str) else tuple(if_present),
-        }  # fmt: skip
+        self._compile_options = compile_options(
+            library, target=target, strategy=strategy, workspace_limit=workspace_limit,
+            numerics=numerics, arguments=arguments, if_present=if_present,
+        )  # fmt: skip
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
@@ -171,6 +170,8 @@ class Optimizer(Failures, RoutedGroups):
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
             device = devices.of_tensors((name, local(tensor)) for name, (_, tensor) in mine.items())
+            if mine:
+                devices.expect_target(self._compile_options["target"], device)
             if mine and self._capturable:
                 device.expect_captures()
             # A pipeline stage may be frozen as a whole; a job that is would train nothing.

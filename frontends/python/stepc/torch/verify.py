@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection
 from typing import Any
 
 from stepc._library import Library
 from stepc.errors import PlanError
 from stepc.torch.placements import parse_placements
+
+_SHOWN = 3
+
+
+def unknown_parameter(name: str, path: str | None, compiled: Collection[str]) -> PlanError:
+    """A parameter that the library at ``path`` does not have, and names that it has."""
+    library = "the library" if path is None else f"library '{path}'"
+    near = difflib.get_close_matches(name, compiled, n=_SHOWN)
+    shown = ", ".join(f"'{one}'" for one in near or list(compiled)[:_SHOWN])
+    return PlanError(
+        f"parameter '{name}': {library} was not compiled for it\nhint: it was for "
+        f"{len(compiled)} parameters, {'the closest' if near else 'first'} of them {shown}"
+    )
 
 
 def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:
@@ -22,7 +37,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
              if item.get("requires_grad", True)}  # fmt: skip
     for name in [*found, *compiled]:
         if name not in compiled:
-            raise PlanError(f"parameter '{name}': library '{library.path}' was not compiled for it")
+            raise unknown_parameter(name, library.path, compiled)
         if name not in found:
             raise PlanError(f"parameter '{name}': library '{library.path}' has it, the model does not")
         one, item = compiled[name], found[name]
