@@ -37,6 +37,10 @@ void buildPtxPipeline(mlir::OpPassManager &manager);
 /// a dialect's operations silently stay as they are.
 void registerGpuInterfaces(mlir::DialectRegistry &registry);
 
+/// Among the metadata of errors of programs that passes call, and of their absence: neither the input's fault nor
+/// stepc's.
+inline constexpr llvm::StringLiteral kToolErrorMark = "stepc.tool";
+
 /// The passes, and the pipelines as `stepc-exec{target=…}`, `stepc-llvm` and `stepc-ptx`.
 void registerKernelPasses();
 

@@ -203,6 +203,8 @@ int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
   // Text of any level may say anything, and up to level decided so may a specification.
   if (isModulePath(options.input) || to <= Level::Decided || report.hasInputErrors())
     return kInputError;
+  if (report.hasToolErrors())
+    return kInternalError;
   report.internalError("the passes to level " + name(to) + " refused what those to level " +
                        name(Level::Decided) + " had accepted");
   return kInternalError;

@@ -5,6 +5,7 @@
 #include "dialects/comm/Comm.h"
 #include "frontends/text/Text.h"
 #include "passes/decide/Forces.h"
+#include "passes/kernels/Passes.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -154,6 +155,7 @@ void Report::print(mlir::Diagnostic &diagnostic) {
     if (mark.getKind() != mlir::DiagnosticArgument::DiagnosticArgumentKind::String)
       continue;
     inputErrorCount += mark.getAsString() == comm::kInputErrorMark;
+    toolErrorCount += mark.getAsString() == kernels::kToolErrorMark;
     // A pass does not know by which option of the driver it was given a strategy.
     if (mark.getAsString() == decide::kUsageErrorMark) {
       ++usageErrorCount;

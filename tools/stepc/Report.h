@@ -47,6 +47,8 @@ public:
   bool hasInputErrors() const { return inputErrorCount != 0; }
   /// An error of a pass in what the command line forces (decide::blameOptions).
   bool hasUsageErrors() const { return usageErrorCount != 0; }
+  /// An error of a tool that a pass calls, or that there is none (kernels::kToolErrorMark).
+  bool hasToolErrors() const { return toolErrorCount != 0; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
@@ -56,7 +58,7 @@ private:
   void excerpt(llvm::StringRef file, unsigned line, unsigned column);
 
   std::map<std::string, std::string> texts;
-  unsigned errorCount = 0, inputErrorCount = 0, usageErrorCount = 0;
+  unsigned errorCount = 0, inputErrorCount = 0, usageErrorCount = 0, toolErrorCount = 0;
   std::mutex mutex; // passes may run on several threads
 };
 

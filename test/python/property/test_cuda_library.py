@@ -187,8 +187,9 @@ def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
 
 
 def test_a_ptxas_that_is_missing_or_old_is_named(tmp_path):
-    with pytest.raises(CompilerFailed, match="expected ptxas in STEPC_CUDA_BIN, found no program .*pip install"):
+    with pytest.raises(CompilerFailed, match="(?s)exit 3.*expected ptxas in STEPC_CUDA_BIN, found no program .*pip install") as failed:
         library(tmp_path / "none", "sm_80", STEPC_CUDA_BIN=tmp_path)
+    assert "fault of stepc" not in str(failed.value)
     old = tmp_path / "ptxas"
     printings = {"Cuda compilation tools, release 13.0, V13.0.88": "found 13.0", "hello": "to tell its release, found 'hello"}
     for printed, found in printings.items():
