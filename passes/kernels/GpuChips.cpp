@@ -21,9 +21,22 @@ static Error failure(const Twine &message) {
   return createStringError(inconvertibleErrorCode(), message);
 }
 
+/// The chip that "SM_90", "sm90" or "90" is another spelling of; else none.
+static StringRef spelledOtherwise(StringRef name) {
+  std::string lower = name.lower();
+  StringRef digits = lower;
+  digits.consume_front("sm");
+  digits.consume_front("_");
+  auto *chip = find_if(kChips, [&](StringRef known) { return known.drop_front(3) == digits; });
+  return chip == std::end(kChips) ? StringRef() : StringRef(*chip);
+}
+
 Expected<GpuChip> gpuChip(StringRef name) {
-  if (!is_contained(kChips, name))
-    return failure("expected a GPU of " + join(ArrayRef(kChips), ", ") + ", found '" + name + "'");
+  if (!is_contained(kChips, name)) {
+    StringRef meant = spelledOtherwise(name);
+    return failure("expected a GPU of " + join(ArrayRef(kChips), ", ") + ", found '" + name + "'" +
+                   (meant.empty() ? "" : ", did you mean '" + meant.str() + "'?"));
+  }
   GpuChip chip{name.str(), 0, 0, name.ends_with("a")};
   StringRef digits = name.drop_front(3);
   digits = chip.isExact ? digits.drop_back() : digits;
@@ -63,7 +76,7 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
       target.chips.push_back(chip->name);
   }
   if (target.chips.empty())
-    return failure("expected a GPU, found '" + text + "'");
+    return failure("expected a GPU, say 'sm_80" + ("," + text).str() + "', found '" + text + "'");
   return target;
 }
 
@@ -99,7 +112,8 @@ Expected<GpuTarget> cudaTarget(StringRef chip) {
 
 Expected<std::string> cudaChip(StringRef names) {
   if (!names.consume_front(":") || names.empty())
-    return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, found 'cuda" +
+    return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, say "
+                   "cuda:sm_80,sm_90a, found 'cuda" +
                    names + "'");
   Expected<GpuTarget> target = cudaTarget((kCuda + names).str());
   if (!target)

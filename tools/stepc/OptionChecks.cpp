@@ -39,8 +39,8 @@ std::string driver::checkTarget(const std::string &text) {
     return "";
   if (text.rfind("cuda", 0) == 0)
     return "";
-  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated or emulated:<gpu>, found '" + text +
-         "'";
+  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated or emulated:<gpu>,…, found '" +
+         text + "'";
 }
 
 static std::string checkPattern(const std::string &text) {

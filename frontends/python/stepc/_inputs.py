@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,9 @@ def load_spec(spec: Spec) -> tuple[str, str]:
     return Path(spec).stem, _read(spec, "specification")
 
 
-def definition_hash(spec: Spec, options: Mapping[str, Any]) -> str:
-    """Equal for ranks that would compile the same: the specification's text, and the options."""
-    return hashlib.sha256(repr((load_spec(spec)[1], sorted(options.items()))).encode()).hexdigest()
+def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
+    """Equal for ranks that would compile the same: the specification's text, and the command line."""
+    return hashlib.sha256(repr((load_spec(spec)[1], list(arguments))).encode()).hexdigest()
 
 
 def _read(path: str | os.PathLike[str], what: str) -> str:

@@ -121,9 +121,11 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
             "expected one way to multiply, found 'chain' and 'tensorcore'");
   EXPECT_EQ(text("ptx,sm_80,tensorcore", true), "sm_80,ptx");
   EXPECT_EQ(text("sm_80,ptx,chain", true), "sm_80,chain,ptx");
-  EXPECT_EQ(text("ptx", true), "expected a GPU, found 'ptx'");
-  EXPECT_EQ(text("chain", true), "expected a GPU, found 'chain'");
-  EXPECT_THAT(text("sm_75", true), testing::HasSubstr("found 'sm_75'"));
+  EXPECT_EQ(text("ptx", true), "expected a GPU, say 'sm_80,ptx', found 'ptx'");
+  EXPECT_EQ(text("chain", true), "expected a GPU, say 'sm_80,chain', found 'chain'");
+  EXPECT_THAT(text("sm_75", true), testing::EndsWith("found 'sm_75'"));
+  for (std::string other : {"SM_90a", "sm90a", "90a"})
+    EXPECT_THAT(text(other, true), testing::EndsWith(", did you mean 'sm_90a'?"));
 }
 
 } // namespace

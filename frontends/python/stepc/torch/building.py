@@ -25,7 +25,7 @@ def compile_options(library: Any, **options: Any) -> dict[str, Any]:
             "expected no compile options beside library=, which was compiled already, found "
             f"{' and '.join(given)}"
         )
-    # Ranks compare what they were given, a list or a tuple.
+    # They are read more than once, which a generator is not.
     options = {
         name: tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping)
         else value for name, value in options.items()
@@ -56,9 +56,8 @@ def build_library(
     if len(meeting.ranks) == 1:
         path = compile_now() if world else None
     else:
-        data = share_library(
-            world, lambda: compile_now().read_bytes(), meeting, definition_hash(spec, options)
-        )
+        made_of = definition_hash(spec, option_arguments(**options))
+        data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
         path = store_received(data) if world else None
     for text in told:  # not where it compiled: in a thread, which the trainer's call did not start
         if text not in warned:
