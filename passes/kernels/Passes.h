@@ -37,8 +37,8 @@ void buildPtxPipeline(mlir::OpPassManager &manager);
 /// a dialect's operations silently stay as they are.
 void registerGpuInterfaces(mlir::DialectRegistry &registry);
 
-/// Among the metadata of errors of programs that passes call, and of their absence: neither the input's fault nor
-/// stepc's.
+/// Among the metadata of the error that a program which passes call is missing or too old: neither the input's fault
+/// nor stepc's. What it refuses of stepc's is.
 inline constexpr llvm::StringLiteral kToolErrorMark = "stepc.tool";
 
 /// The passes, and the pipelines as `stepc-exec{target=…}`, `stepc-llvm` and `stepc-ptx`.

@@ -47,7 +47,7 @@ public:
   bool hasInputErrors() const { return inputErrorCount != 0; }
   /// An error of a pass in what the command line forces (decide::blameOptions).
   bool hasUsageErrors() const { return usageErrorCount != 0; }
-  /// An error of a tool that a pass calls, or that there is none (kernels::kToolErrorMark).
+  /// A tool that a pass calls is missing or too old (kernels::kToolErrorMark).
   bool hasToolErrors() const { return toolErrorCount != 0; }
 
 private:

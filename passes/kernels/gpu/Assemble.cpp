@@ -123,12 +123,6 @@ struct Image {
 struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
   using AssembleGpuBase::AssembleGpuBase;
 
-  void blameTool(ModuleOp module, llvm::Error error) {
-    InFlightDiagnostic diagnostic = module.emitError(llvm::toString(std::move(error)));
-    diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kToolErrorMark));
-    signalPassFailure();
-  }
-
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto binaries = llvm::to_vector(module.getOps<gpu::BinaryOp>());
@@ -138,15 +132,20 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
     }
     auto object = cast<gpu::ObjectAttr>(binaries[0].getObjects()[0]);
     llvm::Expected<std::string> ptxas = findPtxas();
-    if (!ptxas)
-      return blameTool(module, ptxas.takeError());
+    if (!ptxas) {
+      InFlightDiagnostic missing = module.emitError(llvm::toString(ptxas.takeError()));
+      missing.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kToolErrorMark));
+      return signalPassFailure();
+    }
     SmallVector<Image> images;
     for (const std::string &name : chips) {
       llvm::Expected<GpuChip> chip = gpuChip(name);
       llvm::Expected<std::string> code =
           chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
-      if (!code)
-        return blameTool(module, code.takeError());
+      if (!code) {
+        module.emitError(llvm::toString(code.takeError()));
+        return signalPassFailure();
+      }
       stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
       images.push_back({name, *chip, kind, std::move(*code)});
     }
