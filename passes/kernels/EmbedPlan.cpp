@@ -6,6 +6,7 @@
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanOfProgram.h"
+#include "runtime/plan/Fnv1a.h"
 #include "stepc/kernel_abi.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -66,10 +67,9 @@ uint64_t hashOf(ModuleOp module) {
   llvm::raw_string_ostream os(text);
   module.print(os, OpPrintingFlags().useLocalScope().printLargeElementsAttrWithHex(-1));
   os << LLVM_VERSION_STRING;
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : text)
-    hash = (hash ^ c) * 0x100000001b3;
-  return hash;
+  plan::Fnv1a hash;
+  hash.bytes(text);
+  return hash.state;
 }
 
 struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/plan/Definition.h"
+#include "runtime/plan/Fnv1a.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -19,17 +20,14 @@ namespace {
 constexpr uint64_t kVersion = 1;
 
 /// FNV-1a over numbers and texts, each with its length, so that no two lists of them run together.
-class Hash {
-public:
+struct Hash : plan::Fnv1a {
   Hash &number(uint64_t value) {
-    for (int shift = 0; shift < 64; shift += 8)
-      state = (state ^ ((value >> shift) & 0xff)) * 0x100000001b3;
+    plan::Fnv1a::number(value);
     return *this;
   }
   Hash &text(StringRef value) {
     number(value.size());
-    for (unsigned char c : value)
-      state = (state ^ c) * 0x100000001b3;
+    bytes(value);
     return *this;
   }
   /// A type or attribute by its text, which reads back as the same: literals keep all their bits.
@@ -39,7 +37,6 @@ public:
     value.print(os);
     return text(buffer);
   }
-  uint64_t state = 0xcbf29ce484222325;
 };
 
 } // namespace

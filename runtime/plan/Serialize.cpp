@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/Fnv1a.h"
 #include "runtime/plan/Plan.h"
 
 #include <bit>
@@ -292,10 +293,9 @@ std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &
 }
 
 uint64_t hash(const Plan &plan) {
-  uint64_t value = 0xcbf29ce484222325;
-  for (uint8_t byte : serialize(plan))
-    value = (value ^ byte) * 0x100000001b3;
-  return value;
+  Fnv1a hash;
+  hash.bytes(serialize(plan));
+  return hash.state;
 }
 
 } // namespace stepc::plan

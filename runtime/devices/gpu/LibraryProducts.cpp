@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/devices/gpu/LibraryProducts.h"
+#include "runtime/plan/Fnv1a.h"
 #include "runtime/plan/Pinned.h"
 #include "runtime/text/Text.h"
 
@@ -96,16 +97,14 @@ std::string LibraryProducts::open(const plan::Plan &plan, int64_t chip, int64_t 
   if (!isNeeded || !(lt = cublasLt()))
     return {};
   here.version = int64_t(lt->cublasLtGetVersion());
-  // FNV-1a of which product is made by what.
-  uint64_t hash = 0xcbf29ce484222325;
-  auto mix = [&](int64_t number) { hash = (hash ^ uint64_t(number)) * 0x100000001b3; };
+  plan::Fnv1a hash; // of which product is made by what
   for (size_t i = 0; i < plan.commands.size(); ++i)
     if (const plan::PinnedAlgorithm *one = find(plan.commands[i].batch)) {
       for (int64_t number :
            {int64_t(i), one->cublasLt, one->chip, one->multiprocessors, one->algorithm, one->tile,
             one->stages, one->swizzling, one->customOption, one->innerShape, one->clusterShape})
-        mix(number);
-      here.choices = hash;
+        hash.number(uint64_t(number));
+      here.choices = hash.state;
     }
   if (!here.choices)
     return {};
