@@ -110,13 +110,6 @@ PinnedAlgorithmAttr PinnedAlgorithmAttr::get(MLIRContext *context,
              made.innerShape, made.clusterShape, made.workspaceBytes);
 }
 
-SmallVector<int64_t> ProductEntryAttr::dense(int64_t m, int64_t n, int64_t k, bool transposeLhs,
-                                             bool transposeRhs, bool hasAddend) {
-  SmallVector<int64_t> leading = {transposeLhs ? m : k, transposeRhs ? k : n};
-  leading.append(hasAddend ? 2 : 1, n);
-  return leading;
-}
-
 LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n, int64_t k,
                                        Type lhs, Type rhs, Type addend, Type out, bool transposeLhs,
                                        bool transposeRhs, ArrayRef<int64_t> leading,
@@ -131,7 +124,8 @@ LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n
                                                 /*isSymmetric=*/false);
       !wrong.empty())
     return emitError() << "expected what cuBLASLt multiplies, found " << wrong;
-  SmallVector<int64_t> least = dense(m, n, k, transposeLhs, transposeRhs, bool(addend));
+  std::vector<int64_t> least =
+      plan::denseLeading(m, n, k, transposeLhs, transposeRhs, bool(addend));
   if (leading.size() != least.size())
     return emitError() << "expected " << least.size()
                        << " leading dimensions, one per operand, found " << leading.size();

@@ -179,10 +179,6 @@ def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
                         Exec_Leading:$leading, "::stepc::exec::PinnedAlgorithmAttr":$algorithm);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// The leading dimensions of operands that have nothing between their rows.
-    static ::llvm::SmallVector<int64_t> dense(int64_t m, int64_t n, int64_t k, bool transposeLhs, bool transposeRhs, bool hasAddend);
-  }];
 }
 
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {

@@ -244,6 +244,14 @@ const json::Value *JsonText::required(const json::Object &object, llvm::StringRe
   return value;
 }
 
+bool JsonText::read(llvm::function_ref<void(const json::Value &root)> root) {
+  size_t before = errors.size();
+  if (std::optional<json::Value> value = parse())
+    root(*value);
+  locateErrors();
+  return errors.size() == before;
+}
+
 void JsonText::locateErrors() {
   llvm::MutableArrayRef<InputError> own =
       llvm::MutableArrayRef<InputError>(errors.get()).drop_front(firstError);

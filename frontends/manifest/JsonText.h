@@ -10,6 +10,7 @@
 
 #include "frontends/manifest/InputError.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/JSON.h"
 #include <cstdint>
 #include <optional>
@@ -38,9 +39,9 @@ public:
   JsonText(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
       : text(text), file(file), errors(errors) {}
 
-  /// Parses the text; syntax errors, excess depth and doubled keys are reported
-  /// with line and column. Returns nothing if there was any.
-  std::optional<llvm::json::Value> parse();
+  /// Parses the text, hands it to `root` if it is JSON, and gives the errors that were reported their lines and
+  /// columns, sorted by position; whether there was none. Call once.
+  bool read(llvm::function_ref<void(const llvm::json::Value &root)> root);
 
   void error(const llvm::Twine &pointer, const llvm::Twine &message);
   /// "expected EXPECTED, found VALUE".
@@ -64,11 +65,13 @@ public:
   const llvm::json::Value *required(const llvm::json::Object &object, llvm::StringRef key,
                                     const llvm::Twine &pointer);
 
-  /// Gives the errors reported through this object their lines and columns and
-  /// sorts them by position. Call once, when all are reported.
-  void locateErrors();
-
 private:
+  /// Syntax errors, excess depth and doubled keys are reported with line and column. Returns nothing
+  /// if there was any.
+  std::optional<llvm::json::Value> parse();
+  /// Gives the errors reported through this object their lines and columns and
+  /// sorts them by position.
+  void locateErrors();
   void errorAt(size_t offset, const llvm::Twine &pointer, const llvm::Twine &message);
 
   /// 1-based line and column of a byte.

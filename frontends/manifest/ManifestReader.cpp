@@ -22,11 +22,7 @@ public:
       : errors(errors), json(text, file, errors) {}
 
   std::optional<Manifest> read() {
-    size_t before = errors.size();
-    if (std::optional<json::Value> root = json.parse())
-      readRoot(*root);
-    json.locateErrors();
-    if (errors.size() != before)
+    if (!json.read([&](const json::Value &root) { readRoot(root); }))
       return std::nullopt;
     return std::move(manifest);
   }

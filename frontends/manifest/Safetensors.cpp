@@ -71,8 +71,8 @@ private:
 bool HeaderReader::read(std::vector<TensorView> &views,
                         std::vector<std::pair<std::string, std::string>> &metadata) {
   size_t before = errors.size();
-  if (std::optional<json::Value> root = json.parse()) {
-    if (const json::Object *object = root->getAsObject()) {
+  bool isGood = json.read([&](const json::Value &root) {
+    if (const json::Object *object = root.getAsObject()) {
       for (const auto &[key, value] : *object) {
         llvm::StringRef name = key;
         json.setParameter("");
@@ -83,13 +83,12 @@ bool HeaderReader::read(std::vector<TensorView> &views,
       }
       json.setParameter("");
     } else {
-      json.mismatch("", "an object of tensors", *root);
+      json.mismatch("", "an object of tensors", root);
     }
     if (errors.size() == before)
       checkCoverage();
-  }
-  json.locateErrors();
-  if (errors.size() != before)
+  });
+  if (!isGood)
     return false;
   for (Entry &entry : entries)
     views.push_back(std::move(entry.view));

@@ -45,11 +45,7 @@ public:
       : errors(errors), json(text, file, errors) {}
 
   std::optional<std::vector<Entry>> read() {
-    size_t before = errors.size();
-    if (std::optional<json::Value> root = json.parse())
-      readRoot(*root);
-    json.locateErrors();
-    if (errors.size() != before)
+    if (!json.read([&](const json::Value &root) { readRoot(root); }))
       return std::nullopt;
     return std::move(entries);
   }
@@ -187,9 +183,8 @@ private:
         value ? json.array(*value, at + "/leading", "an array of leading dimensions") : nullptr;
     if (!list)
       return;
-    std::vector<int64_t> least = {entry.transposeLhs ? entry.m : entry.k,
-                                  entry.transposeRhs ? entry.k : entry.n};
-    least.resize(entry.addend ? 4 : 3, entry.n);
+    std::vector<int64_t> least = plan::denseLeading(entry.m, entry.n, entry.k, entry.transposeLhs,
+                                                    entry.transposeRhs, entry.addend.has_value());
     if (list->size() != least.size())
       return json.error(at + "/leading", "expected a leading dimension of each of " +
                                              llvm::Twine(least.size()) + " operands, found " +

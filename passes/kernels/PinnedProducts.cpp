@@ -10,33 +10,28 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-ProductShape shapeOf(exec::ProductOp op) {
+// Of an operand's elements; null where there is none.
+static Type typeOf(std::optional<exec::BatchAttr> batch) {
+  return batch ? batch->getType() : Type();
+}
+static Type typeOf(Value value) { return value ? getElementTypeOrSelf(value) : Type(); }
+
+template <typename Op, typename Out> static ProductShape shapeOf(Op op, Out out) {
   auto [m, n, k] = op.getSizes();
   return {m,
           n,
           k,
-          op.getLhs().getType(),
-          op.getRhs().getType(),
-          op.getAddend() ? op.getAddend()->getType() : Type(),
-          op.getOut().getType(),
+          typeOf(op.getLhs()),
+          typeOf(op.getRhs()),
+          typeOf(op.getAddend()),
+          typeOf(out),
           op.getTransposeLhs(),
           op.getTransposeRhs(),
           op.getSymmetric()};
 }
 
-ProductShape shapeOf(optim::ProductOp op) {
-  auto [m, n, k] = op.getSizes();
-  return {m,
-          n,
-          k,
-          getElementTypeOrSelf(op.getLhs()),
-          getElementTypeOrSelf(op.getRhs()),
-          op.getAddend() ? getElementTypeOrSelf(op.getAddend()) : Type(),
-          getElementTypeOrSelf(op.getInit()),
-          op.getTransposeLhs(),
-          op.getTransposeRhs(),
-          op.getSymmetric()};
-}
+ProductShape shapeOf(exec::ProductOp op) { return shapeOf(op, op.getOut()); }
+ProductShape shapeOf(optim::ProductOp op) { return shapeOf(op, op.getInit()); }
 
 FailureOr<ArrayAttr> tableOfModule(ModuleOp module) {
   Attribute given = module->getAttr(exec::kProductsAttr);
@@ -70,8 +65,8 @@ Pinning pin(ArrayAttr table, const ProductShape &shape, ArrayRef<int64_t> chips,
   if (!made.refusal.empty())
     return made;
   made.refusal = "no entry of the table";
-  SmallVector<int64_t> dense = exec::ProductEntryAttr::dense(
-      shape.m, shape.n, shape.k, shape.transposeLhs, shape.transposeRhs, bool(shape.addend));
+  std::vector<int64_t> dense = plan::denseLeading(shape.m, shape.n, shape.k, shape.transposeLhs,
+                                                  shape.transposeRhs, bool(shape.addend));
   using Machine = std::tuple<int64_t, int64_t, int64_t>;
   llvm::MapVector<Machine, exec::PinnedAlgorithmAttr> best;
   for (auto entry : table.getAsRange<exec::ProductEntryAttr>()) {

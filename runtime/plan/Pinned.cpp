@@ -42,6 +42,13 @@ std::string checkAlgorithm(const PinnedAlgorithm &pinned) {
   return {};
 }
 
+std::vector<int64_t> denseLeading(int64_t m, int64_t n, int64_t k, bool transposeLhs,
+                                  bool transposeRhs, bool hasAddend) {
+  std::vector<int64_t> leading = {transposeLhs ? m : k, transposeRhs ? k : n};
+  leading.resize(hasAddend ? 4 : 3, n);
+  return leading;
+}
+
 std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, DType out,
                             bool isSymmetric) {
   if (isSymmetric)

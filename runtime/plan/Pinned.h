@@ -11,6 +11,10 @@ std::string checkAlgorithm(const PinnedAlgorithm &algorithm);
 /// Why no algorithm of cuBLASLt can make such a product, if none can: "a symmetric product, …".
 std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, DType out,
                             bool isSymmetric);
+/// How far rows of the operands are apart at least, in elements, which is how far they are in blocks: of the left
+/// one, the right one, the addend where there is one, and the out.
+std::vector<int64_t> denseLeading(int64_t m, int64_t n, int64_t k, bool transposeLhs,
+                                  bool transposeRhs, bool hasAddend);
 /// A number of cublasLtGetVersion() as people write it: "13.0.2".
 std::string cublasLtVersion(int64_t number);
 
