@@ -68,12 +68,13 @@ void launchKernel(DeviceContext &context, Stream stream, const Launch &launch) {
 void compute(DeviceContext &context, Stream stream, const BatchWork &work) {
   ++context.executed.launches;
   context.executed.chunks += work.blocks;
-  if (work.product >= 0)
+  if (work.product >= 0) {
     gpuOf(context).multiply(stream, work);
+    notice(context);
+    return;
+  }
   for (const Launch &kernel : work.kernels)
-    if (work.product < 0)
-      start(context, stream, kernel);
-  notice(context);
+    start(context, stream, kernel);
 }
 
 void copyRows(DeviceContext &context, Stream stream, const RowCopy &copy) {
