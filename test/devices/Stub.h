@@ -1,9 +1,11 @@
-//===- Stub.h - What the stand-ins for the driver and for NCCL share ---------===//
+//===- Stub.h - What the stand-ins for the driver, NCCL and cuBLASLt share ---===//
 #ifndef STEPC_TEST_DEVICES_STUB_H
 #define STEPC_TEST_DEVICES_STUB_H
 
 #include "runtime/devices/gpu/CudaDriver.h"
 #include "test/devices/StubStreams.h"
+
+#include <dlfcn.h>
 
 /// The functions of the driver, and what the stand-in for NCCL asks of it.
 struct StubDriver {
@@ -16,6 +18,14 @@ struct StubDriver {
   bool (*isStream)(stepc::runtime::cuda::StreamHandle);
   StubStreams &streams;
 };
+
+/// The stand-in in the shared library of that path; null where there is none, of which dlerror() tells.
+inline const StubDriver *loadStubDriver(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  auto entry = reinterpret_cast<const StubDriver *(*)()>(
+      library ? dlsym(library, "stepc_stub_driver") : nullptr);
+  return entry ? entry() : nullptr;
+}
 
 namespace stepc::runtime::cuda {
 /// Answers cuPointerGetAttributes (StubMemory.cpp).

@@ -46,11 +46,7 @@ constexpr int kForward = 7, kBackward = 8, kInTurns = 9;
 constexpr uintptr_t kAccess = 16; // bytes that operands and workspaces are aligned to
 
 const StubDriver &driver() {
-  static const StubDriver *const found = [] {
-    void *library = dlopen(STEPC_STUB_DRIVER, RTLD_NOW | RTLD_LOCAL);
-    auto entry = reinterpret_cast<const StubDriver *(*)()>(dlsym(library, "stepc_stub_driver"));
-    return entry();
-  }();
+  static const StubDriver *const found = loadStubDriver(STEPC_STUB_DRIVER);
   return *found;
 }
 

@@ -12,11 +12,9 @@
 namespace stepc::runtime::cuda {
 
 const Driver *driver(std::string &problem) {
-  void *library = dlopen(STEPC_STUB_DRIVER, RTLD_NOW | RTLD_LOCAL);
-  auto entry = reinterpret_cast<const StubDriver *(*)()>(
-      library ? dlsym(library, "stepc_stub_driver") : nullptr);
-  problem = entry ? "" : dlerror();
-  return entry ? entry()->functions : nullptr;
+  const StubDriver *found = loadStubDriver(STEPC_STUB_DRIVER);
+  problem = found ? "" : dlerror();
+  return found ? found->functions : nullptr;
 }
 
 std::string describe(const Driver &driver, Result result) {

@@ -34,11 +34,7 @@ thread_local StreamHandle gatheredStream = nullptr;
 thread_local Result gatheredFailure = 0;
 
 const StubDriver &driver() {
-  static const StubDriver *const found = [] {
-    void *library = dlopen(STEPC_STUB_DRIVER, RTLD_NOW | RTLD_LOCAL);
-    auto entry = reinterpret_cast<const StubDriver *(*)()>(dlsym(library, "stepc_stub_driver"));
-    return entry();
-  }();
+  static const StubDriver *const found = loadStubDriver(STEPC_STUB_DRIVER);
   return *found;
 }
 
