@@ -59,8 +59,7 @@ mlir::Attribute toAttribute(mlir::MLIRContext *context, const plan::Placement &p
 /// The geometry's form of a list of placement attributes.
 std::vector<plan::Placement> toPlan(mlir::ArrayAttr placements);
 /// "[S(0), R]", as in PyTorch.
-std::string describe(const std::vector<plan::Placement> &placements);
-inline std::string describe(mlir::ArrayAttr placements) { return describe(toPlan(placements)); }
+inline std::string describe(mlir::ArrayAttr placements) { return toString(toPlan(placements)); }
 /// The plan's form of a mesh.
 plan::Mesh toPlan(MeshOp mesh);
 /// The plan's form of a rule, without what it computes.

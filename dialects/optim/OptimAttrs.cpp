@@ -47,62 +47,19 @@ void OptimDialect::registerAttributes() {
       >();
 }
 
-plan::Placement ReplicateAttr::lower() const { return {plan::PlacementKind::Replicate, 0, 1}; }
-std::optional<int64_t> ReplicateAttr::shardedAxis() const { return std::nullopt; }
-std::string ReplicateAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t,
-                                      ArrayRef<int64_t>) const {
-  return "";
-}
-
-/// Empty, or why axis `dim` cannot be split.
-static std::string axisOutOfRange(int64_t dim, int64_t rank) {
-  if (dim >= 0 && dim < rank)
-    return "";
-  return ("expected a tensor axis between 0 and " + Twine(rank - 1) + ", found " + Twine(dim))
-      .str();
-}
-
-plan::Placement ShardAttr::lower() const { return {plan::PlacementKind::Shard, getDim(), 1}; }
-std::optional<int64_t> ShardAttr::shardedAxis() const { return getDim(); }
-std::string ShardAttr::whyIllegal(int64_t, ArrayRef<Attribute>, int64_t rank,
-                                  ArrayRef<int64_t>) const {
-  return axisOutOfRange(getDim(), rank);
-}
-
+plan::Placement ReplicateAttr::lower() const { return {}; }
+plan::Placement ShardAttr::lower() const { return {plan::PlacementKind::Shard, getDim()}; }
 plan::Placement StridedShardAttr::lower() const {
   return {plan::PlacementKind::StridedShard, getDim(), getFactor()};
 }
-std::optional<int64_t> StridedShardAttr::shardedAxis() const { return getDim(); }
-std::string StridedShardAttr::whyIllegal(int64_t position, ArrayRef<Attribute> placements,
-                                         int64_t rank, ArrayRef<int64_t> meshSizes) const {
-  if (std::string why = axisOutOfRange(getDim(), rank); !why.empty())
-    return why;
-  // Later mesh axes that shard the same axis, in the order in which they cut it: each comes after
-  // the first few whose sizes multiply to its own factor (docs/manifest.md).
-  SmallVector<int64_t> cuts;
-  auto firstFew = [&](int64_t factor) -> std::optional<size_t> {
-    int64_t product = 1;
-    size_t count = 0;
-    while (product < factor && count < cuts.size())
-      product *= cuts[count++];
-    return product == factor ? std::optional<size_t>(count) : std::nullopt;
-  };
-  for (int64_t i = placements.size() - 1; i > position; --i) {
-    auto later = cast<PlacementAttrInterface>(placements[i]);
-    if (later.shardedAxis() != getDim())
-      continue;
-    // A wrong factor of a later axis is that placement's own error.
-    std::optional<size_t> at = firstFew(later.lower().factor);
-    cuts.insert(cuts.begin() + at.value_or(cuts.size()), meshSizes[i]);
-  }
-  if (firstFew(getFactor()))
-    return "";
-  int64_t all = 1;
-  for (int64_t size : cuts)
-    all *= size;
-  return ("expected a split factor of " + Twine(all) +
-          ", the number of shards of later mesh axes, found " + Twine(getFactor()))
-      .str();
+plan::Placement InterleavedShardAttr::lower() const {
+  return {plan::PlacementKind::InterleavedShard, getDim(), getStripes()};
+}
+plan::Placement OwnedAttr::lower() const {
+  return {plan::PlacementKind::Owned, 0, 1, getOwner()};
+}
+plan::Placement FlatAttr::lower() const {
+  return {plan::PlacementKind::Flat, 0, 1, 0, getCuts().vec()};
 }
 
 BlocksAttr BlocksAttr::get(MLIRContext *context, const plan::Division &division) {
@@ -143,6 +100,12 @@ Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placem
     return ShardAttr::get(context, placement.dim);
   case plan::PlacementKind::StridedShard:
     return StridedShardAttr::get(context, placement.dim, placement.factor);
+  case plan::PlacementKind::InterleavedShard:
+    return InterleavedShardAttr::get(context, placement.dim, placement.factor);
+  case plan::PlacementKind::Owned:
+    return OwnedAttr::get(context, placement.owner);
+  case plan::PlacementKind::Flat:
+    return FlatAttr::get(context, placement.cuts);
   }
   llvm_unreachable("unknown placement");
 }
@@ -152,16 +115,6 @@ std::vector<plan::Placement> optim::toPlan(ArrayAttr placements) {
   for (Attribute placement : placements)
     result.push_back(cast<PlacementAttrInterface>(placement).lower());
   return result;
-}
-
-std::string optim::describe(const std::vector<plan::Placement> &placements) {
-  std::string result = "[";
-  for (const plan::Placement &placement : placements) {
-    if (result.size() > 1)
-      result += ", ";
-    result += plan::toString(placement);
-  }
-  return result + "]";
 }
 
 //===----------------------------------------------------------------------===//

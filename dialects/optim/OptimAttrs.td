@@ -36,6 +36,28 @@ def Optim_StridedShard : Optim_Placement<"StridedShard", "strided_shard"> {
   let assemblyFormat = "`<` $dim `,` $factor `>`";
 }
 
+def Optim_InterleavedShard : Optim_Placement<"InterleavedShard", "interleaved_shard"> {
+  let summary = "each of equal stripes of what earlier mesh axes left is split (`IS(d, stripes)`)";
+  let parameters = (ins "int64_t":$dim, "int64_t":$stripes);
+  let assemblyFormat = "`<` $dim `,` $stripes `>`";
+}
+
+def Optim_Owned : Optim_Placement<"Owned", "owned"> {
+  let summary = "the ranks at one coordinate of the mesh axis have it, all others nothing (`owned(r)`)";
+  let parameters = (ins "int64_t":$owner);
+  let assemblyFormat = "`<` $owner `>`";
+}
+
+def Optim_Flat : Optim_Placement<"Flat", "flat"> {
+  let summary = "a range of the elements of the shard that all other mesh axes leave (`flat(cuts)`)";
+  let description = [{
+    Elements count row by row. The first flat placement of a list may say where the ranges of the ranks along all flat axes
+    begin and the last one ends; else they are equal, as torch.chunk cuts. A smaller shard ends the ranges early.
+  }];
+  let parameters = (ins OptionalArrayRefParameter<"int64_t">:$cuts);
+  let assemblyFormat = "(`<` $cuts^ `>`)?";
+}
+
 def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
   let summary = "how each matrix of a parameter is divided into parts, of which each is a block of its own";
   let description = [{

@@ -220,12 +220,9 @@ LogicalResult ParameterOp::verify() {
       diag.attachNote(mesh.getLoc()) << "the mesh is here";
       return diag;
     }
-    for (auto [position, placement] : llvm::enumerate(placements)) {
-      std::string why = cast<PlacementAttrInterface>(placement).whyIllegal(
-          position, placements.getValue(), rank, mesh.getSizes());
-      if (!why.empty())
-        return emitOpError(whose) << "placement " << position << ": " << why;
-    }
+    if (auto wrong = geometry::checkPlacements(getShape().vec(), optim::toPlan(placements),
+                                               optim::toPlan(mesh)))
+      return emitOpError(whose) << "placement " << wrong->axis << ": " << wrong->reason;
   }
   if (auto blocks = getBlocks()) {
     if (rank < 2 || batch != rank - 2)

@@ -11,35 +11,65 @@ std::optional<DType> parseDType(llvm::StringRef text) {
   return std::nullopt;
 }
 
+namespace {
+
+/// A kind of placement, and how many numbers stand behind its name.
+struct PlacementForm {
+  const char *name;
+  PlacementKind kind;
+  size_t numbers;
+};
+constexpr size_t kAnyNumbers = ~size_t(0);
+constexpr PlacementForm kForms[] = {
+    {"R", PlacementKind::Replicate, 0},
+    {"S", PlacementKind::Shard, 1},
+    {"_S", PlacementKind::StridedShard, 2},
+    {"IS", PlacementKind::InterleavedShard, 2},
+    {"owned", PlacementKind::Owned, 1},
+    {"flat", PlacementKind::Flat, kAnyNumbers},
+};
+
+} // namespace
+
 std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error) {
   llvm::StringRef whole = text.trim(" ");
-  auto fail = [&](const llvm::Twine &reason) -> std::optional<Placement> {
-    error = ("expected R, S(dim) or _S(dim, split_factor), found '" + text + "'" + reason).str();
+  auto fail = [&](const llvm::Twine &reason = "") -> std::optional<Placement> {
+    error = ("expected " + llvm::Twine(kPlacementForms) + ", found '" + text + "'" + reason).str();
     return std::nullopt;
   };
-  if (whole == "R")
-    return Placement();
-  if (whole == "flat")
-    return fail(": placements of kind flat are not supported yet");
-
-  llvm::StringRef kind = whole.take_until([](char c) { return c == '('; });
-  llvm::StringRef inside = whole.drop_front(kind.size());
-  if (!inside.consume_front("(") || !inside.consume_back(")"))
-    return fail("");
-  for (llvm::StringRef later : {"P", "IS", "owned"})
-    if (kind == later)
-      return fail(": placements of kind " + later + " are not supported yet");
-
-  auto [first, second] = inside.split(',');
-  bool strided = kind == "_S";
-  if ((kind != "S" && !strided) || strided != inside.contains(','))
-    return fail("");
-  Placement placement{strided ? PlacementKind::StridedShard : PlacementKind::Shard};
-  if (first.trim(" ").getAsInteger(10, placement.dim) ||
-      (strided && second.trim(" ").getAsInteger(10, placement.factor)))
-    return fail("");
+  llvm::StringRef name = whole.take_until([](char c) { return c == '('; });
+  llvm::StringRef inside = whole.drop_front(name.size());
+  if (name == "P")
+    return fail(": placements of kind P are not supported yet");
+  const PlacementForm *form =
+      llvm::find_if(kForms, [&](const PlacementForm &each) { return name == each.name; });
+  std::vector<int64_t> numbers;
+  if (!inside.empty()) {
+    if (!inside.consume_front("(") || !inside.consume_back(")"))
+      return fail();
+    llvm::SmallVector<llvm::StringRef> parts;
+    inside.split(parts, ',');
+    for (llvm::StringRef part : parts)
+      if (part.trim(" ").getAsInteger(10, numbers.emplace_back()))
+        return fail();
+  }
+  if (form == std::end(kForms) ||
+      (form->numbers != kAnyNumbers && form->numbers != numbers.size()))
+    return fail();
+  Placement placement{form->kind};
+  if (placement.kind == PlacementKind::Flat)
+    placement.cuts = numbers;
+  else if (placement.kind == PlacementKind::Owned)
+    placement.owner = numbers[0];
+  else if (placement.isShard())
+    placement.dim = numbers[0];
+  if (form->numbers == 2)
+    placement.factor = numbers[1];
   if (placement.factor < 1) {
-    error = ("expected a split factor of at least 1, found '" + text + "'").str();
+    error = (llvm::Twine(placement.kind == PlacementKind::StridedShard ? "expected a split factor of"
+                                                                       : "expected stripes of") +
+             " at least 1, found '" + text + "'")
+                .str();
     return std::nullopt;
   }
   return placement;

@@ -17,8 +17,8 @@ namespace stepc::manifest {
 
 /// The version of the schema that this compiler reads and writes.
 inline constexpr int64_t kManifestVersion = 1;
-/// Meshes have one to this many axes; more are refused for now.
-inline constexpr size_t kMaxMeshAxes = 3;
+/// Meshes have one to this many axes: pipeline stages apart, no trainer has more.
+inline constexpr size_t kMaxMeshAxes = 5;
 /// Ranks in one mesh. The list of ranks is explicit in memory, so it needs a
 /// bound.
 inline constexpr int64_t kMaxMeshRanks = int64_t(1) << 20;
@@ -34,10 +34,13 @@ using plan::DType, plan::Mesh, plan::Placement, plan::PlacementKind;
 /// Those of parameters and gradients: "f32", "bf16", "f16".
 std::optional<DType> parseDType(llvm::StringRef text);
 
+/// The text forms of placements, for messages.
+inline constexpr char kPlacementForms[] =
+    "R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank) or flat";
+
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
 /// negative. On failure returns nothing and sets `error` to "expected ...,
-/// found ...". Kinds that the design has and this version lacks (P(sum),
-/// P(avg), IS(d, n), flat, owned(r)) are refused by their names.
+/// found ...". Those of partial sums, P(sum) and P(avg), are refused by their name.
 std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error);
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
@@ -69,7 +72,7 @@ struct Parameter {
   /// The name of its mesh.
   std::string mesh;
   /// One per mesh axis. Those of gradient and states are the parameter's where the manifest gives
-  /// none.
+  /// none. Flat ones have the cuts that follow from the parameter's bucket.
   std::vector<Placement> placements;
   std::vector<Placement> gradPlacements;
   std::vector<Placement> statePlacements;
@@ -84,9 +87,25 @@ struct Parameter {
   bool operator==(const Parameter &) const = default;
 };
 
+/// One flat buffer in which a trainer keeps parameters one after the other, and which ranks share in equal
+/// parts (ZeRO): the ranges of its parameters follow.
+struct Bucket {
+  struct Member {
+    std::string name;   // of a parameter
+    int64_t offset = 0; // of its first element; what lies between parameters is padding
+    bool operator==(const Member &) const = default;
+  };
+  std::string name;
+  int64_t size = 0;      // elements, with the padding
+  int64_t alignment = 1; // elements; each rank's part is a multiple of it
+  std::vector<Member> parameters;
+  bool operator==(const Bucket &) const = default;
+};
+
 struct Manifest {
   int64_t version = kManifestVersion;
   std::vector<Mesh> meshes;
+  std::vector<Bucket> buckets;
   std::optional<Cluster> cluster;
   std::vector<Parameter> parameters;
 

@@ -1,5 +1,6 @@
 #include "frontends/manifest/ManifestCheck.h"
 #include "frontends/manifest/Names.h"
+#include "runtime/geometry/Geometry.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
@@ -25,16 +26,12 @@ bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, c
   bool good = true;
   int64_t rank = parameter.shape.size();
   for (auto [i, placement] : llvm::enumerate(placements)) {
-    if (placement.kind == PlacementKind::Replicate)
+    if (!placement.isShard() || rank == 0)
       continue;
-    std::string at = pointer + "/" + number(i);
-    if (rank == 0) {
-      report(at,
-             "expected R for a parameter without dimensions, found '" + toString(placement) + "'");
-      good = false;
-    } else if (placement.dim < -rank || placement.dim >= rank) {
-      report(at, "expected a dimension from " + number(-rank) + " to " + number(rank - 1) +
-                     ", found '" + toString(placement) + "'");
+    if (placement.dim < -rank || placement.dim >= rank) {
+      report(pointer + "/" + number(i), "expected a dimension from " + number(-rank) + " to " +
+                                            number(rank - 1) + ", found '" + toString(placement) +
+                                            "'");
       good = false;
     } else if (placement.dim < 0) {
       placement.dim += rank;
@@ -43,47 +40,12 @@ bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, c
   return good;
 }
 
-/// A strided shard says "the later axes have already cut this dimension into sf
-/// pieces". Walking from the last axis to the first, `cuts` lists the sizes of
-/// the axes that shard the dimension in the order in which they cut it: a plain
-/// shard cuts before all later axes, a strided one after as many of them as
-/// multiply to its split factor. No such number: no such shard.
-void checkStrided(const std::vector<Placement> &placements, const Mesh &mesh,
-                  const std::string &pointer, const CheckReport &report) {
-  std::map<int64_t, std::vector<int64_t>> cutsOfDim;
-  for (size_t i = placements.size(); i-- > 0;) {
-    const Placement &placement = placements[i];
-    if (placement.kind == PlacementKind::Replicate)
-      continue;
-    std::vector<int64_t> &cuts = cutsOfDim[placement.dim];
-    std::vector<int64_t> legal = {1};
-    for (int64_t cut : cuts)
-      legal.push_back(legal.back() * cut);
-    auto it = llvm::find(legal, placement.factor);
-    if (it == legal.end()) {
-      std::string expected =
-          cuts.empty() ? "expected a later axis of mesh '" + mesh.name +
-                             "' that shards dimension " + number(placement.dim) + " into " +
-                             count(placement.factor, "piece") + " first, found none"
-                       : "expected a split factor that the later axes which shard "
-                         "dimension " +
-                             number(placement.dim) + " multiply to (" +
-                             llvm::join(llvm::map_range(legal, number), ", ") + "), found " +
-                             number(placement.factor);
-      report(pointer + "/" + number(i), expected + " in '" + toString(placement) + "'");
-      return;
-    }
-    cuts.insert(cuts.begin() + (it - legal.begin()), mesh.sizes[i]);
-  }
-}
-
 } // namespace
 
 void checkMesh(const Mesh &mesh, const CheckReport &report) {
   if (mesh.axes.empty() || mesh.axes.size() > kMaxMeshAxes) {
     report("/axes", "expected 1 to " + number(kMaxMeshAxes) +
-                        " axes (more are not supported yet), "
-                        "found " +
+                        " axes, found " +
                         number(mesh.axes.size()));
     return;
   }
@@ -152,13 +114,19 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
 }
 
 void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report) {
-  if (!checkDims(parameter.placements, parameter, mesh, "/placements", report))
+  auto check = [&](std::vector<Placement> &list, const std::string &at) {
+    if (!checkDims(list, parameter, mesh, at, report))
+      return false;
+    if (auto wrong = geometry::checkPlacements(parameter.shape, list, mesh))
+      report(at + "/" + number(wrong->axis), wrong->reason);
+    return true;
+  };
+  if (!check(parameter.placements, "/placements"))
     return;
-  checkStrided(parameter.placements, mesh, "/placements", report);
   for (auto [own, at] : {std::pair(&parameter.gradPlacements, "/grad_placements"),
                          std::pair(&parameter.statePlacements, "/state_placements")})
-    if (checkDims(*own, parameter, mesh, at, report) && *own != parameter.placements)
-      checkStrided(*own, mesh, at, report);
+    if (*own != parameter.placements)
+      check(*own, at);
 }
 
 void checkNames(const Manifest &manifest,

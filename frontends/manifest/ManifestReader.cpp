@@ -1,6 +1,4 @@
-#include "frontends/manifest/JsonText.h"
-#include "frontends/manifest/Manifest.h"
-#include "frontends/manifest/ManifestCheck.h"
+#include "frontends/manifest/Buckets.h"
 #include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -49,6 +47,7 @@ private:
   ErrorList &errors;
   JsonText json;
   Manifest manifest;
+  std::optional<BucketIndex> buckets;
   /// By index of the mesh: whether it read and checked without errors.
   std::vector<bool> meshIsGood;
 };
@@ -64,13 +63,16 @@ void Reader::readRoot(const json::Value &root) {
           *version);
   }
   const json::Object *object =
-      json.object(root, "", "a manifest", {"version", "meshes", "cluster", "parameters"});
+      json.object(root, "", "a manifest", {"version", "meshes", "buckets", "cluster", "parameters"});
   if (!object)
     return;
   if (const json::Value *value = json.required(*object, "meshes", ""))
     if (const json::Array *meshes = json.array(*value, "/meshes", "an array of meshes"))
       for (auto [i, mesh] : llvm::enumerate(*meshes))
         readMesh(mesh, "/meshes/" + std::to_string(i));
+  if (const json::Value *value = object->get("buckets"))
+    readBuckets(*value, json, manifest.buckets);
+  buckets.emplace(manifest.buckets, reportAt(""));
   if (const json::Value *value = object->get("cluster"))
     readCluster(*value, "/cluster");
   if (const json::Value *value = json.required(*object, "parameters", "")) {
@@ -82,6 +84,9 @@ void Reader::readRoot(const json::Value &root) {
         readParameter(parameter, "/parameters/" + std::to_string(i));
     }
   }
+  // A parameter that was not read may be the one that a bucket names.
+  if (errors.empty())
+    buckets->check(manifest, reportAt(""));
   checkNames(manifest,
              [&](const Pointer &at, const std::string &message, const std::string &parameter) {
                json.setParameter(parameter);
@@ -193,7 +198,7 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
     std::optional<llvm::StringRef> text = (*list)[i].getAsString();
     std::string error;
     if (!text)
-      json.mismatch(itemAt, "R, S(dim) or _S(dim, split_factor) as a string", (*list)[i]);
+      json.mismatch(itemAt, llvm::Twine(kPlacementForms) + " as a string", (*list)[i]);
     else if (std::optional<Placement> placement = parsePlacement(*text, error))
       placements.push_back(*placement);
     else
@@ -325,7 +330,10 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   readPlacements(object->get("grad_placements"), at + "/grad_placements", parameter.gradPlacements);
   readPlacements(object->get("state_placements"), at + "/state_placements",
                  parameter.statePlacements);
-  if (errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()])
+  bool isGood = errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()];
+  if (isGood)
+    buckets->cut(parameter, *mesh, reportAt(at));
+  if (isGood && errors.size() == before)
     checkPlacements(parameter, *mesh, reportAt(at));
   json.setParameter("");
 }

@@ -1,4 +1,4 @@
-#include "frontends/manifest/Manifest.h"
+#include "frontends/manifest/Buckets.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -22,11 +22,28 @@ void writeList(json::OStream &out, llvm::StringRef key, const json::Array &items
   out.attributeEnd();
 }
 
-json::Array placementTexts(const std::vector<Placement> &placements) {
+json::Array placementTexts(std::vector<Placement> placements, bool isInBucket) {
   json::Array texts;
-  for (const Placement &placement : placements)
+  for (Placement &placement : placements) {
+    if (isInBucket)
+      placement.cuts.clear(); // they follow
     texts.push_back(toString(placement));
+  }
   return texts;
+}
+
+void writeBucket(json::OStream &out, const Bucket &bucket) {
+  out.attribute("name", bucket.name);
+  out.attribute("size", bucket.size);
+  if (bucket.alignment != 1)
+    out.attribute("alignment", bucket.alignment);
+  out.attributeArray("parameters", [&] {
+    for (const Bucket::Member &member : bucket.parameters)
+      out.rawValue([&](llvm::raw_ostream &os) {
+        os << "{\"name\": " << json::Value(member.name) << ", \"offset\": " << member.offset
+           << "}";
+      });
+  });
 }
 
 void writeMesh(json::OStream &out, const Mesh &mesh) {
@@ -57,7 +74,7 @@ void writeCluster(json::OStream &out, const Cluster &cluster) {
   write("device_memory_gb_per_s", cluster.deviceMemory);
 }
 
-void writeParameter(json::OStream &out, const Parameter &parameter) {
+void writeParameter(json::OStream &out, const Parameter &parameter, bool isInBucket) {
   out.attribute("name", parameter.name);
   if (!parameter.aliases.empty())
     writeList(out, "aliases", json::Array(parameter.aliases));
@@ -66,11 +83,11 @@ void writeParameter(json::OStream &out, const Parameter &parameter) {
   if (parameter.gradDType != parameter.dtype)
     out.attribute("grad_dtype", llvm::StringRef(plan::name(parameter.gradDType)));
   out.attribute("mesh", parameter.mesh);
-  writeList(out, "placements", placementTexts(parameter.placements));
+  writeList(out, "placements", placementTexts(parameter.placements, isInBucket));
   if (parameter.gradPlacements != parameter.placements)
-    writeList(out, "grad_placements", placementTexts(parameter.gradPlacements));
+    writeList(out, "grad_placements", placementTexts(parameter.gradPlacements, isInBucket));
   if (parameter.statePlacements != parameter.placements)
-    writeList(out, "state_placements", placementTexts(parameter.statePlacements));
+    writeList(out, "state_placements", placementTexts(parameter.statePlacements, isInBucket));
   if (parameter.batchAxes)
     out.attribute("batch_axes", parameter.batchAxes);
   if (!parameter.blocks.parts.empty())
@@ -101,11 +118,17 @@ std::string writeManifest(const Manifest &manifest) {
       for (const Mesh &mesh : manifest.meshes)
         out.object([&] { writeMesh(out, mesh); });
     });
+    if (!manifest.buckets.empty())
+      out.attributeArray("buckets", [&] {
+        for (const Bucket &bucket : manifest.buckets)
+          out.object([&] { writeBucket(out, bucket); });
+      });
     if (manifest.cluster)
       out.attributeObject("cluster", [&] { writeCluster(out, *manifest.cluster); });
     out.attributeArray("parameters", [&] {
+      BucketIndex buckets(manifest.buckets, [](auto &, auto &) {});
       for (const Parameter &parameter : manifest.parameters)
-        out.object([&] { writeParameter(out, parameter); });
+        out.object([&] { writeParameter(out, parameter, buckets.has(parameter.name)); });
     });
   });
   os << '\n';

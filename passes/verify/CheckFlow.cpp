@@ -79,7 +79,7 @@ private:
       return false;
     }
     auto type = cast<MemRefType>(value.getType());
-    geometry::View view = geometry::view(groupOf(segment), place.toPlan(segment).value);
+    plan::View view = plan::view(groupOf(segment), place.toPlan(segment).value);
     bool whole = !place.isPartial();
     if (type.getRank() != 3 || !type.isDynamicDim(0) || type.isDynamicDim(1) ||
         type.isDynamicDim(2) ||

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/verify/CheckProgram.h"
-#include "runtime/geometry/Geometry.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -116,7 +115,7 @@ Site ProgramCheck::blocks(const plan::Operand &operand, int64_t segment, Extents
 Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place, Type element,
                           Need::Unit unit, int64_t table) {
   if (place.isResting(plan::Distribution::Blocks)) {
-    geometry::View view = geometry::view(groupOf(place.segment), place.value);
+    plan::View view = plan::view(groupOf(place.segment), place.value);
     return blocks(operand, place.segment, {view.rows, view.cols}, element);
   }
   if (!place.isMoving())

@@ -8,6 +8,14 @@ namespace stepc::verify {
 
 using plan::ValueKind;
 
+/// Along the axes of a mesh, the last of which runs fastest.
+static std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position) {
+  std::vector<int64_t> result(mesh.sizes.size());
+  for (size_t axis = result.size(); axis-- > 0; position /= mesh.sizes[axis])
+    result[axis] = position % mesh.sizes[axis];
+  return result;
+}
+
 GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.world()) {
   for (const plan::Mesh &mesh : plan.meshes) {
     std::vector<int64_t> ofRank(world.size(), -1);
@@ -34,7 +42,7 @@ std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicato
     int64_t position = positions[communicator.mesh][rank], number = 0;
     if (position < 0)
       continue;
-    std::vector<int64_t> apart = geometry::coordinates(mesh, position);
+    std::vector<int64_t> apart = coordinatesOf(mesh, position);
     for (const plan::Factor &factor : communicator.factors)
       apart[factor.axis] -= apart[factor.axis] / factor.stride % factor.size * factor.stride;
     for (size_t axis = 0; axis < apart.size(); ++axis)
@@ -116,7 +124,7 @@ std::vector<int64_t> GroundTruth::held(int64_t segmentIndex, const MemoryMap &sh
 void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position,
                                  std::vector<int64_t> &coordinates) const {
   const plan::Group &g = thePlan.groups[group];
-  std::vector<int64_t> along = geometry::coordinates(thePlan.meshes[g.mesh], position);
+  std::vector<int64_t> along = coordinatesOf(thePlan.meshes[g.mesh], position);
   for (const plan::Factor &factor : g.hops[hop].owned)
     coordinates.push_back(along[factor.axis] / factor.stride % factor.size);
 }
@@ -134,7 +142,7 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   bool anyLeft = false;
   auto unresolved = [&](int64_t of) {
-    std::vector<int64_t> left = geometry::coordinates(mesh, of), sizes = mesh.sizes;
+    std::vector<int64_t> left = coordinatesOf(mesh, of), sizes = mesh.sizes;
     for (const plan::Hop &hop : g.hops)
       for (const auto *factors : {&hop.owned, &hop.replicated})
         for (const plan::Factor &factor : *factors) {

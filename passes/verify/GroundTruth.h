@@ -1,6 +1,6 @@
 //===- GroundTruth.h - What placements and hops alone imply -----*- C++ -*-===//
 //
-// Who holds which elements, who computes which blocks: derived from geometry,
+// Who holds which elements, who computes which blocks: derived from placements (ShardRuns.h),
 // hops and the segments' blocks, and remembered. Where values stand in buffers is not
 // among it: those are what tables claim.
 //
@@ -10,6 +10,7 @@
 
 #include "passes/verify/MemoryMap.h"
 #include "passes/verify/Pieces.h"
+#include "runtime/plan/Plan.h"
 
 #include <map>
 #include <memory>

@@ -2,47 +2,127 @@
 
 #include "passes/verify/MemoryMap.h"
 
+#include "passes/verify/ShardRuns.h"
+
+#include <tuple>
+
 namespace stepc::verify {
+
+namespace {
+
+/// The rows or columns of a group's matrices that a rank holds, and how many of whole matrices.
+struct Lines {
+  std::vector<Span> spans;
+  int64_t extent = 0;
+};
+
+int64_t lengthOf(const std::vector<Span> &spans) {
+  return spans.empty() ? 0 : spans.back().local + spans.back().length;
+}
+
+/// What of `spans` is in the group's part of divided matrices, by its place there.
+std::vector<Span> inPart(const std::vector<Span> &spans, const std::vector<plan::Span> &part) {
+  std::vector<Span> result;
+  int64_t before = 0;
+  for (const plan::Span &run : part) {
+    for (const Span &span : spans) {
+      int64_t begin = std::max(run.begin, span.global);
+      int64_t end = std::min(run.end, span.global + span.length);
+      if (begin < end)
+        result.push_back({before + begin - run.begin, span.local + begin - span.global, end - begin});
+    }
+    before += run.end - run.begin;
+  }
+  return result;
+}
+
+Lines linesOf(const plan::Group &group, const ShardRuns &runs, int64_t axis, bool isRows) {
+  const auto &parts = group.division.parts;
+  bool divides =
+      !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
+  if (axis < 0 && divides) { // an element per part in the place of the axis
+    auto count = int64_t(parts.size());
+    return {group.part < 0 ? std::vector<Span>{{0, 0, count}}
+                           : std::vector<Span>{{0, group.part, 1}},
+            count};
+  }
+  if (axis < 0)
+    return {{{0, 0, 1}}, 1};
+  std::vector<Span> spans = runs.axis(axis, group.shape[size_t(axis)]);
+  int64_t extent = lengthOf(spans);
+  return {divides && group.part >= 0 ? inPart(spans, parts[size_t(group.part)]) : spans, extent};
+}
+
+} // namespace
 
 MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind, plan::ShardsKind whose) {
   MemoryMap map;
-  std::vector<geometry::Rect> rects = geometry::rectangles(group, mesh, position, kind, whose);
-  map.spans.assign(std::max<int64_t>(1, group.blocksPerParameter()), {0, 0});
-  for (const geometry::Rect &rect : rects) {
-    auto &[first, end] = map.spans[rect.block];
-    first = end == 0 ? rect.offset : std::min(first, rect.offset);
-    end = std::max(end, rect.offset + (rect.rows - 1) * rect.stride + rect.cols);
-  }
-  if (rects.empty())
+  int64_t count = std::max<int64_t>(1, group.blocksPerParameter());
+  map.spans.assign(count, {0, 0});
+  map.elementsOf.assign(count, 0);
+  ShardRuns runs(group.placementsOf(whose), mesh, position);
+  plan::KeptAxes kept = plan::keptAxes(group, kind);
+  Lines rows = linesOf(group, runs, kept.row, true), cols = linesOf(group, runs, kept.col, false);
+  if (!runs.holdsAny() || rows.extent == 0 || cols.extent == 0)
     return map;
   // All blocks have grids of one size: the local matrix axes do not depend on the block.
-  map.width = rects.front().stride;
-  int64_t total = 0;
-  for (const geometry::Rect &rect : rects) {
-    if (map.grids.empty() || map.grids.back().block != rect.block)
-      map.grids.push_back({rect.block, 0, 0});
-    total += rect.rows * rect.cols;
+  map.width = cols.extent;
+  map.gridSize = rows.extent * cols.extent;
+  for (const Span &row : rows.spans)
+    for (const Span &col : cols.spans)
+      map.parts.push_back(
+          {row.local, col.local, row.length, col.length, row.global, col.global});
+  std::vector<int64_t> blocks{0};
+  for (size_t axis : kept.leading) {
+    std::vector<int64_t> next;
+    for (int64_t block : blocks)
+      for (const Span &span : runs.axis(int64_t(axis), group.shape[axis]))
+        for (int64_t i = 0; i < span.length; ++i)
+          next.push_back(block * group.shape[axis] + span.global + i);
+    blocks = std::move(next);
   }
-  map.perBlock = total / int64_t(map.grids.size());
-  map.gridSize = map.perBlock;
-  if (group.part >= 0) { // the grid has the other parts, too
-    int64_t all = 0;
-    for (const geometry::Rect &rect :
-         geometry::rectangles(geometry::whole(group), mesh, position, kind, whose))
-      all += rect.rows * rect.cols;
-    map.gridSize = all / int64_t(map.grids.size());
-  }
-  size_t grid = 0;
-  for (const geometry::Rect &rect : rects) {
-    if (map.grids[grid].block != rect.block)
-      map.grids[++grid].firstPart = int64_t(map.parts.size());
-    int64_t inside = rect.offset - int64_t(grid) * map.gridSize;
-    map.parts.push_back(
-        {inside / map.width, inside % map.width, rect.rows, rect.cols, rect.row, rect.col});
-    map.grids[grid].lastPart = int64_t(map.parts.size());
-  }
+  for (int64_t block : blocks)
+    map.grids.push_back({block, 0});
+  int64_t elements = map.gridSize * int64_t(blocks.size());
+  std::tie(map.windowBegin, map.windowEnd) =
+      kind == plan::ValueKind::Full ? runs.flat(elements) : std::pair(int64_t(0), elements);
+  map.count();
   return map;
+}
+
+void MemoryMap::count() {
+  int64_t whole = 0, first = gridSize, last = 0; // of the parts of a grid
+  for (const Part &part : parts) {
+    whole += part.rows * part.cols;
+    first = std::min(first, part.row * width + part.col);
+    last = std::max(last, (part.row + part.rows - 1) * width + part.col + part.cols);
+  }
+  for (size_t i = 0; i < grids.size(); ++i) {
+    Grid &grid = grids[i];
+    int64_t base = int64_t(i) * gridSize;
+    int64_t begin = std::max(windowBegin, base), end = std::min(windowEnd, base + gridSize);
+    bool isWhole = end - begin == gridSize;
+    if (parts.empty() || begin >= end)
+      continue;
+    // Of a grid that the window cuts, what is left of its parts.
+    int64_t left = first, right = last;
+    grid.elements = whole;
+    if (!isWhole) {
+      grid.elements = 0;
+      left = gridSize, right = 0;
+      auto visit = [&](const Cut &cut) {
+        grid.elements += cut.rows * cut.cols;
+        left = std::min(left, cut.second);
+        right = std::max(right, cut.second + (cut.rows - 1) * cut.secondStride + cut.cols);
+      };
+      line(begin, begin - base, end - begin, visit);
+    }
+    if (grid.elements == 0)
+      continue;
+    elementsOf[grid.block] = grid.elements;
+    spans[grid.block] = {base + left - windowBegin, base + right - windowBegin};
+  }
 }
 
 MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks) {
@@ -50,17 +130,19 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
   if (rows == 0 || cols == 0)
     return map;
   map.width = cols;
-  map.gridSize = map.perBlock = rows * cols;
+  map.gridSize = rows * cols;
   map.parts.push_back({0, 0, rows, cols, 0, 0});
   map.grids.reserve(blocks.size());
   for (int64_t block : blocks)
-    map.grids.push_back({block, 0, 1});
+    map.grids.push_back({block, map.gridSize});
+  map.windowEnd = map.gridSize * int64_t(blocks.size());
   return map;
 }
 
 bool MemoryMap::isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const {
-  return width == other.width && gridSize == other.gridSize && perBlock == other.perBlock &&
-         grids == other.grids && spans == other.spans &&
+  return width == other.width && gridSize == other.gridSize && grids == other.grids &&
+         spans == other.spans && windowBegin == other.windowBegin &&
+         windowEnd == other.windowEnd &&
          std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
                     [&](Part part, const Part &moved) {
                       part.blockRow += rows;

@@ -2,14 +2,15 @@
 //
 // A shard of a parameter, or the computed blocks of a rank, as a sequence of
 // grids (one per block) of equal size; each grid is tiled by rectangles of its
-// block, or holds them beside those of other parts of a divided matrix. Made from placements (geometry::rectangles) or from a list of blocks:
-// the ground truth that tables are compared with.
+// block, or holds them beside those of other parts of a divided matrix. The memory is
+// a window of these: all, or of a flat shard the range of the rank. Made from
+// placements (ShardRuns.h) or from a list of blocks: the ground truth that tables are
+// compared with.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_MEMORYMAP_H
 #define STEPC_PASSES_VERIFY_MEMORYMAP_H
 
-#include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
@@ -36,18 +37,19 @@ public:
   /// Computed blocks, each whole: block blocks[k] at slot k.
   static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
 
-  int64_t elements() const { return gridSize * int64_t(grids.size()); }
+  int64_t elements() const { return windowEnd - windowBegin; }
   /// visit(block) for every block with a place in this memory.
   template <typename Visit> void forBlocks(Visit visit) const {
     for (const Grid &grid : grids)
-      visit(grid.block);
+      if (grid.elements > 0)
+        visit(grid.block);
   }
   /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Whether `other` has the same blocks and places, with elements so many rows and columns on.
   bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
-  /// Elements of one block in this memory.
-  int64_t blockElements() const { return perBlock; }
+  /// Elements of a block in this memory.
+  int64_t blockElements(int64_t block) const { return elementsOf[block]; }
 
   /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this.
   /// False when it leaves the memory, or the blocks' parts of it.
@@ -56,7 +58,7 @@ public:
 private:
   struct Grid {
     int64_t block;
-    int64_t firstPart, lastPart;
+    int64_t elements; // of the block in the window
     bool operator==(const Grid &) const = default;
   };
   /// A rectangle of the grid, and the place of its first element in the block.
@@ -65,6 +67,8 @@ private:
     bool operator==(const Part &) const = default;
   };
 
+  /// Counts what each grid has in the window, which is set.
+  void count();
   template <typename Visit>
   void line(int64_t first, int64_t second, int64_t length, Visit &visit) const;
   template <typename Visit>
@@ -73,15 +77,16 @@ private:
 
   std::vector<Grid> grids;
   std::vector<std::pair<int64_t, int64_t>> spans; // per block, of shards
-  std::vector<Part> parts;
-  int64_t width = 0, gridSize = 0, perBlock = 0;
+  std::vector<int64_t> elementsOf;                // the same
+  std::vector<Part> parts;                        // of every grid
+  int64_t width = 0, gridSize = 0;
+  int64_t windowBegin = 0, windowEnd = 0; // the memory is these elements of the grids
 };
 
 template <typename Visit>
 void MemoryMap::rectangle(const Grid &grid, const Part &asked, int64_t second, int64_t stride,
                           Visit &visit) const {
-  for (int64_t i = grid.firstPart; i < grid.lastPart; ++i) {
-    const Part &part = parts[i];
+  for (const Part &part : parts) {
     int64_t top = std::max(part.row, asked.row), left = std::max(part.col, asked.col);
     int64_t bottom = std::min(part.row + part.rows, asked.row + asked.rows);
     int64_t right = std::min(part.col + part.cols, asked.col + asked.cols);
@@ -116,18 +121,19 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
   int64_t last = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
   if (last > elements())
     return false;
-  int64_t row = strip.first % gridSize / width, col = strip.first % gridSize % width, visited = 0;
+  int64_t first = strip.first + windowBegin;
+  int64_t row = first % gridSize / width, col = first % gridSize % width, visited = 0;
   auto count = [&](const Cut &cut) {
     visited += cut.rows * cut.cols;
     visit(cut);
   };
   if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width &&
       row + strip.rows <= gridSize / width)
-    rectangle(grids[strip.first / gridSize], {row, col, strip.rows, strip.cols, 0, 0}, strip.second,
+    rectangle(grids[first / gridSize], {row, col, strip.rows, strip.cols, 0, 0}, strip.second,
               strip.secondStride, count);
   else
     for (int64_t i = 0; i < strip.rows; ++i)
-      line(strip.first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
+      line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
            count);
   return visited == strip.rows * strip.cols; // the rest is of other parts
 }

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/verify/Terms.h"
-#include "runtime/geometry/Geometry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -92,7 +91,7 @@ public:
 private:
   Extents extents(Value value) {
     auto kind = optim::kindOf(value.getType()).value_or(optim::ValueKind::Full);
-    geometry::View view = geometry::view(group, plan::ValueKind(kind));
+    plan::View view = plan::view(group, plan::ValueKind(kind));
     return {view.rows, view.cols};
   }
 

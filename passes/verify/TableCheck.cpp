@@ -18,7 +18,7 @@ TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
       groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
       group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
       perParameter(truth.blocksPerParameter(groupIndex)),
-      view(geometry::view(group, table.from.value)) {}
+      view(plan::view(group, table.from.value)) {}
 
 bool TableCheck::fail(std::string message) {
   error = std::move(message) + " on rank " + std::to_string(rank);
@@ -104,11 +104,15 @@ bool TableCheck::unbroken() {
               std::to_string(found->position) + (found->doubled ? " twice" : " missing"));
 }
 
-bool TableCheck::coversOnce(const std::vector<int64_t> &expected, int64_t elements,
+bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard,
                             const char *what) {
+  auto elementsOf = [&](size_t i) {
+    return shard ? shard->blockElements(segment.blocks[expected[i]] % perParameter)
+                 : view.rows * view.cols;
+  };
   // Mostly every block is one piece, and they come in order.
   auto isWhole = [&](size_t i) {
-    return covered[i].block == segment.blocks[expected[i]] && covered[i].size() == elements;
+    return covered[i].block == segment.blocks[expected[i]] && covered[i].size() == elementsOf(i);
   };
   size_t whole = 0;
   while (covered.size() == expected.size() && whole < covered.size() && isWhole(whole))
@@ -147,14 +151,14 @@ bool TableCheck::coversOnce(const std::vector<int64_t> &expected, int64_t elemen
       return fail(std::string("expected every element of ") + what + " once, found " +
                   truth.describe(groupIndex, overlap->first) + " and again " +
                   truth.describe(groupIndex, overlap->second));
-    if (sums[i] != elements)
+    if (int64_t elements = elementsOf(i); sums[i] != elements)
       return refuse(segment.blocks[expected[i]], sums[i], elements);
   }
   return true;
 }
 
 bool TableCheck::coversShards(const MemoryMap &map) {
-  return coversOnce(truth.held(table.from.segment, map), map.blockElements(), "the rank's shards");
+  return coversOnce(truth.held(table.from.segment, map), &map, "the rank's shards");
 }
 
 const MemoryMap &TableCheck::shardOf(const Place &place) {
@@ -173,7 +177,7 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
 }
 
 bool TableCheck::coversBlocks() {
-  return coversOnce(slots, view.rows * view.cols, "the rank's computed blocks");
+  return coversOnce(slots, nullptr, "the rank's computed blocks");
 }
 
 //===----------------------------------------------------------------------===//

@@ -65,8 +65,8 @@ private:
   bool coversShards(const MemoryMap &map);
   /// Every element of the rank's computed blocks is covered once.
   bool coversBlocks();
-  /// `expected` are indices in the segment, ascending, and the elements of each.
-  bool coversOnce(const std::vector<int64_t> &expected, int64_t elements, const char *what);
+  /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; in none: each whole.
+  bool coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard, const char *what);
   bool unbroken();
 
   GroundTruth &truth;
@@ -76,7 +76,7 @@ private:
   const plan::Group &group;
   const SegmentView &segment;
   int64_t perParameter;
-  geometry::View view;
+  plan::View view;
   std::vector<int64_t> computed; // blocks by slot
   std::vector<int64_t> slots;    // their indices in the segment, ascending
   size_t lastSlot = 0;           // rows mostly come in order

@@ -19,13 +19,6 @@ static_assert(sizeof(stepc_parameter_record) == 8 * 8);
 namespace stepc::runtime {
 namespace {
 
-std::string toText(const std::vector<plan::Placement> &placements) {
-  std::string text = "[";
-  for (size_t i = 0; i < placements.size(); ++i)
-    text += (i ? ", " : "") + plan::toString(placements[i]);
-  return text + "]";
-}
-
 /// As a manifest says it.
 std::string toText(const plan::Division &division) {
   std::string text;
@@ -53,7 +46,7 @@ std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::Val
   for (size_t i = 0; i < placements.size(); ++i) {
     if (replicated[i])
       placements[i] = plan::Placement();
-    else if (losesRows && placements[i].dim == axes - 1)
+    else if (losesRows && placements[i].isShard() && placements[i].dim == axes - 1)
       --placements[i].dim;
   }
   return placements;
@@ -63,8 +56,8 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   GroupText text;
   text.dtype = plan::name(group.parameterType);
   text.gradientType = plan::name(group.gradientType);
-  text.placements = toText(group.placements);
-  text.gradientPlacements = toText(group.placementsOf(plan::ShardsKind::Gradient));
+  text.placements = plan::toString(group.placements);
+  text.gradientPlacements = plan::toString(group.placementsOf(plan::ShardsKind::Gradient));
   text.mesh = plan.meshes[group.mesh].name;
   text.blocks = toText(group.division);
   const plan::Rule &rule = plan.rules[group.rule];
@@ -76,7 +69,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
     out.name = state.name;
     out.dtype = plan::name(state.dtype);
     out.kind = plan::name(state.kind);
-    out.placements = toText(statePlacements(group, state.kind));
+    out.placements = plan::toString(statePlacements(group, state.kind));
     out.shape = geometry::stateShape(group, state.kind);
     out.index = i;
     out.value = state.kind;

@@ -1,6 +1,6 @@
 //===- Geometry.cpp - Placements to runs, shapes and rectangles ----------===//
 
-#include "runtime/geometry/Geometry.h"
+#include "runtime/geometry/Flat.h"
 
 #include <algorithm>
 
@@ -39,17 +39,6 @@ std::vector<int64_t> keptSizes(const Group &group, ValueKind kind,
       result.push_back(parts);
   }
   return result;
-}
-
-/// A half-open interval of local positions.
-struct Interval {
-  int64_t begin, end;
-};
-
-/// Chunk `index` of `count` of [0, size), as torch.chunk splits.
-Interval chunk(int64_t size, int64_t count, int64_t index) {
-  int64_t length = size / count + (size % count != 0);
-  return {std::min(size, length * index), std::min(size, length * (index + 1))};
 }
 
 int64_t totalLength(const std::vector<Run> &runs) {
@@ -142,16 +131,16 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement
   std::vector<Interval> intervals;
   for (size_t axis = 0; axis < placements.size(); ++axis) {
     const Placement &placement = placements[axis];
-    if (placement.kind == PlacementKind::Replicate || placement.dim != dim)
+    if (!placement.isShard() || placement.dim != dim)
       continue;
     int64_t length = totalLength(runs);
     intervals.clear();
     if (placement.kind == PlacementKind::Shard) {
       intervals.push_back(chunk(length, mesh.sizes[axis], coords[axis]));
     } else {
-      // The shards of later axes (`factor` of them) come first; of each this
-      // rank takes its chunk, so that a later S(dim) finds its own part in one
-      // piece when sizes are even.
+      // Of each stripe this rank takes its chunk. Those of _S are the shards of later axes
+      // (`factor` of them), which come first: a later S(dim) finds its own part in one piece when
+      // sizes are even.
       for (int64_t piece = 0; piece < placement.factor; ++piece) {
         Interval outer = chunk(length, placement.factor, piece);
         if (outer.begin >= outer.end)
@@ -165,7 +154,19 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement
   return runs;
 }
 
-std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
+namespace {
+
+/// Whether a rank at other coordinates owns the whole.
+bool isOwnedElsewhere(const std::vector<Placement> &placements,
+                      const std::vector<int64_t> &coords) {
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (placements[axis].kind == PlacementKind::Owned && placements[axis].owner != coords[axis])
+      return true;
+  return false;
+}
+
+/// The local shard's shape where flat placements cut nothing and nobody owns it.
+std::vector<int64_t> uncutShape(const std::vector<int64_t> &shape,
                                 const std::vector<Placement> &placements, const Mesh &mesh,
                                 const std::vector<int64_t> &coords) {
   std::vector<int64_t> result;
@@ -175,15 +176,48 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
   return result;
 }
 
+} // namespace
+
+std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
+                                const std::vector<Placement> &placements, const Mesh &mesh,
+                                const std::vector<int64_t> &coords) {
+  if (isOwnedElsewhere(placements, coords))
+    return {0};
+  std::vector<int64_t> uncut = uncutShape(shape, placements, mesh, coords);
+  if (!hasFlat(placements))
+    return uncut;
+  Interval range = flatRange(placements, mesh, coords, elements(uncut));
+  return {range.end - range.begin};
+}
+
+int64_t mostElements(const std::vector<int64_t> &shape, const std::vector<Placement> &placements,
+                     const Mesh &mesh) {
+  std::vector<int64_t> coords(placements.size(), 0), flat;
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (placements[axis].kind == PlacementKind::Owned)
+      coords[axis] = placements[axis].owner;
+    else if (placements[axis].kind == PlacementKind::Flat)
+      flat = flat.empty() ? placements[axis].cuts : flat;
+  // The first rank along all axes that shard has the most.
+  if (flat.empty())
+    return elements(localShape(shape, placements, mesh, coords));
+  int64_t most = 0, size = elements(uncutShape(shape, placements, mesh, coords));
+  for (size_t i = 0; i + 1 < flat.size(); ++i)
+    most = std::max(most, std::min(size, flat[i + 1]) - std::min(size, flat[i]));
+  return most;
+}
+
 std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position, ValueKind kind,
                              plan::ShardsKind of) {
   KeptAxes kept = keptAxes(group, kind);
   std::vector<int64_t> coords = coordinates(mesh, position);
+  const std::vector<Placement> &placements = group.placementsOf(of);
+  if (isOwnedElsewhere(placements, coords))
+    return {};
   auto runsOf = [&](int64_t axis) {
     if (axis < 0)
       return wholeAxis(1);
-    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], group.placementsOf(of), mesh,
-                    coords);
+    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], placements, mesh, coords);
   };
   std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
@@ -223,14 +257,18 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
                           base + row.local * localCols + col.local, localCols});
     base += localRows * localCols;
   }
+  if (kind == ValueKind::Full && hasFlat(placements))
+    return clip(result, flatRange(placements, mesh, coords, base));
   return result;
 }
 
 std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64_t position,
                                      ValueKind kind) {
-  return keptSizes(group, kind,
-                   localShape(group.shape, group.placementsOf(plan::ShardsKind::State), mesh,
-                              coordinates(mesh, position)));
+  const std::vector<Placement> &placements = group.placementsOf(plan::ShardsKind::State);
+  std::vector<int64_t> coords = coordinates(mesh, position);
+  if (kind == ValueKind::Full || isOwnedElsewhere(placements, coords))
+    return localShape(group.shape, placements, mesh, coords);
+  return keptSizes(group, kind, uncutShape(group.shape, placements, mesh, coords));
 }
 
 std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
@@ -241,27 +279,44 @@ std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::Shard
   KeptAxes kept = keptAxes(group, kind);
   std::vector<bool> result;
   for (const Placement &placement : group.placementsOf(of))
-    result.push_back(placement.kind == PlacementKind::Replicate || !keeps(kept, placement.dim));
+    result.push_back(placement.isShard()                           ? !keeps(kept, placement.dim)
+                     : placement.kind == PlacementKind::Flat       ? kind != ValueKind::Full
+                     : placement.kind == PlacementKind::Replicate);
   return result;
 }
 
+namespace {
+
+/// Whether rectangles have all elements of others. Both are disjoint and ordered by block.
+bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
+  auto begin = held.begin();
+  for (const Rect &rect : wanted) {
+    while (begin != held.end() && begin->block < rect.block)
+      ++begin;
+    int64_t left = rect.rows * rect.cols;
+    for (auto each = begin; each != held.end() && each->block == rect.block; ++each) {
+      int64_t rows = std::min(each->row + each->rows, rect.row + rect.rows) -
+                     std::max(each->row, rect.row);
+      int64_t cols = std::min(each->col + each->cols, rect.col + rect.cols) -
+                     std::max(each->col, rect.col);
+      left -= std::max<int64_t>(rows, 0) * std::max<int64_t>(cols, 0);
+    }
+    if (left > 0)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
 bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
+  const std::vector<Placement> &wanted = group.placementsOf(to);
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
     std::vector<int64_t> coords = coordinates(mesh, position);
-    auto runsOf = [&](plan::ShardsKind of, size_t axis) {
-      return axisRuns(static_cast<int64_t>(axis), group.shape[axis], group.placementsOf(of), mesh,
-                      coords);
-    };
-    if (elements(localShape(group.shape, group.placementsOf(to), mesh, coords)) == 0)
-      continue;
-    for (size_t axis = 0; axis < group.shape.size(); ++axis)
-      for (const Run &run : runsOf(to, axis)) {
-        std::vector<Run> held = runsOf(from, axis);
-        if (std::none_of(held.begin(), held.end(), [&](const Run &in) {
-              return in.global <= run.global && run.global + run.length <= in.global + in.length;
-            }))
-          return false;
-      }
+    if (elements(localShape(group.shape, wanted, mesh, coords)) > 0 &&
+        !cover(rectangles(group, mesh, position, ValueKind::Full, from),
+               rectangles(group, mesh, position, ValueKind::Full, to)))
+      return false;
   }
   return true;
 }
@@ -274,8 +329,9 @@ bool blocksAreWhole(const Group &group, const Mesh &mesh,
   for (const plan::Factor &factor : resolved)
     left[static_cast<size_t>(factor.axis)] /= factor.size;
   for (size_t axis = 0; axis < group.placements.size(); ++axis)
-    if (group.placements[axis].kind != PlacementKind::Replicate && left[axis] > 1 &&
-        group.placements[axis].dim >= firstMatrixAxis)
+    if (const Placement &placement = group.placements[axis];
+        left[axis] > 1 && (placement.kind == PlacementKind::Flat ||
+                           (placement.isShard() && placement.dim >= firstMatrixAxis)))
       return false;
   return true;
 }

@@ -9,14 +9,18 @@
 // ones short or empty); _S(d, sf) at an axis means that the shards of later axes
 // come first: the local shard is the concatenation of its pieces in global order.
 // Sizes that do not divide evenly follow torch exactly (README.md has the fine print).
+// IS(d, n) splits each of n equal stripes of what earlier axes left; owned(r) leaves the
+// whole to the ranks at r; flat cuts the elements of the shard that all other axes leave.
 //
-// Arguments must be consistent (plan::validate): nothing is checked here.
+// Arguments must be consistent (plan::validate): nothing is checked here but by checkPlacements.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
 #define STEPC_RUNTIME_GEOMETRY_GEOMETRY_H
 
 #include "runtime/model/Model.h"
+
+#include <optional>
 
 namespace stepc::geometry {
 
@@ -49,10 +53,24 @@ std::vector<int64_t> coordinates(const plan::Mesh &mesh, int64_t position);
 std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<plan::Placement> &placements,
                           const plan::Mesh &mesh, const std::vector<int64_t> &coords);
 
-/// The local shard's shape.
+/// The local shard's shape: {0} where another rank owns it, {n} of a flat range.
 std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
                                 const std::vector<plan::Placement> &placements,
                                 const plan::Mesh &mesh, const std::vector<int64_t> &coords);
+
+/// The elements of the largest shard.
+int64_t mostElements(const std::vector<int64_t> &shape,
+                     const std::vector<plan::Placement> &placements, const plan::Mesh &mesh);
+
+/// The first placement that cannot be, and why: "expected …, found '…'".
+struct WrongPlacement {
+  size_t axis;
+  std::string reason;
+};
+/// Whether a tensor of positive sizes can be placed so on a mesh; a placement per axis is given.
+std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
+                                              const std::vector<plan::Placement> &placements,
+                                              const plan::Mesh &mesh);
 
 /// The group of undivided matrices that has the same shards: what the trainer sees. Where the matrices
 /// are divided, a state that drops the divided axis has an element per part in its place, on every
@@ -64,7 +82,7 @@ plan::Group whole(const plan::Group &group);
 /// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
 /// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
 /// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
-/// that mesh axis replicates. Of divided matrices, those of the group's part: rows and columns count
+/// that mesh axis replicates; so does one that is flat, of which only full values are cut. Of divided matrices, those of the group's part: rows and columns count
 /// in the part, offsets and strides in the whole shard.
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind,

@@ -69,8 +69,25 @@ std::string toString(const Placement &placement) {
     return "S(" + std::to_string(placement.dim) + ")";
   case PlacementKind::StridedShard:
     return "_S(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
+  case PlacementKind::InterleavedShard:
+    return "IS(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
+  case PlacementKind::Owned:
+    return "owned(" + std::to_string(placement.owner) + ")";
+  case PlacementKind::Flat: {
+    std::string cuts;
+    for (int64_t cut : placement.cuts)
+      cuts += (cuts.empty() ? "(" : ", ") + std::to_string(cut);
+    return "flat" + cuts + (cuts.empty() ? "" : ")");
+  }
   }
   return "?";
+}
+
+std::string toString(const std::vector<Placement> &placements) {
+  std::string result;
+  for (const Placement &placement : placements)
+    result += (result.empty() ? "" : ", ") + toString(placement);
+  return "[" + result + "]";
 }
 
 std::vector<Factor> wholeAxes(const Mesh &mesh) {

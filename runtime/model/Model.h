@@ -24,16 +24,34 @@ std::string_view name(DType type); // "f32", "bf16", …
 enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3 };
 std::string_view name(ValueKind kind); // "full", "rows", "cols", "one"
 
-enum class PlacementKind : int64_t { Replicate = 0, Shard = 1, StridedShard = 2 };
+enum class PlacementKind : int64_t {
+  Replicate = 0,
+  Shard = 1,
+  StridedShard = 2,
+  InterleavedShard = 3,
+  Owned = 4,
+  Flat = 5,
+};
 
-/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor).
+/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor); and what that cannot say:
+/// IS(dim, stripes), owned(rank), flat(cuts) (docs/manifest.md).
 struct Placement {
   PlacementKind kind = PlacementKind::Replicate;
-  int64_t dim = 0;
-  int64_t factor = 1;
+  int64_t dim = 0;    // of S, _S and IS
+  int64_t factor = 1; // pieces of _S, stripes of IS
+  int64_t owner = 0;  // of owned: the coordinate of the ranks that have it
+  // Of the first flat placement of a list: where the ranges of the ranks along all flat axes begin, and
+  // the end of the last; none: equal ranges. Later ones have none.
+  std::vector<int64_t> cuts = {};
+
+  bool isShard() const {
+    return kind == PlacementKind::Shard || kind == PlacementKind::StridedShard ||
+           kind == PlacementKind::InterleavedShard;
+  }
   bool operator==(const Placement &) const = default;
 };
 std::string toString(const Placement &placement);
+std::string toString(const std::vector<Placement> &placements); // "[R, S(0)]"
 
 /// Whose shards.
 enum class ShardsKind : int64_t { Parameter = 0, Gradient = 1, State = 2 };

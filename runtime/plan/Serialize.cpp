@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 9;
+constexpr int64_t kVersion = 10;
 
 class Writer {
 public:
@@ -91,7 +91,7 @@ public:
 template <typename Enum> constexpr Enum last();
 template <> constexpr DType last() { return DType::F64; }
 template <> constexpr ValueKind last() { return ValueKind::One; }
-template <> constexpr PlacementKind last() { return PlacementKind::StridedShard; }
+template <> constexpr PlacementKind last() { return PlacementKind::Flat; }
 template <> constexpr Division::Axis last() { return Division::Columns; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
 template <> constexpr Distribution::Kind last() { return Distribution::StateShards; }
@@ -138,7 +138,10 @@ public:
     }
   }
 
-  void field(Ref<Placement> v) { fields(v.kind, v.dim, v.factor); }
+  void field(Ref<Placement> v) {
+    fields(v.kind, v.dim, v.factor, v.owner);
+    list(v.cuts, "cuts of a placement");
+  }
   void field(Ref<Mesh> v) {
     field(v.name);
     list(v.axes, "mesh axes");

@@ -16,11 +16,8 @@ Check checkHeld(const Plan &plan, const Group &group) {
   if (group.computes && group.rows() * group.cols() > kMaxHeld)
     return expected + "in a block, found " + std::to_string(group.rows() * group.cols());
   for (ShardsKind kind : {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State}) {
-    // The first rank along all axes has the most.
-    auto count = static_cast<int64_t>(group.parameters.size());
-    for (int64_t size : geometry::localShape(group.shape, group.placementsOf(kind), mesh,
-                                             geometry::coordinates(mesh, 0)))
-      count *= size;
+    int64_t count = static_cast<int64_t>(group.parameters.size()) *
+                    geometry::mostElements(group.shape, group.placementsOf(kind), mesh);
     if (count > kMaxHeld)
       return expected + "of its parameters on one rank, found " + std::to_string(count);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 namespace stepc::plan {
 
@@ -199,10 +200,29 @@ private:
     if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
              std::to_string(list.size());
+    int64_t ranges = 1; // of the ranks along all flat axes
+    for (const Placement &placement : list)
+      if (placement.kind == PlacementKind::Flat)
+        ranges *= at(mesh.sizes, &placement - list.data());
+    bool isFirst = true;
     for (const Placement &placement : list) {
-      if (!known(placement.kind, PlacementKind::StridedShard))
-        return unknown("a kind of placement", placement.kind, PlacementKind::StridedShard);
-      if (placement.kind == PlacementKind::Replicate)
+      if (!known(placement.kind, PlacementKind::Flat))
+        return unknown("a kind of placement", placement.kind, PlacementKind::Flat);
+      if (int64_t size = at(mesh.sizes, &placement - list.data());
+          placement.kind == PlacementKind::Owned &&
+          (placement.owner < 0 || placement.owner >= size))
+        return "expected an owner from 0 to " + std::to_string(size - 1) + ", found " +
+               toString(placement);
+      if (const std::vector<int64_t> &cuts = placement.cuts; !cuts.empty()) {
+        if (placement.kind != PlacementKind::Flat || !std::exchange(isFirst, false))
+          return "expected cuts of the first flat placement alone, found " + toString(placement);
+        if (static_cast<int64_t>(cuts.size()) != ranges + 1 || cuts.front() != 0 ||
+            !std::is_sorted(cuts.begin(), cuts.end()))
+          return "expected " + std::to_string(ranges + 1) + " cuts from 0 on, found " +
+                 toString(placement);
+      }
+      isFirst &= placement.kind != PlacementKind::Flat;
+      if (!placement.isShard())
         continue;
       if (!inside(placement.dim, group.shape))
         return "expected placements of " + std::to_string(group.shape.size()) + " axes, found " +
@@ -211,7 +231,7 @@ private:
         return "expected placements with a factor of 1 to " + std::to_string(kMaxFactor) +
                ", found " + toString(placement);
       int64_t &count = runs[static_cast<size_t>(placement.dim)];
-      if (placement.kind == PlacementKind::StridedShard)
+      if (placement.kind != PlacementKind::Shard)
         count = std::min(product(count, placement.factor, kMaxElements),
                          std::max<int64_t>(1, at(group.shape, placement.dim)));
     }

@@ -7,7 +7,7 @@ def Optim_Local : Optim_Strategy<"Local", "local"> {
   let extraClassDefinition = [{
     std::string $cppClass::whyIllegal(const plan::Group &group, const plan::Mesh &mesh) const {
       if (!geometry::blocksAreWhole(group, mesh))
-        return "placements " + describe(group.placements) + " cut the blocks";
+        return "placements " + toString(group.placements) + " cut the blocks";
       if (!group.gradientPlacements.empty() || !group.statePlacements.empty())
         return "gradient or states stand apart from the parameter";
       return "";

@@ -78,28 +78,49 @@ optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placem
 
 // A placement divides an axis that the parameter has.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-// expected-error @below {{placement 0: expected a tensor axis between 0 and 1, found 2}}
+// expected-error @below {{placement 0: expected a dimension from 0 to 1, found 'S(2)'}}
 optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<2>] aliases []
 
 // -----
 
 // So does a strided one.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
-// expected-error @below {{placement 0: expected a tensor axis between 0 and 1, found -1}}
+// expected-error @below {{placement 0: expected a dimension from 0 to 1, found '_S(-1, 1)'}}
 optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<-1, 1>] aliases []
 
 // -----
 
 // The split factor of a strided placement counts the shards of later mesh axes.
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
-// expected-error @below {{placement 0: expected a split factor of 2, the number of shards of later mesh axes, found 3}}
+// expected-error @below {{placement 0: expected a split factor that the later axes which shard dimension 0 multiply to (1, 2), found 3 in '_S(0, 3)'}}
 optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<0, 3>, #optim.shard<0>] aliases []
+
+// -----
+
+// What no rank at a coordinate of the mesh can own.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{placement 0: expected an owner from 0 to 1, found 'owned(2)'}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<2>] aliases []
+
+// -----
+
+// Stripes are equal.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{placement 0: expected stripes that divide the 4 indices of dimension 0 that earlier axes leave on a rank, found 'IS(0, 3)'}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.interleaved_shard<0, 3>] aliases []
+
+// -----
+
+// Flat ranges have every element.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{placement 0: expected ranges that begin at 0 and end at 16, the elements of the largest shard, found 'flat(0, 5, 15)'}}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.flat<0, 5, 15>] aliases []
 
 // -----
 
 // Placements of the states are checked as the parameter's are.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-// expected-error @below {{states' placement 0: expected a tensor axis between 0 and 1, found 2}}
+// expected-error @below {{states' placement 0: expected a dimension from 0 to 1, found 'S(2)'}}
 optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] state_placements [#optim.shard<2>] aliases []
 
 // -----

@@ -116,10 +116,8 @@ TEST(MakeManifest, MeshErrors) {
             "--mesh 'a=2,a=2': expected a name that no other axis of the mesh "
             "has, found 'a', also "
             "axis 0\n");
-  EXPECT_EQ(errorsOf(file, {"a=1,b=1,c=1,d=1", {}, {}, {}}),
-            "--mesh 'a=1,b=1,c=1,d=1': expected 1 to 3 axes (more are not "
-            "supported yet), found "
-            "4\n");
+  EXPECT_EQ(errorsOf(file, {"a=1,b=1,c=1,d=1,e=1,f=1", {}, {}, {}}),
+            "--mesh 'a=1,b=1,c=1,d=1,e=1,f=1': expected 1 to 5 axes, found 6\n");
   EXPECT_EQ(errorsOf(file, {"a=1048576,b=1048576", {}, {}, {}}),
             "--mesh 'a=1048576,b=1048576': expected at most 1048576 ranks, "
             "found a product of "
@@ -131,7 +129,8 @@ TEST(MakeManifest, RuleErrors) {
   EXPECT_EQ(errorsOf(file, {"dp=2", {"w", "=R", "w=Q", "*=R,R"}, {}, {}}),
             "--place 'w': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
             "--place '=R': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
-            "--place 'w=Q': expected R, S(dim) or _S(dim, split_factor), found 'Q'\n"
+            "--place 'w=Q': expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), "
+            "owned(rank) or flat, found 'Q'\n"
             "--place '*=R,R': expected 1 placements, one for each axis of --mesh, "
             "found 2\n");
   EXPECT_EQ(errorsOf(file, {"dp=2", {"w=S(0)"}, {}, {}}),

@@ -3,12 +3,14 @@
 
 #include "frontends/manifest/Manifest.h"
 #include "gtest/gtest.h"
+#include "runtime/geometry/Geometry.h"
 #include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <random>
 #include <sstream>
 
+namespace geometry = stepc::geometry;
 using namespace stepc::manifest;
 
 namespace {
@@ -293,14 +295,45 @@ private:
     p.requiresGrad = upTo(0, 3);
     const Mesh &mesh = m.meshes[upTo(0, m.meshes.size() - 1)];
     p.mesh = mesh.name;
-    p.placements = placements(mesh, p.shape.size());
+    p.placements = placements(mesh, p.shape);
     p.gradPlacements = p.statePlacements = p.placements;
     return p;
   }
 
+  /// Placements that can be.
+  std::vector<Placement> placements(const Mesh &mesh, const std::vector<int64_t> &shape) {
+    for (;;) {
+      std::vector<Placement> drawn = draw(mesh, shape.size());
+      for (auto [placement, size] : llvm::zip(drawn, mesh.sizes))
+        if (!upTo(0, 8))
+          placement = {PlacementKind::Owned, 0, 1, upTo(0, size - 1)};
+        else if (!shape.empty() && !upTo(0, 8))
+          placement = {PlacementKind::InterleavedShard, upTo(0, shape.size() - 1), upTo(1, 4)};
+      if (!upTo(0, 4))
+        flatten(drawn, mesh, shape);
+      if (!geometry::checkPlacements(shape, drawn, mesh))
+        return drawn;
+    }
+  }
+
+  /// Makes one of the placements flat, with ranges.
+  void flatten(std::vector<Placement> &placements, const Mesh &mesh,
+               const std::vector<int64_t> &shape) {
+    size_t axis = upTo(0, placements.size() - 1);
+    placements[axis] = {};
+    if (geometry::checkPlacements(shape, placements, mesh))
+      return;
+    int64_t most = geometry::mostElements(shape, placements, mesh);
+    Placement flat{PlacementKind::Flat, 0, 1, 0, {0, most}};
+    for (int64_t i = 1; i < mesh.sizes[axis]; ++i)
+      flat.cuts.push_back(upTo(0, most));
+    llvm::sort(flat.cuts);
+    placements[axis] = flat;
+  }
+
   /// From the last axis back, so that the cuts which a strided shard may
   /// presume are known.
-  std::vector<Placement> placements(const Mesh &mesh, int64_t rank) {
+  std::vector<Placement> draw(const Mesh &mesh, int64_t rank) {
     std::vector<Placement> placements(mesh.axes.size());
     std::vector<std::vector<int64_t>> cuts(rank);
     for (size_t i = placements.size(); i-- > 0;) {

@@ -218,7 +218,8 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
-  int moves = 0, copies = 0, strided = 0, divided = 0;
+  int moves = 0, copies = 0, divided = 0;
+  Histogram drawn;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Plan plan = drawPlan(seed, histogram).plan;
     for (size_t g = 0; g < plan.groups.size(); ++g) {
@@ -230,15 +231,10 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
         continue;
       }
       for (auto *list : {&group.gradientPlacements, &group.statePlacements}) {
-        for (size_t axis = 0; axis < group.placements.size(); ++axis) {
-          Placement placement;
-          if (!group.shape.empty() && draw(1, 100) > 30)
-            placement = {draw(1, 100) > 30 ? PlacementKind::Shard : PlacementKind::StridedShard,
-                         draw(0, static_cast<int64_t>(group.shape.size()) - 1), 1};
-          if (placement.kind == PlacementKind::StridedShard)
-            placement.factor = draw(2, 3), ++strided;
-          list->push_back(placement);
-        }
+        *list = drawPlacements(random, group.shape, plan.meshes[static_cast<size_t>(group.mesh)],
+                               static_cast<int64_t>(group.shape.size()), true);
+        for (const Placement &placement : *list)
+          ++drawn[toString(placement).substr(0, toString(placement).find('('))];
         if (*list == group.placements)
           list->clear();
       }
@@ -264,7 +260,11 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
         }
     }
   }
-  printf("%d moves, %d of them without messages, %d strided axes\n", moves, copies, strided);
+  printf("%d moves, %d of them without messages; placements", moves, copies);
+  for (auto [kind, count] : drawn)
+    printf(" %s %d", kind.c_str(), count);
+  printf("\n");
+  EXPECT_EQ(drawn.size(), 6u);
   EXPECT_GT(moves, 300);
   EXPECT_GT(divided, 20);
   EXPECT_GT(copies, 20);

@@ -37,9 +37,9 @@ Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t 
   Ids coords = coordinatesOf(mesh, position);
   for (size_t axis = 0; axis < coords.size(); ++axis) {
     const Placement &p = group.placements[axis];
-    if (p.kind == PlacementKind::Replicate || p.dim != dim)
+    if (!p.isShard() || p.dim != dim)
       continue;
-    size_t factor = p.kind == PlacementKind::StridedShard ? static_cast<size_t>(p.factor) : 1;
+    size_t factor = p.kind == PlacementKind::Shard ? 1 : static_cast<size_t>(p.factor);
     Ids next;
     for (const Ids &piece : split(list, factor)) {
       Ids mine =
@@ -49,6 +49,38 @@ Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t 
     list = next;
   }
   return list;
+}
+
+/// What flat placements leave of a shard.
+Ids flatPart(const Group &group, const Mesh &mesh, int64_t position, const Ids &shard) {
+  Ids coords = coordinatesOf(mesh, position), cuts;
+  size_t ranks = 1, rank = 0;
+  bool isFlat = false;
+  for (size_t axis = 0; axis < coords.size(); ++axis)
+    if (const Placement &p = group.placements[axis]; p.kind == PlacementKind::Flat) {
+      cuts = isFlat ? cuts : p.cuts;
+      isFlat = true;
+      ranks *= static_cast<size_t>(mesh.sizes[axis]);
+      rank = rank * static_cast<size_t>(mesh.sizes[axis]) + static_cast<size_t>(coords[axis]);
+    }
+  if (!isFlat)
+    return shard;
+  if (cuts.empty())
+    return split(shard, ranks)[rank];
+  Ids result;
+  for (size_t i = 0; i < shard.size(); ++i)
+    if (static_cast<int64_t>(i) >= cuts[rank] && static_cast<int64_t>(i) < cuts[rank + 1])
+      result.push_back(shard[i]);
+  return result;
+}
+
+bool isOwnedElsewhere(const Group &group, const Mesh &mesh, int64_t position) {
+  Ids coords = coordinatesOf(mesh, position);
+  for (size_t axis = 0; axis < coords.size(); ++axis)
+    if (group.placements[axis].kind == PlacementKind::Owned &&
+        group.placements[axis].owner != coords[axis])
+      return true;
+  return false;
 }
 
 /// The place of a row or column in the group's part of a divided matrix, or -1.
@@ -73,6 +105,8 @@ std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64
                                      ValueKind kind) {
   auto axes = static_cast<int64_t>(group.shape.size());
   int64_t matrix = std::min<int64_t>(2, axes - group.batchAxes);
+  if (isOwnedElsewhere(group, mesh, position))
+    return {};
   Ids ids{0};
   for (int64_t axis = 0; axis < axes; ++axis) {
     bool isRow = matrix == 2 && axis == axes - 2, isCol = matrix >= 1 && axis == axes - 1;
@@ -99,7 +133,7 @@ std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64
         next.push_back(id < 0 || index < 0 ? -1 : id * extentHere + index);
     ids = next;
   }
-  return ids;
+  return kind == ValueKind::Full ? flatPart(group, mesh, position, ids) : ids;
 }
 
 namespace {

@@ -51,7 +51,7 @@ private:
 
   void mesh() {
     Mesh mesh;
-    int64_t axes = range(1, 3), total = 1;
+    int64_t axes = chance(10) ? range(4, 5) : range(1, 3), total = 1;
     for (int64_t axis = 0; axis < axes; ++axis) {
       int64_t size = range(1, 5);
       if (total * size > 24)
@@ -70,15 +70,6 @@ private:
     drawn.plan.meshes.push_back(mesh);
   }
 
-  Placement placement(int64_t lastDim) {
-    if (lastDim < 0 || chance(25))
-      return {};
-    int64_t dim = range(0, lastDim);
-    if (chance(65))
-      return {PlacementKind::Shard, dim, 1};
-    return {PlacementKind::StridedShard, dim, range(2, 4)};
-  }
-
   void group(int64_t index) {
     Plan &plan = drawn.plan;
     Group g;
@@ -90,12 +81,11 @@ private:
     bool collapsed = axes > g.batchAxes + 2;
     for (int64_t axis = 0; axis < axes; ++axis)
       g.shape.push_back(chance(2) ? 0 : range(1, axis < axes - 2 ? 4 : 13));
-    if (axes == 2 && chance(4)) // large enough to be split
+    if (axes == 2 && chance(8)) // large enough to be split
       g.shape = {range(90, 150), range(150, 260)};
     bool local = !collapsed && chance(20);
     int64_t matrix = std::min<int64_t>(2, axes - g.batchAxes);
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      g.placements.push_back(placement(local ? axes - matrix - 1 : axes - 1));
+    g.placements = drawPlacements(random, g.shape, mesh, local ? axes - matrix : axes, !local);
 
     auto parameters = range(1, 4);
     for (int64_t i = 0; i < parameters; ++i) {
@@ -180,10 +170,10 @@ private:
   void traits(const Group &g, const Mesh &mesh) {
     count("mesh axes " + std::to_string(mesh.sizes.size()));
     count("tensor axes " + std::to_string(g.shape.size()));
-    for (const Placement &p : g.placements)
-      count(std::string("placement ") + (p.kind == PlacementKind::Replicate ? "R"
-                                         : p.kind == PlacementKind::Shard   ? "S"
-                                                                            : "_S"));
+    for (const Placement &p : g.placements) {
+      std::string text = toString(p);
+      count("placement " + text.substr(0, text.find('(')));
+    }
     std::vector<int64_t> first =
         geometry::localShape(g.shape, g.placements, mesh, geometry::coordinates(mesh, 0));
     bool uneven = false, empty = false;
@@ -209,6 +199,47 @@ private:
 };
 
 } // namespace
+
+std::vector<Placement> drawPlacements(std::mt19937_64 &random, const std::vector<int64_t> &shape,
+                                      const Mesh &mesh, int64_t axes, bool mayBeFlat) {
+  auto range = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  auto chance = [&](int percent) { return range(1, 100) <= percent; };
+  std::vector<Placement> result, others;
+  int64_t ranges = 1;
+  mayBeFlat &= chance(25);
+  for (int64_t size : mesh.sizes) {
+    Placement &placement = result.emplace_back();
+    others.emplace_back();
+    if (chance(8)) {
+      placement.kind = PlacementKind::Owned;
+      placement.owner = range(0, size - 1);
+    } else if (mayBeFlat && chance(50)) {
+      placement.kind = PlacementKind::Flat;
+      ranges *= size;
+      continue;
+    } else if (axes > 0 && chance(75)) {
+      placement = {PlacementKind::Shard, range(0, axes - 1), 1};
+      if (chance(35)) {
+        placement.kind = chance(60) ? PlacementKind::StridedShard : PlacementKind::InterleavedShard;
+        placement.factor = range(2, 4);
+      }
+    }
+    others.back() = placement;
+  }
+  auto flat = std::find_if(result.begin(), result.end(), [](const Placement &placement) {
+    return placement.kind == PlacementKind::Flat;
+  });
+  if (flat == result.end() || chance(30))
+    return result;
+  int64_t most = geometry::mostElements(shape, others, mesh);
+  for (int64_t i = 1; i < ranges; ++i)
+    flat->cuts.push_back(range(0, most));
+  flat->cuts.insert(flat->cuts.end(), {0, most});
+  std::sort(flat->cuts.begin(), flat->cuts.end());
+  return result;
+}
 
 Drawn drawPlan(uint64_t seed, Histogram &histogram) { return Drawer(seed, histogram).run(); }
 

@@ -21,6 +21,12 @@ using Histogram = std::map<std::string, int>;
 /// value kinds.
 Drawn drawPlan(uint64_t seed, Histogram &histogram);
 
+/// A list of placements of any kind that shard the first `axes` axes alone, and that the geometry takes:
+/// stripes and strided pieces need not divide anything.
+std::vector<plan::Placement> drawPlacements(std::mt19937_64 &random,
+                                            const std::vector<int64_t> &shape,
+                                            const plan::Mesh &mesh, int64_t axes, bool mayBeFlat);
+
 /// The hops of a strategy over a whole mesh; blocks have the owners that `owner` gives.
 template <typename Owner>
 void setStrategy(plan::Group &group, const plan::Mesh &mesh, Strategy strategy, Owner owner) {

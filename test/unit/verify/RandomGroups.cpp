@@ -72,21 +72,10 @@ private:
       for (int64_t axes = draw(random, 0, 3); axes > 0; --axes)
         group.shape.push_back(draw(random, 1, 7));
     }
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      int64_t last = drawn.strategy == "local" ? 0 : int64_t(group.shape.size()) - 1;
-      Placement placement;
-      if (last >= 0 && chance(75))
-        placement = {PlacementKind::Shard, draw(random, 0, last), 1};
-      group.placements.push_back(placement);
-    }
-    drawStrided(group, mesh);
+    group.placements =
+        drawPlacements(group.shape, mesh, drawn.strategy == "local" ? 1 : group.shape.size());
     if (!matrix && chance(60)) {
-      for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-        Placement placement;
-        if (!group.shape.empty() && chance(65))
-          placement = {PlacementKind::Shard, draw(random, 0, int64_t(group.shape.size()) - 1), 1};
-        group.gradientPlacements.push_back(placement);
-      }
+      group.gradientPlacements = drawPlacements(group.shape, mesh, group.shape.size());
       if (group.gradientPlacements == group.placements)
         group.gradientPlacements.clear();
       else
@@ -157,21 +146,69 @@ private:
       ++histogram["state " + drawn.stateKind];
     if (group.batchAxes)
       ++histogram["batched"];
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      ++histogram[std::string("placement ") +
-                  std::array{"R", "S", "_S"}[size_t(group.placements[axis].kind)]];
+    for (const Placement &placement : group.placements) {
+      std::string text = toString(placement);
+      ++histogram["placement " + text.substr(0, text.find('('))];
+    }
     result.groups.push_back(drawn);
   }
 
+  /// Placements that can be, of all kinds, that shard the first `axes` axes alone.
+  std::vector<Placement> drawPlacements(const std::vector<int64_t> &shape, const plan::Mesh &mesh,
+                                        int64_t axes) {
+    for (int attempt = 0; attempt < 50; ++attempt) {
+      std::vector<Placement> result;
+      bool mayBeFlat = axes == int64_t(shape.size()) && chance(20);
+      for (int64_t size : mesh.sizes) {
+        Placement &placement = result.emplace_back();
+        if (chance(6))
+          placement = {PlacementKind::Owned, 0, 1, draw(random, 0, size - 1)};
+        else if (mayBeFlat && chance(60))
+          placement.kind = PlacementKind::Flat;
+        else if (axes > 0 && chance(15))
+          placement = {PlacementKind::InterleavedShard, draw(random, 0, axes - 1),
+                       draw(random, 1, 3)};
+        else if (axes > 0 && chance(75))
+          placement = {PlacementKind::Shard, draw(random, 0, axes - 1)};
+      }
+      drawStrided(result, mesh);
+      drawCuts(result, shape, mesh);
+      if (!geometry::checkPlacements(shape, result, mesh))
+        return result;
+    }
+    return std::vector<Placement>(mesh.sizes.size());
+  }
+
+  /// Says where the ranges of flat placements begin.
+  void drawCuts(std::vector<Placement> &placements, const std::vector<int64_t> &shape,
+                const plan::Mesh &mesh) {
+    std::vector<Placement> others = placements;
+    Placement *first = nullptr;
+    int64_t ranges = 1;
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+      if (placements[axis].kind == PlacementKind::Flat) {
+        first = first ? first : &placements[axis];
+        others[axis] = {};
+        ranges *= mesh.sizes[axis];
+      }
+    if (!first || chance(30) || geometry::checkPlacements(shape, others, mesh))
+      return;
+    int64_t most = geometry::mostElements(shape, others, mesh);
+    first->cuts = {0, most};
+    for (int64_t i = 1; i < ranges; ++i)
+      first->cuts.push_back(draw(random, 0, most));
+    std::sort(first->cuts.begin(), first->cuts.end());
+  }
+
   /// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
-  void drawStrided(plan::Group &group, const plan::Mesh &mesh) {
+  void drawStrided(std::vector<Placement> &placements, const plan::Mesh &mesh) {
     for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      Placement &placement = group.placements[axis];
+      Placement &placement = placements[axis];
       int64_t later = 1;
       for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
         if (placement.kind == PlacementKind::Shard &&
-            group.placements[other].kind == PlacementKind::Shard &&
-            group.placements[other].dim == placement.dim)
+            placements[other].kind == PlacementKind::Shard &&
+            placements[other].dim == placement.dim)
           later *= mesh.sizes[other];
       if (later > 1 && chance(60))
         placement = {PlacementKind::StridedShard, placement.dim, later};

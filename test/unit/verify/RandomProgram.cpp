@@ -23,6 +23,25 @@ template <typename T> std::string join(const std::vector<T> &list) {
   return out.str();
 }
 
+std::string attributeText(const Placement &placement) {
+  std::string dim = std::to_string(placement.dim), factor = std::to_string(placement.factor);
+  switch (placement.kind) {
+  case PlacementKind::Replicate:
+    return "#optim.replicate";
+  case PlacementKind::Shard:
+    return "#optim.shard<" + dim + ">";
+  case PlacementKind::StridedShard:
+    return "#optim.strided_shard<" + dim + ", " + factor + ">";
+  case PlacementKind::InterleavedShard:
+    return "#optim.interleaved_shard<" + dim + ", " + factor + ">";
+  case PlacementKind::Owned:
+    return "#optim.owned<" + std::to_string(placement.owner) + ">";
+  case PlacementKind::Flat:
+    return "#optim.flat" + (placement.cuts.empty() ? "" : "<" + join(placement.cuts) + ">");
+  }
+  return "";
+}
+
 class Generator {
 public:
   Generator(const test::DrawnGroups &drawn, bool merges)
@@ -119,11 +138,7 @@ private:
     auto list = [](const std::vector<Placement> &placements) {
       std::vector<std::string> texts;
       for (const Placement &placement : placements)
-        texts.push_back(placement.kind == PlacementKind::Replicate ? "#optim.replicate"
-                        : placement.kind == PlacementKind::Shard
-                            ? "#optim.shard<" + std::to_string(placement.dim) + ">"
-                            : "#optim.strided_shard<" + std::to_string(placement.dim) + ", " +
-                                  std::to_string(placement.factor) + ">");
+        texts.push_back(attributeText(placement));
       return "[" + join(texts) + "]";
     };
     std::string placements = list(g.group.placements);

@@ -1,0 +1,180 @@
+//===- CheckPlacements.cpp - Whether a tensor can be placed so -------------===//
+
+#include "runtime/geometry/Flat.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace stepc::geometry {
+
+using plan::Mesh;
+using plan::Placement;
+using plan::PlacementKind;
+
+namespace {
+
+std::string text(int64_t number) { return std::to_string(number); }
+
+int64_t chunkLength(int64_t size, int64_t count, int64_t index) {
+  auto [begin, end] = chunk(size, count, index);
+  return end - begin;
+}
+
+class Checker {
+public:
+  Checker(const std::vector<int64_t> &shape, const std::vector<Placement> &placements,
+          const Mesh &mesh)
+      : shape(shape), placements(placements), mesh(mesh), lengths(shape.size()),
+        pasts(shape.size(), 0) {
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      lengths[dim] = {shape[dim]};
+  }
+
+  std::optional<WrongPlacement> run() {
+    for (size_t axis = 0; axis < placements.size(); ++axis)
+      if (std::string wrong = check(axis); !wrong.empty())
+        return WrongPlacement{axis, wrong + ", found '" + toString(placements[axis]) + "'"};
+    return checkStrided();
+  }
+
+private:
+  /// What is expected of the placement at an axis of the mesh in its place; empty where it is so.
+  std::string check(size_t axis) {
+    const Placement &placement = placements[axis];
+    int64_t ranks = mesh.sizes[axis];
+    if (placement.kind == PlacementKind::Owned)
+      return placement.owner >= 0 && placement.owner < ranks
+                 ? std::string()
+                 : "expected an owner from 0 to " + text(ranks - 1);
+    if (placement.kind == PlacementKind::Flat)
+      return checkFlat(axis);
+    if (!placement.isShard())
+      return {};
+    if (shape.empty())
+      return "expected R, owned or flat for a parameter without dimensions";
+    if (placement.dim < 0 || placement.dim >= static_cast<int64_t>(shape.size()))
+      return "expected a dimension from 0 to " + text(static_cast<int64_t>(shape.size()) - 1);
+    std::string dimension = "dimension " + text(placement.dim);
+    std::set<int64_t> &left = lengths[static_cast<size_t>(placement.dim)];
+    for (int64_t length : left)
+      if (placement.kind == PlacementKind::InterleavedShard &&
+          (placement.factor < 1 || length % placement.factor))
+        return "expected stripes that divide the " + text(length) + " indices of " + dimension +
+               " that earlier axes leave on a rank";
+    if (int64_t most = *left.rbegin(); most < ranks && ++pasts[static_cast<size_t>(placement.dim)] == 2)
+      return "expected " + dimension + " to be sharded past its size of " +
+             text(shape[static_cast<size_t>(placement.dim)]) + " once at most: earlier axes leave " +
+             text(most) + (most == 1 ? " index" : " indices") + " for " + text(ranks) + " ranks";
+    shorten(left, placement, ranks);
+    return {};
+  }
+
+  /// The lengths of the shards of lengths.
+  static void shorten(std::set<int64_t> &lengths, const Placement &placement, int64_t ranks) {
+    int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
+    std::set<int64_t> result;
+    for (int64_t length : lengths)
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        int64_t sum = 0;
+        // All stripes but the last few are equally long.
+        for (int64_t stripe = 0; stripe < stripes; ++stripe) {
+          int64_t each = chunkLength(length, stripes, stripe);
+          if (each == 0)
+            break;
+          sum += chunkLength(each, ranks, rank);
+        }
+        result.insert(sum);
+        if (sum == 0)
+          break;
+      }
+    lengths = std::move(result);
+  }
+
+  std::string checkFlat(size_t axis) {
+    const std::vector<int64_t> &cuts = placements[axis].cuts;
+    bool first = true;
+    int64_t ranks = 1;
+    for (size_t other = 0; other < placements.size(); ++other)
+      if (placements[other].kind == PlacementKind::Flat) {
+        first &= other >= axis;
+        ranks *= mesh.sizes[other];
+      }
+    if (!first)
+      return cuts.empty() ? std::string()
+                          : "expected the ranges of all flat axes with the first of them";
+    if (cuts.empty())
+      return {};
+    std::vector<Placement> others = placements;
+    for (Placement &other : others)
+      other = other.kind == PlacementKind::Flat ? Placement() : other;
+    int64_t most = mostElements(shape, others, mesh);
+    if (static_cast<int64_t>(cuts.size()) != ranks + 1)
+      return "expected a begin for each of " + text(ranks) + " ranks and an end";
+    if (!std::is_sorted(cuts.begin(), cuts.end()))
+      return "expected ranges that do not overlap";
+    if (cuts.front() != 0 || cuts.back() != most)
+      return "expected ranges that begin at 0 and end at " + text(most) +
+             ", the elements of the largest shard";
+    return {};
+  }
+
+  /// A strided shard says "the later axes have already cut this dimension into sf pieces". Walking from
+  /// the last axis to the first, `cuts` lists the sizes of the axes that shard the dimension in the
+  /// order in which they cut it: a plain shard cuts before all later axes, a strided one after as many
+  /// of them as multiply to its split factor. No such number: no such shard.
+  std::optional<WrongPlacement> checkStrided() {
+    std::map<int64_t, std::vector<int64_t>> cutsOfDim;
+    std::set<int64_t> interleaved;
+    for (size_t axis = placements.size(); axis-- > 0;) {
+      const Placement &placement = placements[axis];
+      if (!placement.isShard())
+        continue;
+      if (placement.kind == PlacementKind::InterleavedShard) {
+        interleaved.insert(placement.dim);
+        continue; // its stripes are those of what earlier axes leave
+      }
+      auto wrong = [&](std::string reason) {
+        return WrongPlacement{axis, reason + " in '" + toString(placement) + "'"};
+      };
+      std::string dimension = "dimension " + text(placement.dim);
+      bool isStrided = placement.kind == PlacementKind::StridedShard && placement.factor != 1;
+      if (isStrided && interleaved.count(placement.dim))
+        return wrong("expected axes in the order in which they cut " + dimension +
+                     ", found a later one that cuts it into stripes");
+      std::vector<int64_t> &cuts = cutsOfDim[placement.dim];
+      std::vector<int64_t> legal{1};
+      std::string products = "1";
+      for (int64_t cut : cuts) {
+        legal.push_back(legal.back() * cut);
+        products += ", " + text(legal.back());
+      }
+      int64_t factor = placement.kind == PlacementKind::StridedShard ? placement.factor : 1;
+      auto found = std::find(legal.begin(), legal.end(), factor);
+      if (found == legal.end() && cuts.empty())
+        return wrong("expected a later axis of mesh '" + mesh.name + "' that shards " + dimension +
+                     " into " + text(factor) + " pieces first, found none");
+      if (found == legal.end())
+        return wrong("expected a split factor that the later axes which shard " + dimension +
+                     " multiply to (" + products + "), found " + text(factor));
+      cuts.insert(cuts.begin() + (found - legal.begin()), mesh.sizes[axis]);
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<int64_t> &shape;
+  const std::vector<Placement> &placements;
+  const Mesh &mesh;
+  std::vector<std::set<int64_t>> lengths; // that shards may have along each dimension by now
+  std::vector<int> pasts;                 // how many axes of the mesh were longer than what was left
+};
+
+} // namespace
+
+std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
+                                              const std::vector<Placement> &placements,
+                                              const Mesh &mesh) {
+  return Checker(shape, placements, mesh).run();
+}
+
+} // namespace stepc::geometry

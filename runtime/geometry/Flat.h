@@ -1,0 +1,32 @@
+//===- Flat.h - Ranges of a shard's elements --------------------*- C++ -*-===//
+//
+// Internal to the geometry.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_GEOMETRY_FLAT_H
+#define STEPC_RUNTIME_GEOMETRY_FLAT_H
+
+#include "runtime/geometry/Geometry.h"
+
+namespace stepc::geometry {
+
+/// A half-open interval of local positions.
+struct Interval {
+  int64_t begin, end;
+};
+
+/// Chunk `index` of `count` of [0, size), as torch.chunk splits.
+Interval chunk(int64_t size, int64_t count, int64_t index);
+
+bool hasFlat(const std::vector<plan::Placement> &placements);
+
+/// What flat placements leave of a shard of `size` elements.
+Interval flatRange(const std::vector<plan::Placement> &placements, const plan::Mesh &mesh,
+                   const std::vector<int64_t> &coords, int64_t size);
+
+/// Cuts the rectangles of a shard to a range of its elements, which then stand from 0 on.
+std::vector<Rect> clip(const std::vector<Rect> &rects, const Interval &range);
+
+} // namespace stepc::geometry
+
+#endif
