@@ -161,7 +161,7 @@ def random_batch(seed, count, divided=2):
         if chosen.setdefault(key, strategy) != strategy:
             continue
         forced = strategy == "gather" or (strategy != "elementwise" and source.random() < 0.6)
-        if strategy == "owner" and not forced and not layout.kinds - {"R"}:
+        if strategy == "owner" and not forced and not layout.kinds - {"R", "owned"}:
             forced = True  # whole matrices would be local
         copies = 2 if source.random() < 0.15 else 1  # two parameters of one group
         for _ in range(min(copies, count - divided - len(batch.cases))):

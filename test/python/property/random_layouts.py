@@ -34,12 +34,15 @@ class Layout:
 
     @property
     def kinds(self):
-        return {"_S" if p.startswith("_S") else p[0] for p in self.placements}
+        return {parse(p)[0] for p in self.placements}
 
     def traits(self):
         """The classes that the property test counts."""
-        counts = local_counts(self)
-        result = {f"mesh rank {len(self.mesh.sizes)}", *(f"placement {kind}" for kind in self.kinds)}
+        counts = local_counts(self.shape, self.mesh, self.placements)
+        rank = len(self.mesh.sizes)
+        result = {f"mesh rank {rank}" if rank < 4 else "mesh rank 4 or 5", *(f"placement {kind}" for kind in self.kinds)}
+        for role, own in (("gradient", self.gradient), ("state", self.state)):
+            result |= {f"{role} {parse(p)[0]}" for p in own or []}
         if len(set(counts)) > 1:
             result.add("uneven")
         if 0 in counts:
@@ -54,40 +57,43 @@ class Layout:
 
 
 def parse(placement):
-    """(dimension, split factor) of a sharding, None of R."""
-    if placement == "R":
-        return None
-    parts = placement[placement.index("(") + 1 : -1].split(",")
-    return int(parts[0]), int(parts[1]) if len(parts) > 1 else 1
+    """(kind, numbers) of a placement."""
+    kind, _, inside = placement.partition("(")
+    return kind, [int(number) for number in inside[:-1].split(",")] if inside else []
 
 
-def cut_order(layout, dim):
-    """The mesh axes that cut a dimension, first to last (docs/manifest.md): an axis cuts after those
-    later axes whose sizes multiply to its split factor, and before the other later ones."""
-    order = []
-    for axis in reversed(range(len(layout.mesh.sizes))):
-        sharding = parse(layout.placements[axis])
-        if not sharding or sharding[0] != dim:
-            continue
-        at, product = 0, 1
-        while product < sharding[1]:
-            product *= layout.mesh.sizes[order[at]]
-            at += 1
-        order.insert(at, axis)
-    return order
+def chunk(size, count, index):
+    """How many of `size` torch.chunk gives to one of `count`."""
+    piece = -(-size // count)
+    return max(0, min(piece, size - index * piece))
 
 
-def local_counts(layout):
-    """Elements that each rank of the mesh holds; pieces as torch.chunk cuts them."""
-    orders = [cut_order(layout, dim) for dim in range(len(layout.shape))]
+def local_length(size, dim, mesh, placements, at):
+    """Indices of a dimension that the rank at these coordinates holds."""
+    for axis, placement in enumerate(placements):
+        kind, numbers = parse(placement)
+        if kind in ("S", "_S", "IS") and numbers[0] == dim:
+            stripes = numbers[1] if len(numbers) > 1 else 1
+            each = [chunk(size, stripes, stripe) for stripe in range(stripes)]
+            size = sum(chunk(one, mesh.sizes[axis], at[axis]) for one in each)
+    return size
+
+
+def local_counts(shape, mesh, placements):
+    """Elements that each rank of the mesh holds."""
     counts = []
-    for at in itertools.product(*map(range, layout.mesh.sizes)):
-        count = 1
-        for size, order in zip(layout.shape, orders, strict=True):
-            for axis in order:
-                piece = -(-size // layout.mesh.sizes[axis])
-                size = max(0, min(piece, size - at[axis] * piece))
-            count *= size
+    for at in itertools.product(*map(range, mesh.sizes)):
+        count = math.prod(local_length(size, dim, mesh, placements, at) for dim, size in enumerate(shape))
+        cuts, index, ranks = None, 0, 1
+        for axis, placement in enumerate(placements):
+            kind, numbers = parse(placement)
+            if kind == "owned" and numbers[0] != at[axis]:
+                count = 0
+            if kind == "flat":
+                cuts = numbers if cuts is None else cuts
+                index, ranks = index * mesh.sizes[axis] + at[axis], ranks * mesh.sizes[axis]
+        if cuts is not None:
+            count = min(count, cuts[index + 1]) - min(count, cuts[index])
         counts.append(count)
     return counts
 
@@ -100,9 +106,9 @@ def random_sizes(random, total, rank):
 
 
 def random_meshes(random, total):
-    """Meshes of one, two and three axes on ranks of one world, not all on all of it."""
+    """Meshes of one to five axes on ranks of one world, not all on all of it."""
     meshes = []
-    for rank in (1, 2, 3):
+    for rank in (1, 2, random.choice((3, 3, 4, 5))):
         size = total if rank == 1 or random.random() < 0.7 else random.choice([t for t in TOTALS if t <= total])
         ranks = list(range(total))
         if random.random() < 0.4:
@@ -126,9 +132,8 @@ def random_shape(random, matrix, batched, elementwise):
     return tuple(size(12 if axes > 2 else 40) for _ in range(axes)), 0
 
 
-def random_placements(random, mesh, dims):
-    """One placement per axis; `dims` are those that may be cut. Several axes may cut one of them, in
-    any order."""
+def random_shards(random, mesh, dims):
+    """R, S and _S, one per axis; `dims` are those that may be cut. Several axes may cut one of them, in any order."""
     chosen = [random.choice(dims) if dims and random.random() < 0.75 else None for _ in mesh.sizes]
     strided = dims and random.random() < 0.5  # all on one dimension, later axes first
     if strided:
@@ -142,6 +147,72 @@ def random_placements(random, mesh, dims):
             factor = math.prod(mesh.sizes[a] for a in before)
             placements[axis] = f"_S({dim}, {factor})" if factor > 1 else f"S({dim})"
     return placements
+
+
+def can_be(shape, mesh, placements):
+    """Whether stripes divide what earlier axes leave, none of these is strided, and no dimension is sharded past its
+    size twice over."""
+    past, striped = [0] * len(shape), set()
+    for axis in reversed(range(len(placements))):
+        kind, numbers = parse(placements[axis])
+        if kind == "IS":
+            striped.add(numbers[0])
+        elif kind == "_S" and numbers[0] in striped:
+            return False
+    for axis, placement in enumerate(placements):
+        kind, numbers = parse(placement)
+        if kind not in ("S", "_S", "IS"):
+            continue
+        before = placements[:axis] + ["R"] * (len(placements) - axis)
+        lengths = {local_length(shape[numbers[0]], numbers[0], mesh, before, at)
+                   for at in itertools.product(*map(range, mesh.sizes))}  # fmt: skip
+        past[numbers[0]] += max(lengths) < mesh.sizes[axis]
+        if kind == "IS" and any(length % numbers[1] for length in lengths):
+            return False
+    return max(past, default=0) < 2
+
+
+def random_placements(random, mesh, shape, dims, may_be_flat=True):
+    """Any that can be: stripes, owners and flat ranges beside shards."""
+    while True:
+        placements = random_shards(random, mesh, dims)
+        for axis, size in enumerate(mesh.sizes):
+            if dims and random.random() < 0.1:
+                placements[axis] = f"IS({random.choice(dims)}, {random.randint(1, 4)})"
+            elif random.random() < 0.08:
+                placements[axis] = f"owned({random.randrange(size)})"
+        flat = [axis for axis in range(len(mesh.sizes)) if random.random() < 0.6]
+        if not (may_be_flat and random.random() < 0.35):
+            flat = []
+        if any(parse(p)[0] == "_S" for p in placements) and len({*placements}) > 1:
+            placements = strides_that_exist(mesh, placements, flat)
+        for axis in flat:
+            placements[axis] = "R"
+        if not can_be(shape, mesh, placements):
+            continue
+        if flat:
+            most = max(local_counts(shape, mesh, placements))
+            ranks = math.prod(mesh.sizes[axis] for axis in flat)
+            cuts = sorted([0, most, *(random.randint(0, most) for _ in range(ranks - 1))])
+            for axis in flat:
+                placements[axis] = "flat"
+            placements[flat[0]] = f"flat({', '.join(map(str, cuts))})"
+        return placements
+
+
+def strides_that_exist(mesh, placements, gone):
+    """A strided placement whose later axes no longer cut as it says is a plain one."""
+    result, cuts = list(placements), {}
+    for axis in reversed(range(len(placements))):
+        kind, numbers = parse(placements[axis])
+        if axis in gone or kind not in ("S", "_S"):
+            continue
+        order, factor = cuts.setdefault(numbers[0], []), numbers[1] if kind == "_S" else 1
+        at = next((i for i in range(len(order) + 1) if math.prod(order[:i]) == factor), None)
+        if at is None:
+            at, result[axis] = 0, f"S({numbers[0]})"
+        order.insert(at, mesh.sizes[axis])
+    return result
 
 
 def parts_of(blocks):
@@ -174,7 +245,7 @@ def random_layout(random, mesh, rule, batched, whole):
     """`whole`: matrices are not cut, as strategy local needs."""
     shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
-    layout = Layout(mesh, shape, batch, random_placements(random, mesh, dims))
+    layout = Layout(mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole))
     if not whole and random.random() < 0.3:
-        layout.gradient, layout.state = (random_placements(random, mesh, dims) for _ in range(2))
+        layout.gradient, layout.state = (random_placements(random, mesh, shape, dims) for _ in range(2))
     return layout

@@ -26,7 +26,8 @@ PER_BATCH = 10  # what costs are the kernels of a batch's four rules
 WORKERS = 2
 COUNTED = (
     "strategy elementwise", "strategy local", "strategy owner", "strategy gather",
-    "mesh rank 1", "mesh rank 2", "mesh rank 3", "placement R", "placement S", "placement _S",
+    "mesh rank 1", "mesh rank 2", "mesh rank 3", "mesh rank 4 or 5",
+    "placement R", "placement S", "placement _S", "placement IS", "placement owned", "placement flat",
     "dtype f32", "dtype bf16", "dtype f16", "other gradient dtype", "uneven", "empty", "batched",
     "lists apart", "divided",
 )  # fmt: skip
