@@ -177,7 +177,7 @@ def random_placements(random, mesh, shape, dims, may_be_flat=True):
     while True:
         placements = random_shards(random, mesh, dims)
         for axis, size in enumerate(mesh.sizes):
-            if dims and random.random() < 0.1:
+            if dims and random.random() < 0.2:
                 placements[axis] = f"IS({random.choice(dims)}, {random.randint(1, 4)})"
             elif random.random() < 0.08:
                 placements[axis] = f"owned({random.randrange(size)})"

@@ -48,7 +48,7 @@ PLACEMENTS = {
     "whole": ("line", SHAPE, ["R"]), "rows": ("line", SHAPE, ["S(0)"]), "columns": ("line", SHAPE, ["S(1)"]),
     "tiles": ("grid", SHAPE, ["S(0)", "S(1)"]), "strided": ("grid", SHAPE, ["_S(0, 2)", "S(0)"]),
     "replicas": ("grid", SHAPE, ["R", "S(1)"]), "empty": ("line", (2, 5), ["S(0)"]),
-    "empty_columns": ("cube", (5, 1), ["S(1)", "R", "S(1)"]), "experts": ("grid", (3, 6, 5), ["S(0)", "S(2)"]),
+    "empty_columns": ("cube", (5, 1), ["S(1)", "R", "R"]), "experts": ("grid", (3, 6, 5), ["S(0)", "S(2)"]),
 }  # fmt: skip
 
 

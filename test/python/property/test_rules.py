@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from cases import state_shape
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
-from random_layouts import Layout, Mesh, random_layout, random_meshes
+from random_layouts import Layout, Mesh, random_layout, random_meshes, random_placements
 from random_rules import random_rule
 from test_bits import SEED, WORKERS, differences
 
@@ -64,7 +64,7 @@ class File:
             self.rules.append(rule)
             self.layouts.append({
                 "one": Layout(one, first.shape, first.batch, ["R"]), "first": first,
-                "second": elsewhere(source, first, rule, source.choice(families[1]), whole),
+                "second": elsewhere(source, first, source.choice(families[1]), whole),
             })  # fmt: skip
         self.dtypes = [source.choice(("f32", "f32", "bf16", "f16")) for _ in self.rules]
         self.waves = source.randint(1, 3)
@@ -124,17 +124,10 @@ class File:
         return run(*files, folder / f"{name}.out.safetensors", *options, steps=STEPS)
 
 
-def elsewhere(source, layout, rule, mesh, whole):
+def elsewhere(source, layout, mesh, whole):
     """The same parameter on another mesh."""
-    other = random_layout(source, mesh, rule, layout.batch > 0, whole)
-    placements = [p if fits(p, layout) else "R" for p in other.placements]
-    if any("_S" in p for p in placements) and placements != other.placements:
-        placements = ["R"] * len(placements)  # a factor whose later axes are gone
-    return Layout(mesh, layout.shape, layout.batch, placements)
-
-
-def fits(placement, layout):
-    return placement == "R" or int(re.search(r"\((\d+)", placement)[1]) < len(layout.shape)
+    dims = list(range(layout.batch if whole else len(layout.shape)))
+    return Layout(mesh, layout.shape, layout.batch, random_placements(source, mesh, layout.shape, dims, not whole))
 
 
 def disagreements(found, reference, moved):
