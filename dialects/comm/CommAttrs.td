@@ -35,7 +35,8 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     ```
     Distributions are `shards`, `blocks` and, of a group with several hops, `hop <k>`: pieces as hop k leaves them. Where
     the placements of the gradient or the states are not the parameter's, their shards are `gradient_shards` and
-    `state_shards`; of equal lists the first of parameter, gradient and states gives the name.
+    `state_shards`; where contributions to a partial gradient are added up are `reduced_shards`. Of equal lists the first of
+    parameter, gradient, states and reduced gradient gives the name.
     A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
     with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
     but it is no type's: they are `!comm.shards`.

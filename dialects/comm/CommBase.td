@@ -45,7 +45,8 @@ def Comm_ShardsKind : Comm_Enum<"ShardsKind", "which shards of a group", [
 def Comm_Iteration : Comm_Enum<"Iteration", "what a stage runs over", [
   I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">,
   I64EnumAttrCase<"GradientShards", 3, "gradient_shards">,
-  I64EnumAttrCase<"StateShards", 4, "state_shards">]>;
+  I64EnumAttrCase<"StateShards", 4, "state_shards">,
+  I64EnumAttrCase<"ReducedShards", 5, "reduced_shards">]>;
 
 class Comm_Type<string name, string mnemonicName> : TypeDef<Comm_Dialect, name> {
   let mnemonic = mnemonicName;

@@ -287,6 +287,22 @@ LogicalResult CopyOp::verify() {
   return success();
 }
 
+LogicalResult SumOp::verify() {
+  PlaceAttr from = placeOf(getSource()), to = placeOf(getInit());
+  if (!from || !to || from.getSymbol() != to.getSymbol() || from.getEnd() != End::Received ||
+      to.getEnd() != End::Kept || from.getTo() != to.getFrom() ||
+      from.getValue() != ValueKind::Full || to.getValue() != ValueKind::Full)
+    return emitOpError("expected full values of one segment that were received, and where they are "
+                       "kept, found ")
+           << getSource().getType() << " and " << getInit().getType();
+  if (elementOf(getSource()) != elementOf(getInit()))
+    return emitOpError("expected equal element types, found ")
+           << elementOf(getSource()) << " and " << elementOf(getInit());
+  if (int64_t(getDivisor()) < 1)
+    return emitOpError("expected a divisor of 1 or more, found ") << getDivisor();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Effects: shards are read where they are inputs and written where they are
 // written; memrefs and what the instance keeps likewise; tensors are values.
@@ -334,6 +350,11 @@ void CopyOp::getEffects(Effects &effects) {
   addEffects(getActiveMutable(), false, effects);
   addEffects(getTargetMutable(), true, effects);
   addEffects(getInitMutable(), true, effects);
+}
+
+void SumOp::getEffects(Effects &effects) {
+  addEffect(getSourceMutable(), false, effects);
+  addEffect(getInitMutable(), true, effects);
 }
 
 void ExchangeOp::getEffects(Effects &effects) {

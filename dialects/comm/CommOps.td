@@ -302,6 +302,32 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
   let hasVerifier = 1;
 }
 
+def Comm_SumOp : Comm_DpsOp<"sum"> {
+  let summary = "adds up what ranks contributed to a gradient";
+  let description = [{
+    Of a gradient that is partial along axes of the mesh, each rank along these has a contribution. What was received of all
+    is added up in f32 in the order of the mesh (row-major along the partial axes), divided by `divisor`, where that is
+    above 1, and rounded once to the gradient's type.
+    ```mlir
+    %g = comm.sum by 4 ins(%r : tensor<?xbf16, #comm.place<@g0, full, gradient_shards to state_shards, received>>)
+      outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>) -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
+    ```
+    Constraints: full values of one segment, received and then kept where they were received; equal element types; a divisor
+    of 1 or more. That the one distribution is the gradient's and the other where the group adds it up, and that the divisor
+    is what the placements say, is checked with the plan.
+  }];
+  let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
+  let results = (outs Optional<BufferTensor>:$result);
+  let assemblyFormat = [{
+    `by` $divisor `ins` `(` $source `:` type($source) `)` `outs` `(` $init `:` type($init) `)` attr-dict (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    ::mlir::FlatSymbolRefAttr getSegmentAttr() { return placeOf(getSource()).getSymbol(); }
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Collectives
 //===----------------------------------------------------------------------===//

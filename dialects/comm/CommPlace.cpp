@@ -19,7 +19,8 @@ static_assert(int64_t(End::Rest) == int64_t(plan::End::Rest) &&
 static_assert(int64_t(Iteration::Shards) == Distribution::Shards &&
               int64_t(Iteration::Blocks) == Distribution::Blocks &&
               int64_t(Iteration::GradientShards) == Distribution::GradientShards &&
-              int64_t(Iteration::StateShards) == Distribution::StateShards);
+              int64_t(Iteration::StateShards) == Distribution::StateShards &&
+              int64_t(Iteration::ReducedShards) == Distribution::ReducedShards);
 static_assert(int64_t(CollectiveKind::Exchange) == int64_t(plan::CollectiveKind::Exchange) &&
               int64_t(CollectiveKind::AllGather) == int64_t(plan::CollectiveKind::AllGather));
 
@@ -85,14 +86,15 @@ static FailureOr<Enum> parseWord(AsmParser &parser, const char *what,
 
 static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
   auto symbolize = +[](StringRef word) -> std::optional<Distribution::Kind> {
-    for (auto kind : {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
-                      Distribution::GradientShards, Distribution::StateShards})
+    for (auto kind :
+         {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
+          Distribution::GradientShards, Distribution::StateShards, Distribution::ReducedShards})
       if (StringRef(plan::name(kind)).split(' ').first == word)
         return kind;
     return std::nullopt;
   };
   auto kind = parseWord<Distribution::Kind>(
-      parser, "shards, gradient_shards, state_shards, blocks or hop", symbolize);
+      parser, "shards, gradient_shards, state_shards, reduced_shards, blocks or hop", symbolize);
   int64_t hop = 0;
   SMLoc at = parser.getCurrentLocation();
   if (failed(kind) || (*kind == Distribution::Pieces && parser.parseInteger(hop)))

@@ -40,7 +40,7 @@ static LogicalResult verifyPart(EmitError emitError, int64_t offset, int64_t siz
 
 LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::PlaceAttr,
                                 comm::PlaceAttr, int64_t bytes) {
-  bool moves = kind == TableKind::Copy || kind == TableKind::Message;
+  bool moves = kind == TableKind::Copy || kind == TableKind::Message || kind == TableKind::Sum;
   if (moves ? bytes >= 1 && bytes <= 8 && llvm::isPowerOf2_64(bytes) : bytes == 0)
     return success();
   return emitError() << "expected " << (moves ? "1, 2, 4 or 8" : "no") << " bytes per element of "

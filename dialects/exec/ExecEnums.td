@@ -9,7 +9,8 @@ def Exec_TableKind : I64EnumAttr<"TableKind", "what the rows of a table are", [
   I64EnumAttrCase<"ShardChunks", 0, "shard_chunks">, // of a stage over shards
   I64EnumAttrCase<"BlockChunks", 1, "block_chunks">, // of a stage over computed blocks
   I64EnumAttrCase<"Copy", 2, "copy">,                // moves from one layout to another
-  I64EnumAttrCase<"Message", 3, "message">]> {       // what goes to and comes from each peer
+  I64EnumAttrCase<"Message", 3, "message">,          // what goes to and comes from each peer
+  I64EnumAttrCase<"Sum", 4, "sum">]> {               // adds up what several ranks contributed
   let cppNamespace = "::stepc::exec";
 }
 

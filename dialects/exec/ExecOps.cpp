@@ -96,6 +96,13 @@ LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyTable(*this, symbols, getTable());
 }
 
+LogicalResult SumOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (FlatSymbolRefAttr kernel = getKernelAttr();
+      kernel && failed(verifyKernel(*this, symbols, kernel)))
+    return failure();
+  return verifyTable(*this, symbols, getTable());
+}
+
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getCommunicator() && failed(comm::verifyRanks(*this, *getCommunicator(), symbols)))
     return failure();
@@ -251,6 +258,17 @@ LogicalResult CopyOp::verify() {
       return emitOpError("expected ") << (ofShards ? "shards" : "a part of the workspace")
                                       << " for " << place << ", found " << operand;
   }
+  return success();
+}
+
+LogicalResult SumOp::verify() {
+  if (failed(verifyKind(*this, getTable(), TableKind::Sum)))
+    return failure();
+  if (int64_t bytes = getType().getIntOrFloatBitWidth() / 8; getTable().getElementBytes() != bytes)
+    return emitOpError("expected a table of elements of ")
+           << bytes << " bytes, found " << getTable().getElementBytes();
+  if (int64_t(getDivisor()) < 1)
+    return emitOpError("expected a divisor of 1 or more, found ") << getDivisor();
   return success();
 }
 

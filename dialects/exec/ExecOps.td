@@ -174,6 +174,25 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
   let hasVerifier = 1;
 }
 
+def Exec_SumOp : Exec_CommandOp<"sum"> {
+  let summary = "adds up what ranks contributed to a gradient";
+  let description = [{
+    Of each element of the table's rows the contributions of `type`, in the order of the mesh, in f32; the sum is divided by
+    `divisor`, where that is above 1, and rounded once.
+    ```mlir
+    exec.sum bf16 by 4 #exec.table<kind = sum, from = <@g0, full, gradient_shards to state_shards, received>, to = <@g0, full, state_shards, kept>, element_bytes = 2>
+      from #exec.workspace<offset = 64, bytes = 1024, start = 0> to #exec.workspace<offset = 1088, bytes = 256>
+    ```
+    `exec-lower-to-target` adds the `kernel`.
+
+    Constraints: the segment exists; a table of kind `sum` and of the type's size; a divisor of 1 or more.
+  }];
+  let arguments = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$type, I64Attr:$divisor, Exec_Table:$table,
+                       Exec_Workspace:$source, Exec_Workspace:$target, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let assemblyFormat = "$type `by` $divisor $table `from` $source `to` $target attr-dict";
+  let hasVerifier = 1;
+}
+
 def Exec_StartOp : Exec_CommandOp<"start"> {
   let summary = "begins a collective and gives its token";
   let description = [{

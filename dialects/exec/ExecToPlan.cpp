@@ -8,6 +8,7 @@ using namespace stepc::exec;
 
 static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &&
               int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
+              int64_t(TableKind::Sum) == int64_t(plan::TableKind::Sum) &&
               int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks) &&
               int64_t(Accumulation::RoundedChain) == int64_t(plan::Accumulation::RoundedChain) &&
               int64_t(Accumulation::TensorCore) == int64_t(plan::Accumulation::TensorCore) &&
@@ -193,6 +194,20 @@ FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
   FailureOr<int64_t> table = numbering.table(*this, getTable());
   plan::Command command;
   command.kind = plan::CommandKind::Copy;
+  Attribute ends[] = {getSource(), getTarget()};
+  if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
+    return failure();
+  command.tables = {*table};
+  if (FlatSymbolRefAttr kernel = getKernelAttr())
+    command.kernel = numbering.kernel(kernel);
+  return command;
+}
+
+FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> table = numbering.table(*this, getTable());
+  plan::Command command;
+  command.kind = plan::CommandKind::Sum;
+  command.index = getDivisor();
   Attribute ends[] = {getSource(), getTarget()};
   if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
     return failure();

@@ -55,12 +55,13 @@ plan::Placement StridedShardAttr::lower() const {
 plan::Placement InterleavedShardAttr::lower() const {
   return {plan::PlacementKind::InterleavedShard, getDim(), getStripes()};
 }
-plan::Placement OwnedAttr::lower() const {
-  return {plan::PlacementKind::Owned, 0, 1, getOwner()};
-}
+plan::Placement OwnedAttr::lower() const { return {plan::PlacementKind::Owned, 0, 1, getOwner()}; }
 plan::Placement FlatAttr::lower() const {
   return {plan::PlacementKind::Flat, 0, 1, 0, getCuts().vec()};
 }
+
+plan::Placement PartialSumAttr::lower() const { return {plan::PlacementKind::PartialSum}; }
+plan::Placement PartialAverageAttr::lower() const { return {plan::PlacementKind::PartialAverage}; }
 
 BlocksAttr BlocksAttr::get(MLIRContext *context, const plan::Division &division) {
   SmallVector<DenseI64ArrayAttr> parts;
@@ -104,6 +105,10 @@ Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placem
     return InterleavedShardAttr::get(context, placement.dim, placement.factor);
   case plan::PlacementKind::Owned:
     return OwnedAttr::get(context, placement.owner);
+  case plan::PlacementKind::PartialSum:
+    return PartialSumAttr::get(context);
+  case plan::PlacementKind::PartialAverage:
+    return PartialAverageAttr::get(context);
   case plan::PlacementKind::Flat:
     return FlatAttr::get(context, placement.cuts);
   }

@@ -14,6 +14,8 @@ ParameterOp GroupOp::getExemplar() {
 plan::Group GroupOp::toPlan() {
   plan::Group group = getExemplar().toPlan();
   group.part = getPart().value_or(-1);
+  if (ArrayAttr reduced = getReducedAttr())
+    group.reducedPlacements = optim::toPlan(reduced);
   return group;
 }
 int64_t GroupOp::getBlocksPerParameter() { return toPlan().blocksPerParameter(); }
@@ -90,11 +92,34 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getPart() && first.getBlocks() && rule.seesBlocks())
     return emitOpError("expected a part of the divided parameters, because rule ")
            << getRuleAttr() << " sees blocks, found none";
+  if (failed(verifyReduced(first)))
+    return failure();
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
   if (getHops() && failed(verifyHops(first, blocks)))
     return failure();
   return getWaves() ? verifyWaves(first, blocks) : success();
+}
+
+LogicalResult GroupOp::verifyReduced(ParameterOp exemplar) {
+  bool isPartial = llvm::any_of(optim::toPlan(exemplar.getPlacementsOf(plan::ShardsKind::Gradient)),
+                                [](const plan::Placement &each) { return each.isPartial(); });
+  if (isPartial != bool(getReducedAttr()))
+    return emitOpError("expected reduced placements exactly where the gradient is partial, found ")
+           << describe(exemplar.getPlacementsOf(plan::ShardsKind::Gradient)) << " and "
+           << (isPartial ? "none" : describe(getReducedAttr()));
+  MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
+  if (!isPartial || !mesh)
+    return success();
+  std::vector<plan::Placement> reduced = optim::toPlan(getReducedAttr());
+  if (reduced.size() != mesh.getSizes().size())
+    return emitOpError("expected ")
+           << mesh.getSizes().size() << " reduced placements, one per mesh axis, found "
+           << reduced.size();
+  if (auto wrong =
+          geometry::checkPlacements(exemplar.getShape().vec(), reduced, optim::toPlan(mesh)))
+    return emitOpError("reduced placement ") << wrong->axis << ": " << wrong->reason;
+  return success();
 }
 
 LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {

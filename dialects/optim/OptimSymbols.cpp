@@ -221,9 +221,16 @@ LogicalResult ParameterOp::verify() {
       return diag;
     }
     if (auto wrong = geometry::checkPlacements(getShape().vec(), optim::toPlan(placements),
-                                               optim::toPlan(mesh)))
+                                               optim::toPlan(mesh),
+                                               placements == getGradientPlacementsAttr()))
       return emitOpError(whose) << "placement " << wrong->axis << ": " << wrong->reason;
   }
+  for (auto [axis, placement] :
+       llvm::enumerate(optim::toPlan(getPlacementsOf(plan::ShardsKind::Gradient))))
+    if (placement.isPartial() && mesh.getSizes()[axis] == 1)
+      return emitOpError("gradient's placement ")
+             << axis << ": expected R along an axis of one rank, found '" << toString(placement)
+             << "'";
   if (auto blocks = getBlocks()) {
     if (rank < 2 || batch != rank - 2)
       return emitOpError("expected blocks of matrices, found ")

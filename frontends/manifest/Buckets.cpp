@@ -47,8 +47,7 @@ void readBuckets(const json::Value &value, JsonText &json, std::vector<Bucket> &
       if (!fields)
         continue;
       if (const json::Value *name = json.required(*fields, "name", memberAt))
-        member.name =
-            json.name(*name, memberAt + "/name", "the name of a parameter").value_or("");
+        member.name = json.name(*name, memberAt + "/name", "the name of a parameter").value_or("");
       if (const json::Value *offset = json.required(*fields, "offset", memberAt))
         member.offset = elements(*offset, memberAt + "/offset", 0);
     }
@@ -67,9 +66,9 @@ BucketIndex::BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &
     for (auto [j, member] : llvm::enumerate(bucket.parameters)) {
       auto [other, isFirst] = members.try_emplace(member.name, Member{i, j, -1, ""});
       if (!isFirst && !member.name.empty())
-        report(pointerOf(i, j) + "/name",
-               "expected each parameter in one bucket once, found '" + member.name +
-                   "', also at " + pointerOf(other->second.bucket, other->second.index));
+        report(pointerOf(i, j) + "/name", "expected each parameter in one bucket once, found '" +
+                                              member.name + "', also at " +
+                                              pointerOf(other->second.bucket, other->second.index));
     }
   }
 }
@@ -88,14 +87,16 @@ void BucketIndex::cut(Parameter &parameter, const Mesh &mesh, const CheckReport 
       continue;
     std::string where = at + ("/" + number(first - list->begin()));
     if (found == members.end()) {
-      if (first->cuts.empty())
+      if (llvm::all_of(*list, [](const Placement &each) { return each.cuts.empty(); }))
         report(where, "expected a bucket that holds '" + parameter.name +
                           "', which says where its ranges begin, found none");
       continue;
     }
-    if (!first->cuts.empty()) {
-      report(where, "expected flat, since bucket '" + buckets[found->second.bucket].name +
-                        "' says where the ranges begin, found '" + toString(*first) + "'");
+    auto cut = llvm::find_if(*list, [](const Placement &each) { return !each.cuts.empty(); });
+    if (cut != list->end()) {
+      report(at + ("/" + number(cut - list->begin())),
+             "expected flat, since bucket '" + buckets[found->second.bucket].name +
+                 "' says where the ranges begin, found '" + toString(*cut) + "'");
       continue;
     }
     Member &member = found->second;
@@ -110,7 +111,7 @@ void BucketIndex::cut(Parameter &parameter, const Mesh &mesh, const CheckReport 
         sharing += (sharing.empty() ? "" : ", ") + mesh.axes[axis];
       }
     // What else is wrong with the list is said by its check.
-    if (geometry::checkPlacements(parameter.shape, others, mesh))
+    if (geometry::checkPlacements(parameter.shape, others, mesh, list == &parameter.gradPlacements))
       continue;
     int64_t elements = geometry::mostElements(parameter.shape, others, mesh);
     int64_t offset = bucket.parameters[member.index].offset;
@@ -118,8 +119,8 @@ void BucketIndex::cut(Parameter &parameter, const Mesh &mesh, const CheckReport 
     member.ranks = "axis " + sharing + " of mesh '" + mesh.name + "'";
     if (bucket.size % (ranks * bucket.alignment)) {
       report(where, "expected a bucket whose size is a multiple of " + number(ranks) + " ranks × " +
-                        number(bucket.alignment) + " elements of alignment, found '" +
-                        bucket.name + "' of " + number(bucket.size));
+                        number(bucket.alignment) + " elements of alignment, found '" + bucket.name +
+                        "' of " + number(bucket.size));
       continue;
     }
     if (offset > bucket.size - elements) {
@@ -129,8 +130,7 @@ void BucketIndex::cut(Parameter &parameter, const Mesh &mesh, const CheckReport 
       continue;
     }
     for (int64_t rank = 0; rank <= ranks; ++rank)
-      first->cuts.push_back(
-          std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
+      first->cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
   }
 }
 
@@ -153,15 +153,15 @@ void BucketIndex::check(const Manifest &manifest, const CheckReport &report) con
         continue;
       }
       if (member.elements < 0) {
-        report(pointerOf(i, j), "expected a parameter with a flat placement, found '" + each.name +
-                                    "' without one");
+        report(pointerOf(i, j),
+               "expected a parameter with a flat placement, found '" + each.name + "' without one");
         continue;
       }
       first = first ? first : &member;
       if (member.ranks != first->ranks)
-        report(pointerOf(i, j), "expected all parameters of bucket '" + bucket.name +
-                                    "' flat on " + first->ranks + ", found '" + each.name +
-                                    "' on " + member.ranks);
+        report(pointerOf(i, j), "expected all parameters of bucket '" + bucket.name + "' flat on " +
+                                    first->ranks + ", found '" + each.name + "' on " +
+                                    member.ranks);
       order.push_back({each.offset, j});
     }
     llvm::sort(order);

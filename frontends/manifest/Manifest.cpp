@@ -21,12 +21,10 @@ struct PlacementForm {
 };
 constexpr size_t kAnyNumbers = ~size_t(0);
 constexpr PlacementForm kForms[] = {
-    {"R", PlacementKind::Replicate, 0},
-    {"S", PlacementKind::Shard, 1},
-    {"_S", PlacementKind::StridedShard, 2},
-    {"IS", PlacementKind::InterleavedShard, 2},
-    {"owned", PlacementKind::Owned, 1},
-    {"flat", PlacementKind::Flat, kAnyNumbers},
+    {"R", PlacementKind::Replicate, 0},       {"S", PlacementKind::Shard, 1},
+    {"_S", PlacementKind::StridedShard, 2},   {"IS", PlacementKind::InterleavedShard, 2},
+    {"owned", PlacementKind::Owned, 1},       {"flat", PlacementKind::Flat, kAnyNumbers},
+    {"P(sum)", PlacementKind::PartialSum, 0}, {"P(avg)", PlacementKind::PartialAverage, 0},
 };
 
 } // namespace
@@ -37,10 +35,9 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
     error = ("expected " + llvm::Twine(kPlacementForms) + ", found '" + text + "'" + reason).str();
     return std::nullopt;
   };
-  llvm::StringRef name = whole.take_until([](char c) { return c == '('; });
+  llvm::StringRef name =
+      whole.starts_with("P(") ? whole : whole.take_until([](char c) { return c == '('; });
   llvm::StringRef inside = whole.drop_front(name.size());
-  if (name == "P")
-    return fail(": placements of kind P are not supported yet");
   const PlacementForm *form =
       llvm::find_if(kForms, [&](const PlacementForm &each) { return name == each.name; });
   std::vector<int64_t> numbers;
@@ -53,8 +50,7 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
       if (part.trim(" ").getAsInteger(10, numbers.emplace_back()))
         return fail();
   }
-  if (form == std::end(kForms) ||
-      (form->numbers != kAnyNumbers && form->numbers != numbers.size()))
+  if (form == std::end(kForms) || (form->numbers != kAnyNumbers && form->numbers != numbers.size()))
     return fail();
   Placement placement{form->kind};
   if (placement.kind == PlacementKind::Flat)
@@ -66,10 +62,11 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
   if (form->numbers == 2)
     placement.factor = numbers[1];
   if (placement.factor < 1) {
-    error = (llvm::Twine(placement.kind == PlacementKind::StridedShard ? "expected a split factor of"
-                                                                       : "expected stripes of") +
-             " at least 1, found '" + text + "'")
-                .str();
+    error =
+        (llvm::Twine(placement.kind == PlacementKind::StridedShard ? "expected a split factor of"
+                                                                   : "expected stripes of") +
+         " at least 1, found '" + text + "'")
+            .str();
     return std::nullopt;
   }
   return placement;
@@ -93,6 +90,20 @@ int64_t Parameter::numElements() const {
   for (int64_t size : shape)
     elements *= size;
   return elements;
+}
+
+static plan::Group withGradient(const std::vector<Placement> &placements) {
+  plan::Group group;
+  group.gradientPlacements = placements;
+  return group;
+}
+
+plan::Contributions Parameter::contributions(const Mesh &mesh) const {
+  return plan::contributions(withGradient(gradPlacements), mesh);
+}
+
+int64_t Parameter::contributionOf(const Mesh &mesh, int64_t position) const {
+  return plan::contributionOf(withGradient(gradPlacements), mesh, position);
 }
 
 const Mesh *Manifest::findMesh(llvm::StringRef name) const {

@@ -36,11 +36,11 @@ std::optional<DType> parseDType(llvm::StringRef text);
 
 /// The text forms of placements, for messages.
 inline constexpr char kPlacementForms[] =
-    "R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank) or flat";
+    "R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), flat, P(sum) or P(avg)";
 
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
 /// negative. On failure returns nothing and sets `error` to "expected ...,
-/// found ...". Those of partial sums, P(sum) and P(avg), are refused by their name.
+/// found ...".
 std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error);
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
@@ -84,6 +84,10 @@ struct Parameter {
   bool requiresGrad = true;
 
   int64_t numElements() const;
+  /// How many ranks of its mesh contribute to the gradient: 1 where it is not partial.
+  plan::Contributions contributions(const Mesh &mesh) const;
+  /// The number of the contribution that a position of the mesh has.
+  int64_t contributionOf(const Mesh &mesh, int64_t position) const;
   bool operator==(const Parameter &) const = default;
 };
 

@@ -44,9 +44,8 @@ bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, c
 
 void checkMesh(const Mesh &mesh, const CheckReport &report) {
   if (mesh.axes.empty() || mesh.axes.size() > kMaxMeshAxes) {
-    report("/axes", "expected 1 to " + number(kMaxMeshAxes) +
-                        " axes, found " +
-                        number(mesh.axes.size()));
+    report("/axes",
+           "expected 1 to " + number(kMaxMeshAxes) + " axes, found " + number(mesh.axes.size()));
     return;
   }
   std::map<std::string, size_t> axisAt;
@@ -117,7 +116,8 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &
   auto check = [&](std::vector<Placement> &list, const std::string &at) {
     if (!checkDims(list, parameter, mesh, at, report))
       return false;
-    if (auto wrong = geometry::checkPlacements(parameter.shape, list, mesh))
+    if (auto wrong = geometry::checkPlacements(parameter.shape, list, mesh,
+                                               &list == &parameter.gradPlacements))
       report(at + "/" + number(wrong->axis), wrong->reason);
     return true;
   };
@@ -127,6 +127,11 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &
                          std::pair(&parameter.statePlacements, "/state_placements")})
     if (*own != parameter.placements)
       check(*own, at);
+  // What one rank contributes is all.
+  if (parameter.gradPlacements.size() == mesh.sizes.size())
+    for (auto [placement, size] : llvm::zip(parameter.gradPlacements, mesh.sizes))
+      if (placement.isPartial() && size == 1)
+        placement = {};
 }
 
 void checkNames(const Manifest &manifest,

@@ -23,7 +23,7 @@ void checkShape(const Parameter &parameter, const CheckReport &report);
 
 /// Placements: one per axis, dimensions within the shape, strided shards that
 /// exist; gradient and state like the parameter. Rewrites negative dimensions
-/// to their positive form.
+/// to their positive form, and partial placements along an axis of one rank to R.
 void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report);
 
 /// No two meshes of one name; no name or alias that two parameters have once

@@ -32,11 +32,21 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
     for (const std::string &alias : parameter.aliases)
       parameterAt[canonicalName(alias)] = i;
   }
-  auto check = [&](const TensorView &view, const Parameter &parameter, DType dtype) {
-    if (view.shape != parameter.shape)
+  auto check = [&](const TensorView &view, const Parameter &parameter, DType dtype,
+                   bool isGradient) {
+    // Of a partial gradient the file has all contributions, one after the other.
+    const Mesh *mesh = manifest.findMesh(parameter.mesh);
+    int64_t count = isGradient && mesh ? parameter.contributions(*mesh).count : 1;
+    std::vector<int64_t> shape = parameter.shape;
+    if (count > 1)
+      shape.insert(shape.begin(), count);
+    if (view.shape != shape)
       errors.add(file.path(),
-                 "expected the manifest's shape " + shapeText(parameter.shape) + " in '" +
-                     view.name + "', found " + shapeText(view.shape),
+                 "expected the manifest's shape " + shapeText(parameter.shape) +
+                     (count > 1 ? " for each of " + std::to_string(count) + " contributions, " +
+                                      shapeText(shape) + ","
+                                : "") +
+                     " in '" + view.name + "', found " + shapeText(view.shape),
                  parameter.name);
     if (view.type != toTensorType(dtype))
       errors.add(file.path(),
@@ -75,7 +85,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
     if (name.role == Role::Parameter) {
       isFirst = !result[index].parameter;
       result[index].parameter = &view;
-      check(view, parameter, parameter.dtype);
+      check(view, parameter, parameter.dtype, false);
     } else if (name.role == Role::Gradient) {
       if (name.step > numSteps)
         errors.add(file.path(),
@@ -83,7 +93,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
                        view.name + "'",
                    parameter.name);
       isFirst = gradients.try_emplace({index, name.step}, &view).second;
-      check(view, parameter, parameter.gradDType);
+      check(view, parameter, parameter.gradDType, true);
     } else {
       isFirst = statesSeen.insert({index, name.state}).second;
       if (view.type == TensorType::Unsupported)

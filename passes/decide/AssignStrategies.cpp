@@ -97,7 +97,7 @@ private:
       return blameOptions(group.emitError("expected a strategy that is legal to force on '")
                           << firstParameter(group) << "', found " << name << ": "
                           << chosen.refusal);
-    std::string reason = chosen.strategy.reason(geometry.group, geometry.mesh);
+    std::string reason = chosen.strategy.reason(geometry.group, geometry.mesh, geometry.home);
     if (*forced)
       reason = ("forced by '" + Twine((*forced)->pattern.text()) + "=" + name + "'").str();
     group.setStrategyAttr(chosen.strategy);

@@ -104,10 +104,23 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     moves.push_back(
         {back, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
+  // Of each element that a rank adds up the contributions of all others come to it.
+  auto addContributions = [&] {
+    plan::Contributions all = plan::contributions(group, geometry.mesh);
+    int64_t size = plan::byteSize(group.gradientType);
+    int64_t reduced = most(ShardsKind::Reduced);
+    int64_t room = saturatingMul(saturatingAdd(saturatingAdd(most(ShardsKind::Gradient), reduced),
+                                               saturatingMul(reduced, all.count)),
+                                 size);
+    moves.push_back({false, double(all.count - 1),
+                     double(reduced) * double(all.count - 1) * double(size), room});
+  };
+  if (!group.reducedPlacements.empty())
+    addContributions();
   bool hasMaster = llvm::any_of(optim::toPlan(rule).states, [&](const plan::State &state) {
     return state.master && plan::stateExists(group, state);
   });
-  add(false, ShardsKind::Gradient, geometry.home, group.gradientType);
+  add(false, ShardsKind::Reduced, geometry.home, group.gradientType);
   if (!hasMaster)
     add(false, ShardsKind::Parameter, geometry.home, group.parameterType);
   add(true, geometry.home, ShardsKind::Parameter, group.parameterType);

@@ -28,6 +28,17 @@ public:
 private:
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    // Where contributions to a partial gradient are added up.
+    auto placeReduced = [](GroupOp group, Builder &builder) -> ArrayAttr {
+      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+      stepc::plan::Group layout = group.toPlan();
+      SmallVector<Attribute> placements;
+      for (const stepc::plan::Placement &each : stepc::geometry::reducedPlacements(
+               layout, toPlan(lookupMesh(group, group.getExemplar().getMeshAttr())),
+               stepc::plan::home(layout, toPlan(rule)).whose()))
+        placements.push_back(toAttribute(builder.getContext(), each));
+      return placements.empty() ? ArrayAttr() : builder.getArrayAttr(placements);
+    };
     if (!module.getOps<GroupOp>().empty())
       return; // grouped already
     FailureOr<std::vector<stepc::decide::Force>> forces =
@@ -75,12 +86,15 @@ private:
           add(builder.getI64IntegerAttr(part));
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
-    for (auto [index, entry] : llvm::enumerate(groups))
-      GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
-                      cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
-                      builder.getArrayAttr(entry.second),
-                      dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]),
-                      StrategyAttrInterface(), ArrayAttr(), DenseI64ArrayAttr(), StringAttr());
+    for (auto [index, entry] : llvm::enumerate(groups)) {
+      auto group = GroupOp::create(
+          at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
+          cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
+          builder.getArrayAttr(entry.second),
+          dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]), /*reduced=*/ArrayAttr(),
+          StrategyAttrInterface(), ArrayAttr(), DenseI64ArrayAttr(), StringAttr());
+      group.setReducedAttr(placeReduced(group, builder));
+    }
     int64_t parameters = llvm::range_size(module.getOps<ParameterOp>());
     remark::passed(
         module.getLoc(),

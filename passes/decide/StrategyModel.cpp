@@ -133,7 +133,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   for (StrategyAttrInterface strategy : strategies(group.getContext())) {
     Judgement &judgement = result.emplace_back();
     judgement.strategy = strategy;
-    judgement.refusal = strategy.whyIllegal(geometry.group, mesh);
+    judgement.refusal = strategy.whyIllegal(geometry.group, mesh, geometry.home);
     if (!judgement.isLegal())
       continue;
     judgement.hops = strategy.hops(geometry.group, mesh);

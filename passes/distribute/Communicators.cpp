@@ -29,7 +29,9 @@ static std::vector<Factor> joined(std::vector<Factor> factors) {
 }
 
 /// Along an axis that replicates what leaves, every rank has it already. Where both ends split an
-/// axis of the tensor alike, as far as this axis of the mesh, a rank's part there is its own, too.
+/// axis of the tensor alike, as far as this axis of the mesh, a rank's part there is its own, too; so
+/// is what both leave to one owner, and a range of shards that are the same. Contributions go to all
+/// ranks along their axis.
 static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
                                          const std::vector<plan::Placement> &from,
                                          const std::vector<plan::Placement> &to) {
@@ -38,11 +40,11 @@ static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
     const plan::Placement &here = from[axis.axis];
     if (here.kind == plan::PlacementKind::Replicate)
       continue;
-    bool alike = true;
-    for (int64_t before = 0; before <= axis.axis; ++before) {
+    bool alike = here.kind == plan::PlacementKind::Flat ? from == to : !here.isPartial();
+    for (int64_t before = 0; here.isShard() && before <= axis.axis; ++before) {
       const plan::Placement &a = from[before], &b = to[before];
       auto splits = [&](const plan::Placement &placement) {
-        return placement.kind != plan::PlacementKind::Replicate && placement.dim == here.dim;
+        return placement.isShard() && placement.dim == here.dim;
       };
       alike &= a == b || !(splits(a) || splits(b));
     }

@@ -159,8 +159,20 @@ bool GroupChain::addWrites(StageBuilder &stage, Space space) {
 // Shards that stand apart
 //===----------------------------------------------------------------------===//
 
-Value GroupChain::emptyCopy(Type element) {
-  return empty(PlaceAttr::packed(segment, ValueKind::Full, home, home, End::Kept), element);
+Value GroupChain::emptyCopy(Type element) { return emptyCopy(element, home); }
+Value GroupChain::emptyCopy(Type element, Distribution in) {
+  return empty(PlaceAttr::packed(segment, ValueKind::Full, in, in, End::Kept), element);
+}
+
+Value GroupChain::reduce(Value contributions) {
+  Distribution in = standing(plan::ShardsKind::Reduced);
+  Type element = elementOf(contributions);
+  Value sent =
+      copy(contributions, send(ValueKind::Full, standing(plan::ShardsKind::Gradient), in, element));
+  Value init = emptyCopy(element, in);
+  return SumOp::create(builder, loc, init.getType(), plan::contributions(layout, mesh).divisor,
+                       exchange(sent).front(), init)
+      .getResult();
 }
 
 void GroupChain::giveBack(Value parameter) {
@@ -180,6 +192,15 @@ StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value
       continue;
     Distribution from = type.getDistribution();
     Type element = type.getElementType();
+    if (from == standing(plan::ShardsKind::Gradient) && !layout.reducedPlacements.empty()) {
+      Value sum = reduce(leaf);
+      from = standing(plan::ShardsKind::Reduced);
+      if (from == home)
+        copies[leaf] = sum;
+      else
+        coming[leaf] = copy(sum, send(ValueKind::Full, from, home, element));
+      continue;
+    }
     if (geometry::holdsAll(layout, mesh, from.whose(), home.whose()))
       copies[leaf] = copy(leaf, emptyCopy(element));
     else

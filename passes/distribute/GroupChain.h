@@ -49,6 +49,9 @@ private:
   // Shards that stand apart from each other.
   comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(layout, kind); }
   mlir::Value emptyCopy(mlir::Type element); // at home
+  mlir::Value emptyCopy(mlir::Type element, comm::Distribution in);
+  /// The gradient, of which the shards hold contributions, as it is kept where these are added up.
+  mlir::Value reduce(mlir::Value contributions);
   /// Stores the new parameter, of which there is a copy at home.
   void giveBack(mlir::Value parameter);
 

@@ -18,6 +18,9 @@ mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 lowerParameterKernel(mlir::func::FuncOp kernel,
                      llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
+/// The function of a sum of contributions, whose items are rows; one for all of one type and divisor.
+mlir::LLVM::LLVMFuncOp addCpuSumKernel(mlir::SymbolTable &symbols, exec::SumOp op);
+
 } // namespace stepc::kernels
 
 #endif

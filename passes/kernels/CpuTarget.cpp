@@ -32,6 +32,9 @@ public:
     return stepc::kernels::scratchBytesPerBlock(op, shape);
   }
   Kernels kernels(mlir::SymbolTable &, exec::CopyOp) const override { return {}; }
+  Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const override {
+    return {{addCpuSumKernel(symbols, op), 1}};
+  }
   Kernels kernels(mlir::SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
   Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
     return emit(symbols, op, shape);

@@ -38,6 +38,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::StageOp op) { return lowerStage(op); })
       .Case([&](comm::ScalarsOp op) { return lowerScalars(op); })
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
+      .Case([&](comm::SumOp op) { return lowerSum(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
       .Case([&](comm::AdvanceStepsOp op) {
@@ -195,6 +196,17 @@ LogicalResult ProgramBuilder::lowerCopy(comm::CopyOp op) {
     return failure();
   exec::CopyOp::create(b, op.getLoc(), tableOf(program.table(op)), *from, *to,
                        /*kernel=*/nullptr);
+  return success();
+}
+
+LogicalResult ProgramBuilder::lowerSum(comm::SumOp op) {
+  FailureOr<exec::WorkspaceAttr> from = workspaceOf(op, op.getSource());
+  FailureOr<exec::WorkspaceAttr> to = workspaceOf(op, op.getInit());
+  if (failed(from) || failed(to))
+    return failure();
+  exec::SumOp::create(b, op.getLoc(), TypeAttr::get(comm::elementOf(op.getInit())),
+                      op.getDivisorAttr(), tableOf(program.table(op)), *from, *to,
+                      /*kernel=*/nullptr);
   return success();
 }
 

@@ -23,6 +23,7 @@ private:
   mlir::LogicalResult lowerStage(comm::StageOp op);
   mlir::LogicalResult lowerScalars(comm::ScalarsOp op);
   mlir::LogicalResult lowerCopy(comm::CopyOp op);
+  mlir::LogicalResult lowerSum(comm::SumOp op);
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   mlir::LogicalResult lowerProduct(optim::ProductOp op);

@@ -47,6 +47,8 @@ public:
 
   /// The same of what moves rows; none where the device does that by itself. Items are rows.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::CopyOp op) const = 0;
+  /// The same of what adds up contributions; one.
+  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const = 0;
   /// The same of what counts the step in the device's memory; none where the host does.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AdvanceStepsOp op) const = 0;
 

@@ -142,6 +142,8 @@ private:
     if (group.parameters.empty()) {
       group = parameter.toPlan();
       group.part = op.getPart().value_or(-1);
+      if (ArrayAttr reduced = op.getReducedAttr())
+        group.reducedPlacements = optim::toPlan(reduced);
       group.mesh = *mesh;
     }
     // That all of its parts stand in a group each is checked with the whole plan.
@@ -176,6 +178,7 @@ private:
           .Case([&](comm::ShardsOp op) { return checkShards(op); })
           .Case([&](comm::StageOp op) { return addStage(op); })
           .Case([&](comm::CopyOp op) { return addCopy(op); })
+          .Case([&](comm::SumOp op) { return addSum(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
           .Case([&](comm::BufferOp op) { return op.isPool() ? addPool(op) : success(); })
           .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) { return addBatch(op); })
@@ -261,6 +264,20 @@ private:
       return failure();
     auto [from, to] = op.getPlaces(*segment);
     return addTable(op, {plan::TableKind::Copy, from, to, elementBytes(op.getSource())});
+  }
+
+  LogicalResult addSum(comm::SumOp op) {
+    FailureOr<int64_t> segment = findSegment(op, op.getSegmentAttr());
+    if (failed(segment))
+      return failure();
+    plan::Place from = comm::placeOf(op.getSource()).toPlan(*segment);
+    plan::Place to = comm::placeOf(op.getInit()).toPlan(*segment);
+    if (!from.sumsTo(plan(), to))
+      return op.emitOpError(
+                 "expected contributions to a partial gradient that arrive where the group "
+                 "adds them up, found ")
+             << comm::placeOf(op.getSource()) << " and " << comm::placeOf(op.getInit());
+    return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }
 
   LogicalResult addExchange(comm::StartOp op) {

@@ -45,6 +45,8 @@ FlatSymbolRefAttr segmentOf(Operation *op) {
     return stage.getSegmentAttr();
   if (auto copy = dyn_cast<CopyOp>(op))
     return copy.getSegmentAttr();
+  if (auto sum = dyn_cast<SumOp>(op))
+    return sum.getSegmentAttr();
   return segmentOfBatch(op);
 }
 

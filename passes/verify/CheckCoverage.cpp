@@ -97,6 +97,9 @@ private:
           if (op.getTarget())
             addWrite(op, op.getSegmentAttr(), op.getTarget());
         })
+        .Case([&](comm::SumOp op) {
+          add(op, 0, op.getSegmentAttr(), keyOf(op, {int64_t(op.getDivisor())}));
+        })
         .Case([&](optim::ProductOp op) {
           Key key = keyOf(op, {op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()});
           key.push_back(op.getAlphaAttr().getAsOpaquePointer());

@@ -24,6 +24,7 @@ public:
                       .Case([&](comm::ScalarsOp op) { return scalars(op); })
                       .Case([&](comm::StageOp op) { return stage(op); })
                       .Case([&](comm::CopyOp op) { return copy(op); })
+                      .Case([&](comm::SumOp op) { return sum(op); })
                       .Case([&](comm::StartOp op) { return start(op); })
                       .Case([&](comm::WaitOp op) { return wait(op); })
                       .Case([&](optim::ProductOp op) { return product(op); })
@@ -239,6 +240,19 @@ private:
     if (!state || !needStaged(op, op.getInit(), table, Need::To))
       return false;
     state->producer = table;
+    return true;
+  }
+
+  bool sum(comm::SumOp op) {
+    int64_t table = useTable(op);
+    BufferState *from = buffers.read(op, op.getSource());
+    if (!from || !needStaged(op, op.getSource(), table, Need::From))
+      return false;
+    complete(*from, table);
+    BufferState *to = buffers.write(op, op.getInit());
+    if (!to || !needStaged(op, op.getInit(), table, Need::To))
+      return false;
+    to->producer = table;
     return true;
   }
 

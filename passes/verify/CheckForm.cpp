@@ -12,8 +12,8 @@ using namespace stepc::verify;
 static bool isKnown(Operation &op) {
   if (isa<comm::WorldOp, comm::CommunicatorOp, comm::HyperparametersOp, comm::StepsOp,
           comm::ActiveOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, comm::ScalarsOp,
-          comm::StageOp, comm::CopyOp, comm::StartOp, comm::WaitOp, comm::AdvanceStepsOp,
-          optim::ProductOp, optim::BlockReduceOp, func::ReturnOp>(op))
+          comm::StageOp, comm::CopyOp, comm::SumOp, comm::StartOp, comm::WaitOp,
+          comm::AdvanceStepsOp, optim::ProductOp, optim::BlockReduceOp, func::ReturnOp>(op))
     return true;
   auto hasMemory = [](Type type) { return isa<ShapedType>(type); };
   return op.getNumRegions() == 0 && isPure(&op) && llvm::none_of(op.getOperandTypes(), hasMemory) &&

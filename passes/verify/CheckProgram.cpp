@@ -8,6 +8,8 @@
 
 #include "passes/verify/CheckProgram.h"
 
+#include "dialects/exec/Exec.h"
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
@@ -39,6 +41,8 @@ bool ProgramCheck::execute(const plan::Command &command) {
     return batch(command);
   case plan::CommandKind::Copy:
     return copy(command);
+  case plan::CommandKind::Sum:
+    return sum(command);
   case plan::CommandKind::Start:
     return start(command);
   case plan::CommandKind::Await:
@@ -236,6 +240,24 @@ bool ProgramCheck::copy(const plan::Command &command) {
   if (version)
     *version = {term, user};
   return version;
+}
+
+bool ProgramCheck::sum(const plan::Command &command) {
+  int64_t index = command.tables[0];
+  const plan::Table &table = plan.tables[index];
+  const plan::Operand &source = command.operands[0], &target = command.operands[1];
+  if (isEmpty(table.from.segment))
+    return true;
+  use(index);
+  Type element = cast<exec::SumOp>(user).getType();
+  Held *value =
+      workspace.read(staged(source, table.from, element, Need::From, index), 0, /*along=*/false);
+  if (!value)
+    return false;
+  complete(*value, index);
+  Term term = versions.terms.sum(value->terms[0], command.index);
+  return workspace.write(
+      {staged(target, table.to, element, Need::To, index), {term}, nullptr, index}, 0);
 }
 
 /// Elements of the size that a table moves. Without a value there is none of any.

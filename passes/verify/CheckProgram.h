@@ -26,6 +26,7 @@ private:
   bool chunks(const plan::Command &command);
   bool batch(const plan::Command &command);
   bool copy(const plan::Command &command);
+  bool sum(const plan::Command &command);
   bool start(const plan::Command &command);
 
   const plan::Group &groupOf(int64_t segment) const;

@@ -27,6 +27,11 @@ public:
                       .Case([&](comm::ScalarsOp op) { return scalars(op); })
                       .Case([&](comm::StageOp op) { return stage(op); })
                       .Case([&](comm::CopyOp op) { return copy(op); })
+                      .Case([&](comm::SumOp op) {
+                        buffers[op.getInit()] =
+                            terms.sum(buffers.lookup(op.getSource()), op.getDivisor());
+                        return true;
+                      })
                       .Case([&](comm::StartOp op) { return start(op); })
                       .Case([&](optim::ProductOp op) { return product(op); })
                       .Case([&](optim::BlockReduceOp op) { return reduce(op); })

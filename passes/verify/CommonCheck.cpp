@@ -19,7 +19,8 @@ bool CommonCheck::canResolve(int64_t index, int64_t rank, const CommonTable &row
   };
   if (std::ranges::all_of(*rows.blocks, isBlock) &&
       std::ranges::all_of(rows.rows->chunks, isNumber, &plan::Chunk::block) &&
-      std::ranges::all_of(rows.rows->copies, isNumber, &plan::CopyRow::parameter))
+      std::ranges::all_of(rows.rows->copies, isNumber, &plan::CopyRow::parameter) &&
+      std::ranges::all_of(rows.rows->sums, isNumber, &plan::SumRow::parameter))
     return true;
   error = "expected rows about blocks of group @" + truth.plan().groups[of].name +
           ", found one about another on rank " + std::to_string(rank);

@@ -28,7 +28,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   }
   for (const plan::Group &group : plan.groups)
     perParameter.push_back(group.blocksPerParameter());
-  shards.resize(plan.groups.size() * 3 * 4);
+  shards.resize(plan.groups.size() * plan::kShardsKinds * 4);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
 }
@@ -54,7 +54,7 @@ std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicato
 
 const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
                                     plan::ShardsKind whose) {
-  auto &maps = shards[(group * 3 + int64_t(whose)) * 4 + int64_t(kind)];
+  auto &maps = shards[(group * plan::kShardsKinds + int64_t(whose)) * 4 + int64_t(kind)];
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   if (maps.empty())
@@ -193,6 +193,25 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   for (int64_t &index : result)
     index = view.blocks[index];
   return result;
+}
+
+int64_t GroundTruth::contributions(int64_t group) const {
+  // The last position has the last one.
+  return contributionOf(group,
+                        int64_t(thePlan.meshes[thePlan.groups[group].mesh].ranks.size()) - 1) +
+         1;
+}
+
+int64_t GroundTruth::contributionOf(int64_t group, int64_t position) const {
+  const plan::Group &g = thePlan.groups[group];
+  const plan::Mesh &mesh = thePlan.meshes[g.mesh];
+  std::vector<int64_t> at = coordinatesOf(mesh, position);
+  int64_t number = 0;
+  for (size_t axis = 0; axis < at.size(); ++axis)
+    if (auto kind = g.placementsOf(plan::ShardsKind::Gradient)[axis].kind;
+        kind == plan::PlacementKind::PartialSum || kind == plan::PlacementKind::PartialAverage)
+      number = number * mesh.sizes[axis] + at[axis];
+  return number;
 }
 
 std::string GroundTruth::describeBlock(int64_t group, int64_t block) const {

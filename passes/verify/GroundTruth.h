@@ -60,6 +60,11 @@ public:
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
+  /// How many contributions to a group's gradient there are, and the number of the one that a position has,
+  /// row-major along the partial axes.
+  int64_t contributions(int64_t group) const;
+  int64_t contributionOf(int64_t group, int64_t position) const;
+
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
   /// "block 2 of parameter 'w'".
   std::string describeBlock(int64_t group, int64_t block) const;
@@ -83,7 +88,7 @@ private:
   std::vector<int64_t> perParameter;           // per group
   std::vector<std::vector<int64_t>> positions; // per mesh and world rank
   std::vector<std::vector<std::unique_ptr<MemoryMap>>>
-      shards; // (group · 3 + whose) · 4 + kind, position
+      shards; // (group · kShardsKinds + whose) · 4 + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;

@@ -103,16 +103,19 @@ private:
 } // namespace
 
 RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
-                            const plan::Rule &planned) {
+                            const plan::Rule &planned, const plan::Contributions &contributions) {
   MLIRContext *context = rule.getContext();
   Type f32 = Float32Type::get(context);
   RuleTerms result;
-  result.gradient = terms.leaf("the gradient", optim::toType(context, group.gradientType));
+  bool isPartial = contributions.count > 1;
+  result.gradient = terms.leaf(isPartial ? "a contribution to the gradient" : "the gradient",
+                               optim::toType(context, group.gradientType));
   result.before.push_back(
       terms.leaf("the old parameter", optim::toType(context, group.parameterType)));
   Reader reader(terms, rule, group);
   reader.of[rule.getParameterArgument()] = terms.convert(result.before[0], f32);
-  reader.of[rule.getGradientArgument()] = terms.convert(result.gradient, f32);
+  reader.of[rule.getGradientArgument()] = terms.convert(
+      isPartial ? terms.sum(result.gradient, contributions.divisor) : result.gradient, f32);
   int64_t master = -1;
   for (auto [i, state] : llvm::enumerate(planned.states)) {
     Term old =

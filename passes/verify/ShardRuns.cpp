@@ -14,8 +14,8 @@ ShardRuns::ShardRuns(const std::vector<plan::Placement> &placements, const plan:
   for (size_t axis = at.size(); axis-- > 0; position /= mesh.sizes[axis])
     at[axis] = position % mesh.sizes[axis];
   for (size_t axis = 0; axis < at.size(); ++axis)
-    holds = holds && (placements[axis].kind != PlacementKind::Owned ||
-                      placements[axis].owner == at[axis]);
+    holds = holds &&
+            (placements[axis].kind != PlacementKind::Owned || placements[axis].owner == at[axis]);
 }
 
 /// Where part `index` of `count` parts of `length` indices begins: each has ceil(length / count), as long
@@ -24,8 +24,7 @@ static int64_t beginOf(int64_t length, int64_t count, int64_t index) {
   return std::min(length, (length + count - 1) / count * index);
 }
 
-std::vector<std::pair<int64_t, int64_t>> ShardRuns::partsOf(size_t meshAxis,
-                                                            int64_t length) const {
+std::vector<std::pair<int64_t, int64_t>> ShardRuns::partsOf(size_t meshAxis, int64_t length) const {
   const plan::Placement &placement = placements[meshAxis];
   int64_t ranks = mesh.sizes[meshAxis], rank = at[meshAxis];
   int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
@@ -34,7 +33,8 @@ std::vector<std::pair<int64_t, int64_t>> ShardRuns::partsOf(size_t meshAxis,
     int64_t first = beginOf(length, stripes, stripe), last = beginOf(length, stripes, stripe + 1);
     if (first == last)
       break;
-    int64_t begin = beginOf(last - first, ranks, rank), end = beginOf(last - first, ranks, rank + 1);
+    int64_t begin = beginOf(last - first, ranks, rank),
+            end = beginOf(last - first, ranks, rank + 1);
     if (begin < end)
       parts.push_back({first + begin, first + end});
   }
@@ -84,19 +84,35 @@ std::vector<Span> ShardRuns::axis(int64_t dim, int64_t size) const {
 }
 
 std::pair<int64_t, int64_t> ShardRuns::flat(int64_t elements) const {
-  const plan::Placement *first = nullptr;
-  int64_t ranks = 1, rank = 0;
+  // All flat axes together, and without the one that says where ranges begin.
+  struct Numbers {
+    int64_t ranks = 1, rank = 0;
+    void add(int64_t size, int64_t coordinate) {
+      ranks *= size;
+      rank = rank * size + coordinate;
+    }
+  } all, others;
+  const plan::Placement *cut = nullptr;
+  int64_t own = 0;
   for (size_t axis = 0; axis < placements.size(); ++axis)
     if (placements[axis].kind == PlacementKind::Flat) {
-      first = first ? first : &placements[axis];
-      ranks *= mesh.sizes[axis];
-      rank = rank * mesh.sizes[axis] + at[axis];
+      all.add(mesh.sizes[axis], at[axis]);
+      if (placements[axis].cuts.empty())
+        others.add(mesh.sizes[axis], at[axis]);
+      else
+        cut = &placements[axis], own = at[axis];
     }
-  auto begin = [&](int64_t index) {
-    return first->cuts.empty() ? beginOf(elements, ranks, index)
-                               : std::min(elements, first->cuts[size_t(index)]);
+  auto split = [](int64_t first, int64_t last, const Numbers &among) {
+    return std::pair(first + beginOf(last - first, among.ranks, among.rank),
+                     first + beginOf(last - first, among.ranks, among.rank + 1));
   };
-  return first ? std::pair(begin(rank), begin(rank + 1)) : std::pair(int64_t(0), elements);
+  if (!cut)
+    return split(0, elements, all);
+  bool ofAll = int64_t(cut->cuts.size()) == all.ranks + 1;
+  int64_t number = ofAll ? all.rank : own;
+  int64_t first = std::min(elements, cut->cuts[size_t(number)]);
+  int64_t last = std::min(elements, cut->cuts[size_t(number) + 1]);
+  return split(first, last, ofAll ? Numbers() : others);
 }
 
 } // namespace stepc::verify

@@ -11,7 +11,8 @@ ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
   SmallVector<optim::RuleOp> rules(module.getOps<optim::RuleOp>());
   for (const plan::Group &group : plan.groups) {
     rulesOf.push_back(rules[group.rule]);
-    expected.push_back(ruleTerms(terms, rules[group.rule], group, plan.rules[group.rule]));
+    expected.push_back(ruleTerms(terms, rules[group.rule], group, plan.rules[group.rule],
+                                 plan::contributions(group, plan.meshes[group.mesh])));
   }
   for (const plan::Segment &segment : plan.segments) {
     std::vector<Version> &before = versions.emplace_back();

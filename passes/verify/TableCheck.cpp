@@ -38,6 +38,8 @@ bool TableCheck::run(const plan::RankTable &rows) {
     return blockChunks(rows);
   case TableKind::Copy:
     return copyRows(rows.copies);
+  case TableKind::Sum:
+    return sumRows(rows);
   case TableKind::Message:
     break;
   }
@@ -176,9 +178,7 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
   return *map;
 }
 
-bool TableCheck::coversBlocks() {
-  return coversOnce(slots, nullptr, "the rank's computed blocks");
-}
+bool TableCheck::coversBlocks() { return coversOnce(slots, nullptr, "the rank's computed blocks"); }
 
 //===----------------------------------------------------------------------===//
 // Stages

@@ -48,6 +48,7 @@ private:
   const MemoryMap &shardOf(const plan::Place &place);
   const CopyMap &copyOf(const plan::Place &place); // one of the table's
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
+  bool sumRows(const plan::RankTable &rows);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);

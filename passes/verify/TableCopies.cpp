@@ -79,6 +79,33 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   return unbroken();
 }
 
+bool TableCheck::sumRows(const plan::RankTable &rows) {
+  int64_t count = truth.contributions(groupIndex);
+  for (const plan::SumRow &row : rows.sums) {
+    if (!isParameter(row.parameter))
+      return fail("expected parameters of group @" + group.name + ", found parameter " +
+                  std::to_string(row.parameter));
+    if (row.count != count || row.list < 0 || row.list + count > int64_t(rows.lists.size()))
+      return fail("expected the " + std::to_string(count) + " contributions to a gradient, found " +
+                  std::to_string(row.count) + " from place " + std::to_string(row.list) + " of " +
+                  std::to_string(rows.lists.size()));
+    toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
+    Pieces written;
+    if (!decode(table.to,
+                {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols},
+                row.parameter, written))
+      return false;
+    covered.insert(covered.end(), written.begin(), written.end());
+    // Of each element all contributions are read, wherever they stand.
+    for (int64_t i = 0; i < count; ++i)
+      for (Piece piece : written) {
+        piece.start += rows.lists[row.list + i];
+        packed.push_back(piece);
+      }
+  }
+  return coversShards(shardOf(table.to)) && unbroken();
+}
+
 bool TableCheck::runRelay(const plan::RankTable &rows, std::span<const Piece> arrived) {
   for (const CopyRow &row : rows.copies) {
     if (position < 0 || !isParameter(row.parameter))

@@ -93,9 +93,32 @@ bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Sid
   return true;
 }
 
+bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank) {
+  int64_t group = truth.groupOf(plan.tables[table].from.segment);
+  for (const plan::SumRow &row : rows.sums)
+    for (int64_t i = 0; i < row.count; ++i) {
+      if (row.list < 0 || row.list + i >= int64_t(rows.lists.size()))
+        break; // refused with what else is wrong with the rows
+      int64_t first = rows.lists[row.list + i] + row.source;
+      int64_t end = first + (row.rows - 1) * row.sourceStride + row.cols;
+      auto part = std::ranges::find_if(messagesOf(rank), [&](const Message &m) {
+        return m.receiveOffset <= first && end <= m.receiveOffset + m.receiveCount;
+      });
+      int64_t position = part == messagesOf(rank).end() ? -1 : truth.position(group, part->peer);
+      if (position < 0 || truth.contributionOf(group, position) != i)
+        return fail(table, "expected contribution " + std::to_string(i) +
+                               " of the mesh in its place of a sum, found " +
+                               (position < 0 ? "no part of one peer"
+                                             : "that of rank " + std::to_string(part->peer)) +
+                               " on rank " + std::to_string(rank));
+    }
+  return true;
+}
+
 std::optional<Packed> TableProof::check(const TableUse &use, int64_t rank, Side side) {
   plan::CommonTable table = expand.table(use.table, rank);
-  if (side != Side::None && !staysInParts(use.table, table.rows, rank, side))
+  if (side != Side::None && (!staysInParts(use.table, table.rows, rank, side) ||
+                             !addsInOrder(use.table, *table.rows, rank)))
     return std::nullopt;
   std::optional<Packed> packed = common.run(use, rank, table);
   if (!packed) {

@@ -99,6 +99,8 @@ private:
   /// packed buffer, or nothing and a fault.
   std::optional<Packed> check(const TableUse &use, int64_t rank, Side side);
   bool staysInParts(int64_t table, const Rows &rows, int64_t rank, Side side);
+  /// Contributions that are added up stand in the order of the mesh.
+  bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
   /// Nothing that travels has owners.
   bool checkGathers(int64_t table);

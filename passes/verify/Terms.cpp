@@ -50,6 +50,11 @@ static FloatAttr roundTo(FloatAttr value, Type type) {
   return FloatAttr::get(type, rounded);
 }
 
+Term Terms::sum(Term contribution, int64_t divisor) {
+  return add("comm.sum", IntegerAttr::get(IntegerType::get(context, 64), divisor),
+             elementOf(contribution), contribution);
+}
+
 Term Terms::convert(Term value, Type element) {
   Type from = elementOf(value);
   if (from == element)

@@ -42,6 +42,8 @@ public:
   Term number(mlir::Type element, double value) {
     return constant(mlir::FloatAttr::get(element, value));
   }
+  /// What ranks contributed, added up, divided and rounded to its type.
+  Term sum(Term contribution, int64_t divisor);
   /// The reduction of a matrix, in f32, times 2 to `exponent`.
   Term reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent = 0);
 
@@ -81,13 +83,13 @@ private:
 
 /// What a rule makes of a group of parameters.
 struct RuleTerms {
-  Term gradient;
+  Term gradient;            ///< what its shards hold: of a partial one a contribution
   std::vector<Term> before; ///< the parameter, then the states, as their shards hold them
   std::vector<Term> after;
 };
 /// `states` tells which states the group has; its master, where it has one, is the parameter.
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
-                    const plan::Rule &planned);
+                    const plan::Rule &planned, const plan::Contributions &contributions);
 
 /// The i-th scalar argument of a rule, as its comm.scalars sees it, too.
 Term scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index);

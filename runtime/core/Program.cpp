@@ -39,6 +39,9 @@ public:
     case plan::CommandKind::Copy:
       prepareCopy(command, made);
       return made;
+    case plan::CommandKind::Sum:
+      prepareSum(command, made);
+      break;
     case plan::CommandKind::Start:
       made.exchange = started++;
       return made;
@@ -188,6 +191,27 @@ private:
     copy.launch.items = int64_t(made.copies.size());
   }
 
+  /// The rows, each of which leads to a list behind them, by its word.
+  void prepareSum(const plan::Command &command, PreparedCommand &made) {
+    constexpr int64_t kWords = sizeof(plan::SumRow) / sizeof(int64_t);
+    const plan::Table &table = plan.tables[command.tables[0]];
+    const plan::RankTable &rows = tables[command.tables[0]];
+    auto behind = int64_t(rows.sums.size()) * kWords;
+    for (plan::SumRow row : rows.sums) {
+      made.launch.elements += row.rows * row.cols * row.count;
+      row.list += behind;
+      const auto *words = reinterpret_cast<const int64_t *>(&row);
+      made.rows.insert(made.rows.end(), words, words + kWords);
+    }
+    for (int64_t first : rows.lists)
+      made.rows.push_back(first * table.elementBytes +
+                          shiftOf(command.operands[0], table.from, first));
+    made.arguments = {nullptr, arena() + beginOf(command.operands[0]),
+                      arena() + beginOf(command.operands[1]), instance.records.data()};
+    made.launch.stride = kWords;
+    made.launch.items = int64_t(rows.sums.size());
+  }
+
   stepc_instance &instance;
   const plan::Plan &plan;
   const std::vector<plan::RankTable> &tables;
@@ -198,7 +222,8 @@ private:
 void countPlanned(stepc_instance &instance) {
   stepc_counters &planned = instance.planned;
   for (const PreparedCommand &command : instance.program) {
-    planned.launches += command.kind <= plan::CommandKind::Copy || command.countsOnDevice();
+    planned.launches += command.kind <= plan::CommandKind::Copy ||
+                        command.kind == plan::CommandKind::Sum || command.countsOnDevice();
     planned.chunks += command.launch.items + command.batch.blocks;
     if (command.kind == plan::CommandKind::Copy)
       planned.chunks += int64_t(command.copies.size());
@@ -235,6 +260,9 @@ std::string prepareProgram(stepc_instance &instance) {
   if (std::string wrong = prepareExchanges(instance); !wrong.empty())
     return wrong;
   Preparer preparer(instance);
+  for (const plan::Command &command : plan.commands)
+    if (command.kind == plan::CommandKind::Sum && command.kernel < 0)
+      return "the program has no kernel that adds up contributions";
   for (const plan::Command &command : plan.commands)
     instance.program.push_back(preparer.prepare(command));
   countPlanned(instance);

@@ -37,6 +37,13 @@ public:
     case plan::CommandKind::Copy:
       copy();
       break;
+    case plan::CommandKind::Sum:
+      rows();
+      records(3);
+      for (int64_t k : {0, 1})
+        workspace(planned.operands[k], k, planned.operands[k].bytes, /*writes=*/k == 1,
+                  /*reads=*/k == 0);
+      break;
     case plan::CommandKind::Start:
     case plan::CommandKind::Await:
       exchange();

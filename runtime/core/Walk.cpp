@@ -27,6 +27,7 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
   switch (command.kind) {
   case plan::CommandKind::Chunks:
   case plan::CommandKind::Parameters:
+  case plan::CommandKind::Sum:
     device.launch(context, Stream::Compute, command.launch);
     break;
   case plan::CommandKind::Product:

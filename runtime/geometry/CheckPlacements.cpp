@@ -24,9 +24,9 @@ int64_t chunkLength(int64_t size, int64_t count, int64_t index) {
 class Checker {
 public:
   Checker(const std::vector<int64_t> &shape, const std::vector<Placement> &placements,
-          const Mesh &mesh)
-      : shape(shape), placements(placements), mesh(mesh), lengths(shape.size()),
-        pasts(shape.size(), 0) {
+          const Mesh &mesh, bool mayBePartial)
+      : shape(shape), placements(placements), mesh(mesh), mayBePartial(mayBePartial),
+        lengths(shape.size()), pasts(shape.size(), 0) {
     for (size_t dim = 0; dim < shape.size(); ++dim)
       lengths[dim] = {shape[dim]};
   }
@@ -49,10 +49,13 @@ private:
                  : "expected an owner from 0 to " + text(ranks - 1);
     if (placement.kind == PlacementKind::Flat)
       return checkFlat(axis);
+    if (placement.isPartial() && !mayBePartial)
+      return "expected no partial sum but of a gradient";
     if (!placement.isShard())
       return {};
     if (shape.empty())
-      return "expected R, owned or flat for a parameter without dimensions";
+      return "expected " + std::string(mayBePartial ? "R, P, owned" : "R, owned") +
+             " or flat for a parameter without dimensions";
     if (placement.dim < 0 || placement.dim >= static_cast<int64_t>(shape.size()))
       return "expected a dimension from 0 to " + text(static_cast<int64_t>(shape.size()) - 1);
     std::string dimension = "dimension " + text(placement.dim);
@@ -62,10 +65,12 @@ private:
           (placement.factor < 1 || length % placement.factor))
         return "expected stripes that divide the " + text(length) + " indices of " + dimension +
                " that earlier axes leave on a rank";
-    if (int64_t most = *left.rbegin(); most < ranks && ++pasts[static_cast<size_t>(placement.dim)] == 2)
+    if (int64_t most = *left.rbegin();
+        most < ranks && ++pasts[static_cast<size_t>(placement.dim)] == 2)
       return "expected " + dimension + " to be sharded past its size of " +
-             text(shape[static_cast<size_t>(placement.dim)]) + " once at most: earlier axes leave " +
-             text(most) + (most == 1 ? " index" : " indices") + " for " + text(ranks) + " ranks";
+             text(shape[static_cast<size_t>(placement.dim)]) +
+             " once at most: earlier axes leave " + text(most) +
+             (most == 1 ? " index" : " indices") + " for " + text(ranks) + " ranks";
     shorten(left, placement, ranks);
     return {};
   }
@@ -93,24 +98,25 @@ private:
 
   std::string checkFlat(size_t axis) {
     const std::vector<int64_t> &cuts = placements[axis].cuts;
-    bool first = true;
-    int64_t ranks = 1;
+    bool isFirst = true, areOnly = true;
+    int64_t ranks = 1, own = mesh.sizes[axis];
     for (size_t other = 0; other < placements.size(); ++other)
       if (placements[other].kind == PlacementKind::Flat) {
-        first &= other >= axis;
+        isFirst &= other >= axis;
+        areOnly &= other >= axis || placements[other].cuts.empty();
         ranks *= mesh.sizes[other];
       }
-    if (!first)
-      return cuts.empty() ? std::string()
-                          : "expected the ranges of all flat axes with the first of them";
     if (cuts.empty())
       return {};
+    if (!areOnly)
+      return "expected the ranges of one flat axis";
     std::vector<Placement> others = placements;
     for (Placement &other : others)
       other = other.kind == PlacementKind::Flat ? Placement() : other;
     int64_t most = mostElements(shape, others, mesh);
-    if (static_cast<int64_t>(cuts.size()) != ranks + 1)
-      return "expected a begin for each of " + text(ranks) + " ranks and an end";
+    auto ranges = static_cast<int64_t>(cuts.size()) - 1;
+    if (ranges != own && (!isFirst || ranges != ranks))
+      return "expected a begin for each of " + text(isFirst ? ranks : own) + " ranks and an end";
     if (!std::is_sorted(cuts.begin(), cuts.end()))
       return "expected ranges that do not overlap";
     if (cuts.front() != 0 || cuts.back() != most)
@@ -165,16 +171,17 @@ private:
   const std::vector<int64_t> &shape;
   const std::vector<Placement> &placements;
   const Mesh &mesh;
+  bool mayBePartial;
   std::vector<std::set<int64_t>> lengths; // that shards may have along each dimension by now
-  std::vector<int> pasts;                 // how many axes of the mesh were longer than what was left
+  std::vector<int> pasts; // how many axes of the mesh were longer than what was left
 };
 
 } // namespace
 
 std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
                                               const std::vector<Placement> &placements,
-                                              const Mesh &mesh) {
-  return Checker(shape, placements, mesh).run();
+                                              const Mesh &mesh, bool isGradient) {
+  return Checker(shape, placements, mesh, isGradient).run();
 }
 
 } // namespace stepc::geometry

@@ -18,19 +18,32 @@ Interval chunk(int64_t size, int64_t count, int64_t index) {
 
 Interval flatRange(const std::vector<Placement> &placements, const Mesh &mesh,
                    const std::vector<int64_t> &coords, int64_t size) {
+  // A rank's number along all flat axes, and along those that say nothing of where ranges begin.
   const std::vector<int64_t> *cuts = nullptr;
-  int64_t index = 0, count = 1;
+  int64_t index = 0, count = 1, other = 0, others = 1, own = 0;
   for (size_t axis = 0; axis < placements.size(); ++axis) {
     if (placements[axis].kind != PlacementKind::Flat)
       continue;
-    cuts = cuts ? cuts : &placements[axis].cuts;
     index = index * mesh.sizes[axis] + coords[axis];
     count *= mesh.sizes[axis];
+    if (!placements[axis].cuts.empty()) {
+      cuts = &placements[axis].cuts;
+      own = coords[axis];
+      continue;
+    }
+    other = other * mesh.sizes[axis] + coords[axis];
+    others *= mesh.sizes[axis];
   }
-  if (!cuts || cuts->empty())
+  if (!cuts)
     return chunk(size, count, index);
-  auto cut = [&](int64_t at) { return std::min(size, (*cuts)[static_cast<size_t>(at)]); };
-  return {cut(index), cut(index + 1)};
+  auto range = [&](int64_t at) -> Interval {
+    return {std::min(size, (*cuts)[static_cast<size_t>(at)]),
+            std::min(size, (*cuts)[static_cast<size_t>(at) + 1])};
+  };
+  if (static_cast<int64_t>(cuts->size()) == count + 1)
+    return range(index);
+  Interval whole = range(own), part = chunk(whole.end - whole.begin, others, other);
+  return {whole.begin + part.begin, whole.begin + part.end};
 }
 
 std::vector<Rect> clip(const std::vector<Rect> &rects, const Interval &range) {

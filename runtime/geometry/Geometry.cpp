@@ -105,6 +105,7 @@ Group whole(const Group &group) {
   result.placements = group.placements;
   result.gradientPlacements = group.gradientPlacements;
   result.statePlacements = group.statePlacements;
+  result.reducedPlacements = group.reducedPlacements;
   result.division = group.division;
   return result;
 }
@@ -192,18 +193,25 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
 
 int64_t mostElements(const std::vector<int64_t> &shape, const std::vector<Placement> &placements,
                      const Mesh &mesh) {
-  std::vector<int64_t> coords(placements.size(), 0), flat;
+  // The first rank along all axes that shard has the most, and some rank of those along flat axes.
+  std::vector<int64_t> coords(placements.size(), 0);
+  std::vector<size_t> flat;
+  int64_t ranks = 1, most = 0;
   for (size_t axis = 0; axis < placements.size(); ++axis)
-    if (placements[axis].kind == PlacementKind::Owned)
+    if (placements[axis].kind == PlacementKind::Owned) {
       coords[axis] = placements[axis].owner;
-    else if (placements[axis].kind == PlacementKind::Flat)
-      flat = flat.empty() ? placements[axis].cuts : flat;
-  // The first rank along all axes that shard has the most.
-  if (flat.empty())
-    return elements(localShape(shape, placements, mesh, coords));
-  int64_t most = 0, size = elements(uncutShape(shape, placements, mesh, coords));
-  for (size_t i = 0; i + 1 < flat.size(); ++i)
-    most = std::max(most, std::min(size, flat[i + 1]) - std::min(size, flat[i]));
+    } else if (placements[axis].kind == PlacementKind::Flat) {
+      flat.push_back(axis);
+      ranks *= mesh.sizes[axis];
+    }
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t rest = rank;
+    for (size_t axis : flat) {
+      coords[axis] = rest % mesh.sizes[axis];
+      rest /= mesh.sizes[axis];
+    }
+    most = std::max(most, elements(localShape(shape, placements, mesh, coords)));
+  }
   return most;
 }
 
@@ -279,9 +287,10 @@ std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::Shard
   KeptAxes kept = keptAxes(group, kind);
   std::vector<bool> result;
   for (const Placement &placement : group.placementsOf(of))
-    result.push_back(placement.isShard()                           ? !keeps(kept, placement.dim)
-                     : placement.kind == PlacementKind::Flat       ? kind != ValueKind::Full
-                     : placement.kind == PlacementKind::Replicate);
+    result.push_back(placement.isShard() ? !keeps(kept, placement.dim)
+                     : placement.kind == PlacementKind::Flat
+                         ? kind != ValueKind::Full
+                         : placement.kind == PlacementKind::Replicate);
   return result;
 }
 
@@ -295,10 +304,10 @@ bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
       ++begin;
     int64_t left = rect.rows * rect.cols;
     for (auto each = begin; each != held.end() && each->block == rect.block; ++each) {
-      int64_t rows = std::min(each->row + each->rows, rect.row + rect.rows) -
-                     std::max(each->row, rect.row);
-      int64_t cols = std::min(each->col + each->cols, rect.col + rect.cols) -
-                     std::max(each->col, rect.col);
+      int64_t rows =
+          std::min(each->row + each->rows, rect.row + rect.rows) - std::max(each->row, rect.row);
+      int64_t cols =
+          std::min(each->col + each->cols, rect.col + rect.cols) - std::max(each->col, rect.col);
       left -= std::max<int64_t>(rows, 0) * std::max<int64_t>(cols, 0);
     }
     if (left > 0)
@@ -310,6 +319,8 @@ bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
 } // namespace
 
 bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
+  if (from == plan::ShardsKind::Gradient && plan::contributions(group, mesh).count > 1)
+    return false; // of every element a part of the sum
   const std::vector<Placement> &wanted = group.placementsOf(to);
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
     std::vector<int64_t> coords = coordinates(mesh, position);
@@ -321,15 +332,34 @@ bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan:
   return true;
 }
 
-bool blocksAreWhole(const Group &group, const Mesh &mesh,
-                    const std::vector<plan::Factor> &resolved) {
+std::vector<Placement> reducedPlacements(const Group &group, const Mesh &mesh,
+                                         plan::ShardsKind home) {
+  const std::vector<Placement> &gradient = group.placementsOf(plan::ShardsKind::Gradient);
+  std::vector<Placement> result = group.placementsOf(home);
+  bool isPartial = false, mayCut = true;
+  for (size_t axis = 0; axis < result.size(); ++axis) {
+    isPartial |= gradient[axis].isPartial();
+    // Ranges of several axes together are not cut further: each replica adds up its own.
+    const std::vector<int64_t> &cuts = result[axis].cuts;
+    mayCut &= cuts.empty() || static_cast<int64_t>(cuts.size()) == mesh.sizes[axis] + 1;
+  }
+  for (size_t axis = 0; axis < result.size() && mayCut; ++axis)
+    if (gradient[axis].isPartial() && mesh.sizes[axis] > 1 &&
+        result[axis].kind == PlacementKind::Replicate)
+      result[axis] = {PlacementKind::Flat};
+  return isPartial ? result : std::vector<Placement>();
+}
+
+bool blocksAreWhole(const Group &group, const Mesh &mesh, const std::vector<plan::Factor> &resolved,
+                    plan::ShardsKind of) {
   auto firstMatrixAxis =
       static_cast<int64_t>(group.shape.size() - matrixAxes(group.shape, group.batchAxes));
   std::vector<int64_t> left = mesh.sizes;
   for (const plan::Factor &factor : resolved)
     left[static_cast<size_t>(factor.axis)] /= factor.size;
-  for (size_t axis = 0; axis < group.placements.size(); ++axis)
-    if (const Placement &placement = group.placements[axis];
+  const std::vector<Placement> &placements = group.placementsOf(of);
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (const Placement &placement = placements[axis];
         left[axis] > 1 && (placement.kind == PlacementKind::Flat ||
                            (placement.isShard() && placement.dim >= firstMatrixAxis)))
       return false;

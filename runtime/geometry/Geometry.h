@@ -70,7 +70,7 @@ struct WrongPlacement {
 /// Whether a tensor of positive sizes can be placed so on a mesh; a placement per axis is given.
 std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
                                               const std::vector<plan::Placement> &placements,
-                                              const plan::Mesh &mesh);
+                                              const plan::Mesh &mesh, bool isGradient = false);
 
 /// The group of undivided matrices that has the same shards: what the trainer sees. Where the matrices
 /// are divided, a state that drops the divided axis has an element per part in its place, on every
@@ -96,7 +96,8 @@ std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh 
 std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 
 /// Per mesh axis, whether a value of that kind is replicated along it: the placement is R, or it
-/// shards a tensor axis that the kind drops.
+/// shards a tensor axis that the kind drops. Along a partial one ranks hold the same elements, and
+/// something else of each.
 std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind,
                                  plan::ShardsKind of = plan::ShardsKind::Parameter);
 
@@ -109,7 +110,14 @@ bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind
 /// together: what is left shards block axes alone. A matrix axis of size 1 that is sharded does not
 /// count as whole, because a state that drops this axis would have holders that compute nothing.
 bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
-                    const std::vector<plan::Factor> &resolved = {});
+                    const std::vector<plan::Factor> &resolved = {},
+                    plan::ShardsKind of = plan::ShardsKind::Parameter);
+
+/// Where contributions to a partial gradient are added up: where the shards of `home` stand, and where those
+/// are replicated along a partial axis, in equal ranges of these shards, so that each element is added up
+/// once. None where the gradient is not partial.
+std::vector<plan::Placement> reducedPlacements(const plan::Group &group, const plan::Mesh &mesh,
+                                               plan::ShardsKind home);
 
 } // namespace stepc::geometry
 

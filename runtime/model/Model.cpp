@@ -57,6 +57,8 @@ std::string_view name(ShardsKind kind) {
     return "gradient";
   case ShardsKind::State:
     return "state";
+  case ShardsKind::Reduced:
+    return "reduced gradient";
   }
   return "?";
 }
@@ -73,6 +75,10 @@ std::string toString(const Placement &placement) {
     return "IS(" + std::to_string(placement.dim) + ", " + std::to_string(placement.factor) + ")";
   case PlacementKind::Owned:
     return "owned(" + std::to_string(placement.owner) + ")";
+  case PlacementKind::PartialSum:
+    return "P(sum)";
+  case PlacementKind::PartialAverage:
+    return "P(avg)";
   case PlacementKind::Flat: {
     std::string cuts;
     for (int64_t cut : placement.cuts)
@@ -228,8 +234,31 @@ View view(const Group &group, ValueKind kind) {
 }
 
 const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {
+  if (kind == ShardsKind::Reduced)
+    return reducedPlacements.empty() ? placementsOf(ShardsKind::Gradient) : reducedPlacements;
   const auto &own = kind == ShardsKind::Gradient ? gradientPlacements : statePlacements;
   return kind == ShardsKind::Parameter || own.empty() ? placements : own;
+}
+
+Contributions contributions(const Group &group, const Mesh &mesh) {
+  Contributions result;
+  const std::vector<Placement> &placements = group.placementsOf(ShardsKind::Gradient);
+  for (size_t axis = 0; axis < placements.size(); ++axis) {
+    result.count *= placements[axis].isPartial() ? mesh.sizes[axis] : 1;
+    result.divisor *= placements[axis].kind == PlacementKind::PartialAverage ? mesh.sizes[axis] : 1;
+  }
+  return result;
+}
+
+int64_t contributionOf(const Group &group, const Mesh &mesh, int64_t position) {
+  const std::vector<Placement> &placements = group.placementsOf(ShardsKind::Gradient);
+  int64_t number = 0, stride = 1;
+  for (size_t axis = placements.size(); axis-- > 0; position /= mesh.sizes[axis])
+    if (placements[axis].isPartial()) {
+      number += position % mesh.sizes[axis] * stride;
+      stride *= mesh.sizes[axis];
+    }
+  return number;
 }
 
 int64_t Group::blocksPerParameter() const { return view(shape, batchAxes).blocks; }

@@ -31,22 +31,28 @@ enum class PlacementKind : int64_t {
   InterleavedShard = 3,
   Owned = 4,
   Flat = 5,
+  PartialSum = 6,
+  PartialAverage = 7,
 };
 
 /// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor); and what that cannot say:
-/// IS(dim, stripes), owned(rank), flat(cuts) (docs/manifest.md).
+/// IS(dim, stripes), owned(rank), flat(cuts); of gradients P(sum) and P(avg), too (docs/manifest.md).
 struct Placement {
   PlacementKind kind = PlacementKind::Replicate;
   int64_t dim = 0;    // of S, _S and IS
   int64_t factor = 1; // pieces of _S, stripes of IS
   int64_t owner = 0;  // of owned: the coordinate of the ranks that have it
-  // Of the first flat placement of a list: where the ranges of the ranks along all flat axes begin, and
-  // the end of the last; none: equal ranges. Later ones have none.
+  // Of one flat placement of a list at most: where ranges begin, and the end of the last. Of the first one
+  // they may be the ranges of the ranks along all flat axes; else they are those along its own, each of
+  // which the others cut into equal ranges. None: all are equal.
   std::vector<int64_t> cuts = {};
 
   bool isShard() const {
     return kind == PlacementKind::Shard || kind == PlacementKind::StridedShard ||
            kind == PlacementKind::InterleavedShard;
+  }
+  bool isPartial() const {
+    return kind == PlacementKind::PartialSum || kind == PlacementKind::PartialAverage;
   }
   bool operator==(const Placement &) const = default;
 };
@@ -54,8 +60,14 @@ std::string toString(const Placement &placement);
 std::string toString(const std::vector<Placement> &placements); // "[R, S(0)]"
 
 /// Whose shards.
-enum class ShardsKind : int64_t { Parameter = 0, Gradient = 1, State = 2 };
-std::string_view name(ShardsKind kind); // "parameter", "gradient", "state"
+enum class ShardsKind : int64_t {
+  Parameter = 0,
+  Gradient = 1,
+  State = 2,
+  Reduced = 3, ///< the sum of partial gradients, before it goes to where the states are
+};
+inline constexpr int64_t kShardsKinds = 4;
+std::string_view name(ShardsKind kind); // "parameter", "gradient", "state", "reduced gradient"
 
 /// A mesh: `ranks` are the job's global ranks, row-major over the axes.
 struct Mesh {
@@ -156,6 +168,8 @@ struct Group {
   std::vector<Placement> placements; // of the parameter
   // Of its gradient and its states; empty where they are the parameter's.
   std::vector<Placement> gradientPlacements, statePlacements;
+  // Where contributions of a partial gradient are added up; empty where it is not partial.
+  std::vector<Placement> reducedPlacements;
   Division division;
   int64_t part = -1; // of the division; -1: whole matrices, for a rule that sees no blocks
   std::vector<int64_t> parameters; // indices into Plan::parameters
@@ -179,6 +193,15 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
 /// matrices it is that of the group's part.
 View view(const Group &group, ValueKind kind);
+
+/// How many contributions a partial gradient has: one per rank along its partial axes; and by how much their sum
+/// is divided. 1 and 1 where it is not partial.
+struct Contributions {
+  int64_t count = 1, divisor = 1;
+};
+Contributions contributions(const Group &group, const Mesh &mesh);
+/// Of a gradient the number of the contribution that a position has, row-major along the partial axes.
+int64_t contributionOf(const Group &group, const Mesh &mesh, int64_t position);
 
 /// The number of trailing axes that form a matrix block: 2, 1 (a vector) or 0
 /// (a scalar).

@@ -28,7 +28,7 @@ BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   }
   for (const Group &group : plan.groups)
     blocksPerParameter.push_back(group.blocksPerParameter());
-  kinds.resize(plan.groups.size() * 3 * 4);
+  kinds.resize(plan.groups.size() * kShardsKinds * 4);
   segments.resize(plan.segments.size());
 }
 
@@ -39,8 +39,9 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
 }
 
 KindView &BlockMap::kind(int64_t group, Form form) {
-  auto &view = kinds[static_cast<size_t>((group * 3 + static_cast<int64_t>(form.whose)) * 4 +
-                                         static_cast<int64_t>(form.value))];
+  auto &view =
+      kinds[static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) * 4 +
+                                static_cast<int64_t>(form.value))];
   if (!view) {
     const Group &g = at(thePlan.groups, group);
     view = std::make_unique<KindView>();

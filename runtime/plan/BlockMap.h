@@ -184,6 +184,16 @@ public:
   std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
   /// Indices in the segment of the blocks of which anything stands in a packed place.
   std::vector<int64_t> standing(const Place &place, int64_t position);
+  /// Of what moves between shards: what stands here, cut where the other end's shards end; and where the part
+  /// that is shared with each class of those begins.
+  const SharedRects &sharedOf(const Place &place, int64_t position) {
+    ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
+    return shared(at(thePlan.segments, place.segment).group,
+                  {place.value, place.standsIn().whose()}, other, position);
+  }
+  std::vector<int64_t> begins(const Place &place, int64_t position) {
+    return meet(place, position).starts;
+  }
   /// What tells apart positions at which a walk over a packed place differs in more than which blocks stand
   /// there and where shards begin; nothing: each one is of its own.
   std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
@@ -214,11 +224,6 @@ private:
     std::vector<int64_t> starts;
   };
   Meeting meet(const Place &place, int64_t position);
-  const SharedRects &sharedOf(const Place &place, int64_t position) {
-    ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
-    return shared(at(thePlan.segments, place.segment).group,
-                  {place.value, place.standsIn().whose()}, other, position);
-  }
   /// With an offset per block, of a packed place in the lower distribution.
   LowerParts lowerOffsets(const Place &place, int64_t position);
   const Move &moveOf(const Place &place);
@@ -257,7 +262,7 @@ private:
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter;      // per group
-  std::vector<std::unique_ptr<KindView>> kinds; // (group · 3 + whose) · 4 + kind
+  std::vector<std::unique_ptr<KindView>> kinds; // (group · kShardsKinds + whose) · 4 + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   Memo<std::pair<Place, std::vector<int64_t>>, std::vector<PeerPart>> knownPeers;
 };

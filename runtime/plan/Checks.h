@@ -72,6 +72,8 @@ Check validateModel(const Plan &plan, int64_t &wrongGroup);
 Check checkHeld(const Plan &plan, const Group &group);
 /// What is wrong with the hops of a group whose mesh and placements are in order.
 Check checkHops(const Plan &plan, const Group &group);
+/// What is wrong with the ranks that a collective is for.
+Check checkCommunicator(const Plan &plan, const Communicator &communicator);
 /// Whether the operands of a product or a reduction fit together.
 bool doExtentsAgree(const Command &command);
 /// What is wrong with the algorithms that are pinned for a product whose operands fit together.

@@ -23,6 +23,8 @@ std::string name(Distribution distribution) {
     return "gradient_shards";
   case Distribution::StateShards:
     return "state_shards";
+  case Distribution::ReducedShards:
+    return "reduced_shards";
   }
   return "?";
 }
@@ -40,8 +42,10 @@ Distribution shardsOf(const Group &group, ShardsKind kind) {
   const std::vector<Placement> &own = group.placementsOf(kind);
   if (own == group.placements)
     return Distribution::Shards;
-  return own == group.placementsOf(ShardsKind::Gradient) ? Distribution::GradientShards
-                                                         : Distribution::StateShards;
+  if (own == group.placementsOf(ShardsKind::Gradient))
+    return Distribution::GradientShards;
+  return own == group.placementsOf(ShardsKind::State) ? Distribution::StateShards
+                                                      : Distribution::ReducedShards;
 }
 
 Distribution home(const Group &group, const Rule &rule) {
@@ -94,13 +98,22 @@ bool Place::copiesTo(const Place &other) const {
   return from != other.from || end != other.end;
 }
 
+bool Place::sumsTo(const Plan &plan, const Place &other) const {
+  const Group &group = at(plan.groups, at(plan.segments, segment).group);
+  return segment == other.segment && value == ValueKind::Full && other.value == ValueKind::Full &&
+         end == End::Received && from == shardsOf(group, ShardsKind::Gradient) &&
+         to == shardsOf(group, ShardsKind::Reduced) && other.end == End::Kept && other.from == to &&
+         !group.reducedPlacements.empty();
+}
+
 bool Place::travelsTo(const Place &other) const {
   return end == End::Sent && other.end == End::Received && value == other.value &&
          from == other.from && to == other.to;
 }
 
 std::string_view name(TableKind kind) {
-  constexpr std::string_view names[] = {"shard chunks", "block chunks", "copies", "messages"};
+  constexpr std::string_view names[] = {"shard chunks", "block chunks", "copies", "messages",
+                                        "sums"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -131,6 +144,8 @@ std::string_view name(CommandKind kind) {
     return "await";
   case CommandKind::AdvanceSteps:
     return "advance_steps";
+  case CommandKind::Sum:
+    return "sum";
   }
   return "?";
 }

@@ -42,6 +42,7 @@ struct Distribution {
     // equal lists is named by the first of parameter, gradient and states.
     GradientShards = 3,
     StateShards = 4,
+    ReducedShards = 5, ///< the same of where contributions of a gradient are added up
   };
   Kind kind = Shards;
   int64_t hop = 0;
@@ -50,9 +51,10 @@ struct Distribution {
   bool isShards() const { return kind != Blocks && kind != Pieces; }
   /// By whose placements shards stand; the parameter's for all that is none.
   ShardsKind whose() const {
-    return kind == GradientShards ? ShardsKind::Gradient
-           : kind == StateShards  ? ShardsKind::State
-                                  : ShardsKind::Parameter;
+    return kind == GradientShards  ? ShardsKind::Gradient
+           : kind == StateShards   ? ShardsKind::State
+           : kind == ReducedShards ? ShardsKind::Reduced
+                                   : ShardsKind::Parameter;
   }
   /// How many hops lead there.
   int64_t level(const Group &group) const;
@@ -74,6 +76,8 @@ enum class End : int64_t {
   Received = 2, ///< packed per sending rank, then block, then rectangle
   Kept = 3,     ///< a copy of a rank's shards: block by block, each as it stands in the shard
 };
+
+struct Plan;
 
 /// Where a value of a segment's blocks stands.
 struct Place {
@@ -101,6 +105,8 @@ struct Place {
   bool isAddressableFrom(const Place &walked) const;
   /// Whether it can be copied there on one rank.
   bool copiesTo(const Place &other) const;
+  /// Whether contributions stand here, which arrived, whose sums stand in `other`.
+  bool sumsTo(const Plan &plan, const Place &other) const;
   /// Whether it is what is sent, and `other` what arrives, of one move (of any two segments).
   bool travelsTo(const Place &other) const;
   auto operator<=>(const Place &) const = default;
@@ -111,6 +117,7 @@ enum class TableKind : int64_t {
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
+  Sum = 4,         ///< rows of `to`, and of each all contributions, in `from`
 };
 std::string_view name(TableKind kind); // "shard chunks", … of a known kind
 
@@ -141,7 +148,6 @@ constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-struct Plan;
 /// Per world rank, a number that those have in common who meet there; -1 where it takes no part.
 std::vector<int64_t> meetings(const Plan &plan, const Communicator &communicator);
 /// Whether some two ranks meet in both.
@@ -237,6 +243,9 @@ enum class CommandKind : int64_t {
                     ///< `operands[0]` to `operands[1]`
   Await = 6,        ///< waits for the program's start number `index`
   AdvanceSteps = 7, ///< counts the step for all parameters that it did not skip
+  Sum =
+      8, ///< adds up the contributions of table `tables[0]`'s rows in f32 in their order, divides by
+         ///< `index` and rounds once: from `operands[0]` to `operands[1]`
 };
 std::string_view name(CommandKind kind); // "chunks", "parameters", "product", …
 struct Command {

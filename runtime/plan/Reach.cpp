@@ -28,6 +28,8 @@ public:
         start(command, tables.starts[started++]);
       else if (command.kind == CommandKind::Copy)
         copy(command);
+      else if (command.kind == CommandKind::Sum)
+        sum(command);
       else if (command.kind == CommandKind::Chunks)
         chunks(command);
       if (!wrong.empty())
@@ -86,6 +88,21 @@ private:
     };
     whole(command.operands[0], table.from, from);
     whole(command.operands[1], table.to, to);
+  }
+
+  void sum(const Command &command) {
+    const Table &table = tableOf(command.tables[0]);
+    const RankTable &rows = rowsOf(command.tables[0]);
+    int64_t to = 0;
+    for (const SumRow &row : rows.sums) {
+      to = std::max(to, endOf(row.target, row.targetStride, row.rows, row.cols));
+      for (int64_t i = 0; i < row.count; ++i) {
+        int64_t first = rows.lists[static_cast<size_t>(row.list + i)] + row.source;
+        packed(command.operands[0], table.from, first,
+               endOf(first, row.sourceStride, row.rows, row.cols));
+      }
+    }
+    needs(double(to) * double(table.elementBytes), command.operands[1]);
   }
 
   void chunks(const Command &command) {

@@ -91,17 +91,17 @@ public:
 template <typename Enum> constexpr Enum last();
 template <> constexpr DType last() { return DType::F64; }
 template <> constexpr ValueKind last() { return ValueKind::One; }
-template <> constexpr PlacementKind last() { return PlacementKind::Flat; }
+template <> constexpr PlacementKind last() { return PlacementKind::PartialAverage; }
 template <> constexpr Division::Axis last() { return Division::Columns; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Distribution::Kind last() { return Distribution::StateShards; }
+template <> constexpr Distribution::Kind last() { return Distribution::ReducedShards; }
 template <> constexpr End last() { return End::Kept; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
-template <> constexpr TableKind last() { return TableKind::Message; }
+template <> constexpr TableKind last() { return TableKind::Sum; }
 template <> constexpr OperandKind last() { return OperandKind::Batch; }
 template <> constexpr Accumulation last() { return Accumulation::TensorCore; }
 template <> constexpr Reduction last() { return Reduction::Max; }
-template <> constexpr CommandKind last() { return CommandKind::AdvanceSteps; }
+template <> constexpr CommandKind last() { return CommandKind::Sum; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
@@ -176,6 +176,7 @@ public:
     list(v.placements, "placements");
     list(v.gradientPlacements, "gradient placements");
     list(v.statePlacements, "state placements");
+    list(v.reducedPlacements, "placements of a reduced gradient");
     field(v.division.axis);
     list(v.division.parts, "parts");
     field(v.part);

@@ -93,6 +93,8 @@ RankTable TableBuilder::rows() {
     blockChunks(result);
   else if (table.kind == TableKind::Copy)
     copies(result.copies);
+  else if (table.kind == TableKind::Sum)
+    sums(result);
   return result;
 }
 

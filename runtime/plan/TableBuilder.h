@@ -30,6 +30,7 @@ private:
   void shardChunks(std::vector<Chunk> &chunks);
   void blockChunks(RankTable &out);
   void copies(std::vector<CopyRow> &out);
+  void sums(RankTable &out);
 
   /// A single row's stride is its length: its neighbour does not exist.
   static int64_t rowStride(const RowPiece &piece, int64_t stride) {

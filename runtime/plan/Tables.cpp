@@ -25,6 +25,8 @@ RankTable CommonTable::resolve(const Group &group) const {
   }
   for (CopyRow &copy : own.copies)
     copy.parameter = parameterOf(blockOf(copy.parameter));
+  for (SumRow &sum : own.sums)
+    sum.parameter = parameterOf(blockOf(sum.parameter));
   return own;
 }
 
@@ -54,7 +56,7 @@ using Peers = std::shared_ptr<const std::vector<PeerPart>>;
 using Messages = std::shared_ptr<const RankTable>;
 
 size_t countRows(const RankTable &table) {
-  return table.chunks.size() + table.copies.size() + table.messages.size();
+  return table.chunks.size() + table.copies.size() + table.sums.size() + table.messages.size();
 }
 
 } // namespace

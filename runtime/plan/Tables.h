@@ -69,6 +69,12 @@ struct CopyRow {
   bool operator==(const CopyRow &) const = default;
 };
 
+/// Adds up rows × cols elements of all contributions: those of number i stand from element
+/// lists[list + i] + source on, rows `sourceStride` apart; `count` of them. `target` is in the copy of shards.
+struct SumRow {
+  int64_t parameter, rows, cols, source, sourceStride, target, targetStride, list, count;
+};
+
 /// What goes to and comes from one peer (world rank, itself included): elements of one value, or
 /// bytes of all that travel with a start.
 struct Message {
@@ -78,13 +84,15 @@ struct Message {
 struct RankTable {
   std::vector<Chunk> chunks;     // ShardChunks, BlockChunks
   std::vector<CopyRow> copies;   // Copy
+  std::vector<SumRow> sums;      // Sum
+  std::vector<int64_t> lists;    // Sum: where contributions begin in what is packed
   std::vector<Message> messages; // Message: peers ascending, no empty ones
   int64_t blocks = 0;            // BlockChunks: computed blocks on this rank
 };
 
 /// A table as all ranks have it that differ in which blocks they hold or compute, and in where their
 /// shards begin in these, alone: of 256 ranks with a slice each of every matrix, mostly one serves
-/// all. Its rows have numbers in `blocks` for blocks, in Chunk::block and CopyRow::parameter, and
+/// all. Its rows have numbers in `blocks` for blocks, in Chunk::block and the others' `parameter`, and
 /// what a Chunk's row and column are beyond (row, col).
 struct CommonTable {
   std::shared_ptr<const RankTable> rows;

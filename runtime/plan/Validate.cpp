@@ -68,8 +68,8 @@ private:
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     for (const Distribution &each : {place.from, place.to}) {
-      if (!known(each.kind, Distribution::StateShards))
-        return unknown("a distribution", each.kind, Distribution::StateShards);
+      if (!known(each.kind, Distribution::ReducedShards))
+        return unknown("a distribution", each.kind, Distribution::ReducedShards);
       bool between = each.kind == Distribution::Pieces;
       if (each.hop < 0 || each.hop >= (between ? static_cast<int64_t>(group.hops.size()) - 1 : 1))
         return "expected a hop before the last one, found hop " + std::to_string(each.hop);
@@ -98,7 +98,8 @@ private:
     for (const Place &each : {table.from, table.to})
       if (Check message = place(each); !message.empty())
         return message;
-    bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message;
+    bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message ||
+                 table.kind == TableKind::Sum;
     if (moves && (table.elementBytes < 1 || table.elementBytes > 8 ||
                   !std::has_single_bit(static_cast<uint64_t>(table.elementBytes))))
       return "expected 1, 2, 4 or 8 bytes per element, found " + std::to_string(table.elementBytes);
@@ -114,14 +115,20 @@ private:
                  ? Check()
                  : "expected computed blocks to be walked" + found(table);
     case TableKind::Copy:
-      return table.from.copiesTo(table.to)
+      return table.from.copiesTo(table.to) && !table.from.sumsTo(plan, table.to)
                  ? Check()
                  : "expected places between which one rank copies a value" + found(table);
     case TableKind::Message:
       return table.from.travelsTo(table.to) ? Check()
                                             : "expected the two ends of one move" + found(table);
+    case TableKind::Sum:
+      return table.from.sumsTo(plan, table.to)
+                 ? Check()
+                 : "expected contributions of a partial gradient that arrived, and a copy where "
+                   "they are added up" +
+                       found(table);
     }
-    return unknown("a kind of table", table.kind, TableKind::Message);
+    return unknown("a kind of table", table.kind, TableKind::Sum);
   }
 
   /// What starts move is expanded, too; the rest of the program is validateProgram's.

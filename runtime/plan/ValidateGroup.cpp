@@ -1,4 +1,4 @@
-//===- ValidateGroup.cpp - Whether a group's blocks come together ----------===//
+//===- ValidateGroup.cpp - Who holds and meets, and whether blocks come together -===//
 
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
@@ -22,6 +22,20 @@ Check checkHeld(const Plan &plan, const Group &group) {
       return expected + "of its parameters on one rank, found " + std::to_string(count);
   }
   return {};
+}
+
+Check checkCommunicator(const Plan &plan, const Communicator &communicator) {
+  if (communicator.mesh == -1)
+    return communicator.factors.empty() ? Check()
+                                        : "expected no factors of the world, found " +
+                                              std::to_string(communicator.factors.size());
+  if (!inside(communicator.mesh, plan.meshes))
+    return outside("mesh", communicator.mesh, plan.meshes);
+  const Mesh &mesh = at(plan.meshes, communicator.mesh);
+  for (const Group &group : plan.groups)
+    if (group.mesh == communicator.mesh)
+      return checkFactors(mesh, communicator.factors);
+  return "expected a communicator of a mesh that some group uses, found mesh " + mesh.name;
 }
 
 Check checkHops(const Plan &plan, const Group &group) {
@@ -48,7 +62,8 @@ Check checkHops(const Plan &plan, const Group &group) {
   }
   if (Check wrong = checkFactors(mesh, resolved); !wrong.empty())
     return wrong;
-  if (geometry::blocksAreWhole(group, mesh, resolved))
+  ShardsKind home = plan::home(group, at(plan.rules, group.rule)).whose();
+  if (geometry::blocksAreWhole(group, mesh, resolved, home))
     return {};
   std::string left;
   for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
@@ -59,7 +74,7 @@ Check checkHops(const Plan &plan, const Group &group) {
         std::erase_if(along, [&](const Factor &factor) { return factor.axis == other.axis; });
         along.push_back(other);
       }
-    if (!geometry::blocksAreWhole(group, mesh, along))
+    if (!geometry::blocksAreWhole(group, mesh, along, home))
       left += (left.empty() ? "" : " and ") + mesh.axes[axis];
   }
   return "expected whole blocks on every rank after its hops, found blocks cut along " + left +

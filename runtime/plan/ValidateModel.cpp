@@ -90,15 +90,25 @@ private:
       return message;
     if (Check message = placements(group, group.placements, runs); !message.empty())
       return message;
-    for (const auto *list : {&group.gradientPlacements, &group.statePlacements}) {
+    for (const auto *list :
+         {&group.gradientPlacements, &group.statePlacements, &group.reducedPlacements}) {
       if (list->empty())
         continue;
-      if (Check message = placements(group, *list, runs); !message.empty())
+      if (Check message = placements(group, *list, runs, list == &group.gradientPlacements);
+          !message.empty())
         return message;
+      if (list == &group.reducedPlacements)
+        continue;
       if (*list == group.placements)
         return "expected placements of the gradient and the states only where they differ from the "
                "parameter's, found equal ones";
     }
+    bool isPartial = std::any_of(group.gradientPlacements.begin(), group.gradientPlacements.end(),
+                                 [](const Placement &each) { return each.isPartial(); });
+    if (isPartial == group.reducedPlacements.empty())
+      return std::string(
+                 "expected placements of the reduced gradient where it is partial, found ") +
+             (isPartial ? "none" : toString(group.reducedPlacements));
     if (Check message = checkHeld(plan, group); !message.empty())
       return message;
     for (size_t i = 0; i < group.parameters.size(); ++i) {
@@ -195,7 +205,7 @@ private:
   }
 
   Check placements(const Group &group, const std::vector<Placement> &list,
-                   std::vector<int64_t> &runs) {
+                   std::vector<int64_t> &runs, bool mayBePartial = false) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
     if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
@@ -204,22 +214,25 @@ private:
     for (const Placement &placement : list)
       if (placement.kind == PlacementKind::Flat)
         ranges *= at(mesh.sizes, &placement - list.data());
-    bool isFirst = true;
+    bool isFirst = true, areOnly = true;
     for (const Placement &placement : list) {
-      if (!known(placement.kind, PlacementKind::Flat))
-        return unknown("a kind of placement", placement.kind, PlacementKind::Flat);
-      if (int64_t size = at(mesh.sizes, &placement - list.data());
-          placement.kind == PlacementKind::Owned &&
+      int64_t size = at(mesh.sizes, &placement - list.data());
+      if (!known(placement.kind, PlacementKind::PartialAverage))
+        return unknown("a kind of placement", placement.kind, PlacementKind::PartialAverage);
+      if (placement.isPartial() && !mayBePartial)
+        return "expected no partial sum but of a gradient, found " + toString(placement);
+      if (placement.kind == PlacementKind::Owned &&
           (placement.owner < 0 || placement.owner >= size))
         return "expected an owner from 0 to " + std::to_string(size - 1) + ", found " +
                toString(placement);
       if (const std::vector<int64_t> &cuts = placement.cuts; !cuts.empty()) {
-        if (placement.kind != PlacementKind::Flat || !std::exchange(isFirst, false))
-          return "expected cuts of the first flat placement alone, found " + toString(placement);
-        if (static_cast<int64_t>(cuts.size()) != ranges + 1 || cuts.front() != 0 ||
+        if (placement.kind != PlacementKind::Flat || !std::exchange(areOnly, false))
+          return "expected cuts of one flat placement alone, found " + toString(placement);
+        auto count = static_cast<int64_t>(cuts.size()) - 1;
+        if ((count != size && (!isFirst || count != ranges)) || cuts.front() != 0 ||
             !std::is_sorted(cuts.begin(), cuts.end()))
-          return "expected " + std::to_string(ranges + 1) + " cuts from 0 on, found " +
-                 toString(placement);
+          return "expected " + std::to_string((isFirst ? ranges : size) + 1) +
+                 " cuts from 0 on, found " + toString(placement);
       }
       isFirst &= placement.kind != PlacementKind::Flat;
       if (!placement.isShard())

@@ -53,11 +53,13 @@ private:
       if (!inside(command.kernel, plan.kernels))
         return outside("kernel", command.kernel, plan.kernels);
       return command.kind == CommandKind::Chunks ? chunks(command) : parameters(command);
+    case CommandKind::Sum:
+      return sum(command);
     case CommandKind::Product:
     case CommandKind::Reduce:
       return batch(command);
     case CommandKind::Copy:
-      return copy(command);
+      return copy(command, TableKind::Copy);
     case CommandKind::Start:
       return start(command);
     case CommandKind::Await:
@@ -74,7 +76,7 @@ private:
         return outside("kernel", command.kernel, plan.kernels);
       return {};
     }
-    return unknown("a kind of command", command.kind, CommandKind::AdvanceSteps);
+    return unknown("a kind of command", command.kind, CommandKind::Sum);
   }
 
   static Check ofKind(std::string_view expected, TableKind found) {
@@ -307,8 +309,14 @@ private:
     return {};
   }
 
-  Check copy(const Command &command) {
-    if (Check wrong = oneTable(command, TableKind::Copy); !wrong.empty())
+  Check sum(const Command &command) {
+    int64_t divisor = command.index;
+    return divisor < 1 ? "expected a divisor of 1 or more, found " + std::to_string(divisor)
+                       : copy(command, TableKind::Sum);
+  }
+
+  Check copy(const Command &command, TableKind kind) {
+    if (Check wrong = oneTable(command, kind); !wrong.empty())
       return wrong;
     if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
       return outside("kernel", command.kernel, plan.kernels);
@@ -349,26 +357,12 @@ private:
     return {};
   }
 
-  Check communicator(const Communicator &communicator) {
-    if (communicator.mesh == -1)
-      return communicator.factors.empty() ? Check()
-                                          : "expected no factors of the world, found " +
-                                                std::to_string(communicator.factors.size());
-    if (!inside(communicator.mesh, plan.meshes))
-      return outside("mesh", communicator.mesh, plan.meshes);
-    const Mesh &mesh = at(plan.meshes, communicator.mesh);
-    for (const Group &group : plan.groups)
-      if (group.mesh == communicator.mesh)
-        return checkFactors(mesh, communicator.factors);
-    return "expected a communicator of a mesh that some group uses, found mesh " + mesh.name;
-  }
-
   Check start(const Command &command) {
     ++started;
     if (command.collective != CollectiveKind::Exchange &&
         command.collective != CollectiveKind::AllGather)
       return unknown("a kind of collective", command.collective, CollectiveKind::AllGather);
-    if (Check wrong = communicator(command.communicator); !wrong.empty())
+    if (Check wrong = checkCommunicator(plan, command.communicator); !wrong.empty())
       return wrong;
     if (command.operands.size() != 2)
       return "expected where it sends from and receives to, found " +

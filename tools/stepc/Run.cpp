@@ -83,6 +83,23 @@ std::vector<double> driver::toDoubles(const manifest::TensorView &tensor) {
   return values;
 }
 
+std::vector<double> driver::reduced(std::vector<double> values,
+                                    const plan::Contributions &contributions, TensorType type) {
+  if (contributions.count == 1)
+    return values;
+  std::vector<double> result(values.size() / contributions.count);
+  for (size_t i = 0; i < result.size(); ++i) {
+    auto sum = float(values[i]);
+    for (int64_t each = 1; each < contributions.count; ++each)
+      sum += float(values[each * result.size() + i]);
+    llvm::APFloat number(sum / float(contributions.divisor));
+    bool losesInfo;
+    number.convert(semantics(type), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    result[i] = number.convertToDouble();
+  }
+  return result;
+}
+
 std::vector<uint8_t> driver::toBytes(llvm::ArrayRef<double> values) {
   std::vector<uint8_t> bytes(values.size() * sizeof(double));
   if (!bytes.empty())

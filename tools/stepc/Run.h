@@ -44,6 +44,10 @@ bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownSt
 
 /// Elements as double, exactly, and back, rounded to nearest even.
 std::vector<double> toDoubles(const manifest::TensorView &tensor);
+/// Of contributions to a gradient, one after the other: their sum in f32 in their order, divided once and
+/// rounded once to their type.
+std::vector<double> reduced(std::vector<double> values, const plan::Contributions &contributions,
+                            manifest::TensorType type);
 std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 /// `count` copies of a value in a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);

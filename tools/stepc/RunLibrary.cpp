@@ -97,6 +97,17 @@ private:
     return found;
   }
 
+  /// What a rank has of a gradient: of a partial one its contribution.
+  llvm::ArrayRef<uint8_t> contributionOf(const StepParameter &p, const Rank &rank,
+                                         const manifest::TensorView &gradient) const {
+    auto found = llvm::find(p.mesh->ranks, library.world[&rank - ranks.data()]);
+    int64_t size = gradient.bytes.size() / plan::contributions(*p.group, *p.mesh).count;
+    if (found == p.mesh->ranks.end())
+      return {};
+    int64_t number = plan::contributionOf(*p.group, *p.mesh, found - p.mesh->ranks.begin());
+    return gradient.bytes.slice(number * size, size);
+  }
+
   std::vector<uint8_t> shardOf(const std::vector<stepc_run> &runs, TensorType type,
                                llvm::ArrayRef<uint8_t> whole) const {
     int64_t size = manifest::byteSize(type), elements = 0;
@@ -181,7 +192,8 @@ private:
       std::vector<uint8_t> &bytes = rank.gradients[number];
       bytes.clear();
       if (gradient)
-        bytes = shardOf(runs(rank, number, STEPC_GRADIENT), gradient->type, gradient->bytes);
+        bytes = shardOf(runs(rank, number, STEPC_GRADIENT), gradient->type,
+                        contributionOf(p, rank, *gradient));
       pointers.push_back(bytes.empty() ? nullptr : bytes.data());
     }
     return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));

@@ -69,7 +69,10 @@ private:
     for (int64_t k = 0; k < command.steps; ++k) {
       tensors.gradient.shape = tensors.parameter.shape;
       if (const manifest::TensorView *gradient = in.gradients[k]) {
-        tensors.gradient.data = toDoubles(*gradient);
+        const manifest::Parameter &given = run.manifest->parameters[index];
+        tensors.gradient.data =
+            reduced(toDoubles(*gradient), given.contributions(*run.manifest->findMesh(given.mesh)),
+                    gradient->type);
       } else if (route.getMissingGrad() == optim::MissingGrad::Skip) {
         continue;
       } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {

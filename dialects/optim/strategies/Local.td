@@ -5,17 +5,15 @@
 def Optim_Local : Optim_Strategy<"Local", "local"> {
   let summary = "each block is computed by all ranks that have it whole: no hops";
   let extraClassDefinition = [{
-    std::string $cppClass::whyIllegal(const plan::Group &group, const plan::Mesh &mesh) const {
-      if (!geometry::blocksAreWhole(group, mesh))
-        return "placements " + toString(group.placements) + " cut the blocks";
-      if (!group.gradientPlacements.empty() || !group.statePlacements.empty())
-        return "gradient or states stand apart from the parameter";
+    std::string $cppClass::whyIllegal(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind home) const {
+      if (!geometry::blocksAreWhole(group, mesh, {}, home))
+        return "placements " + toString(group.placementsOf(home)) + " cut the blocks";
       return "";
     }
     std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &) const {
       return {};
     }
-    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &) const {
+    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const {
       return "each block is whole on its rank";
     }
   }];

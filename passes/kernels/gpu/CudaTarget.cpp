@@ -61,6 +61,9 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return onHost(symbols, addGpuCopyKernel(codeOf(moduleOf(symbols)), op));
   }
+  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
+    return onHost(symbols, addGpuSumKernel(codeOf(moduleOf(symbols)), op));
+  }
   Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return onHost(symbols, addGpuAdvanceKernel(codeOf(moduleOf(symbols)), op));
   }

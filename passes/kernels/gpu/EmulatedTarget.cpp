@@ -54,6 +54,9 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return emulate(symbols, op, addGpuCopyKernel);
   }
+  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
+    return emulate(symbols, op, addGpuSumKernel);
+  }
   Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return emulate(symbols, op, addGpuAdvanceKernel);
   }

@@ -52,14 +52,16 @@ GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op)
 
 /// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
 GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
+/// The kernel of a sum of contributions, likewise.
+GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
 /// The kernel that counts a step, a parameter per thread, likewise.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
 /// another; where they wait for each other, by the runtime (runtime/emulated). With `races` they tell it
 /// of every load and store. An error at what that does not do.
-mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
-threadsOnHost(mlir::gpu::GPUFuncOp kernel, mlir::ModuleOp module, bool races = false);
+mlir::FailureOr<mlir::LLVM::LLVMFuncOp> threadsOnHost(mlir::gpu::GPUFuncOp kernel,
+                                                      mlir::ModuleOp module, bool races = false);
 
 /// Begins a kernel at the module's end, with its return; the builder stands before that.
 mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef name,

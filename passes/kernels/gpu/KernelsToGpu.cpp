@@ -85,6 +85,8 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
       for (Operation &op : program.getBody().front()) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           addGpuCopyKernel(code, copy);
+        if (auto sum = dyn_cast<exec::SumOp>(op))
+          addGpuSumKernel(code, sum);
         if (auto advance = dyn_cast<exec::AdvanceStepsOp>(op))
           addGpuAdvanceKernel(code, advance);
         if (auto reduce = dyn_cast<exec::ReduceOp>(op))

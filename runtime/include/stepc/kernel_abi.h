@@ -22,6 +22,9 @@
  *  - rows of a copy, of a device that does not copy by itself: arguments[0] = rows, each a
  *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the workspace;
  *    arguments[3], [4] = the lists of shards that stand there instead, if any; arguments[5] = the records;
+ *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow whose `list` is a word of these: from
+ *    there on stand the bytes at which each contribution's elements begin; arguments[1], [2] = what these and
+ *    targets count from, in the workspace; arguments[3] = the records;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace.
  *===----------------------------------------------------------------------===*/

@@ -47,6 +47,37 @@ optim.parameter @batch shape [2, 4, 6] batch 1 type f32 gradient f32 mesh @world
 
 // -----
 
+// Contributions to a partial gradient are added up where the states are, each element once: of what is replicated there
+// along the axis that the gradient is partial on, every rank adds up a range.
+// CHECK-LABEL: @partial
+// CHECK: optim.group @group.0 rule @Plain parameters [@replicated] reduced [#optim.flat, #optim.replicate]
+// CHECK-NEXT: optim.group @group.1 rule @Plain parameters [@sharded] reduced [#optim.shard<0>, #optim.flat]
+// CHECK-NEXT: optim.group @group.2 rule @States parameters [@states] reduced [#optim.owned<1>, #optim.replicate]
+// CHECK-NEXT: optim.group @group.3 rule @Plain parameters [@range] reduced [#optim.flat, #optim.flat<0, 5, 24>]
+// CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@ranges] reduced [#optim.flat<0, 5, 10, 15, 24>, #optim.flat, #optim.replicate]
+// CHECK-NOT: optim.group
+module @partial {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.rule @States hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.mesh @two axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
+optim.mesh @three axes ["a", "b", "c"] sizes [2, 2, 2] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+optim.route @P rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.route @S rule @States patterns ["states"] except [] defaults [] missing_grad error
+optim.parameter @replicated shape [4, 6] batch 0 type f32 gradient f32 mesh @two placements [#optim.replicate, #optim.replicate] gradient_placements [#optim.partial_sum, #optim.replicate] aliases [] route @P
+optim.parameter @sharded shape [4, 6] batch 0 type f32 gradient f32 mesh @two placements [#optim.shard<0>, #optim.replicate] gradient_placements [#optim.partial_average, #optim.partial_sum] aliases [] route @P
+optim.parameter @states shape [4, 6] batch 0 type f32 gradient f32 mesh @two placements [#optim.replicate, #optim.replicate] gradient_placements [#optim.partial_sum, #optim.replicate] state_placements [#optim.owned<1>, #optim.replicate] aliases [] route @S
+optim.parameter @range shape [4, 6] batch 0 type f32 gradient f32 mesh @two placements [#optim.replicate, #optim.flat<0, 5, 24>] gradient_placements [#optim.partial_sum, #optim.partial_sum] aliases [] route @P
+optim.parameter @ranges shape [4, 6] batch 0 type f32 gradient f32 mesh @three placements [#optim.flat<0, 5, 10, 15, 24>, #optim.flat, #optim.replicate] gradient_placements [#optim.partial_sum, #optim.partial_sum, #optim.partial_sum] aliases [] route @P
+}
+
+// -----
+
 // A group has one part of divided parameters, where the rule sees blocks.
 // CHECK-LABEL: @divided
 // CHECK: optim.group @group.0 rule @Sees parameters [@a, @b] part 0

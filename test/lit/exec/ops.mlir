@@ -11,6 +11,9 @@ optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : 
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_average] aliases []
+optim.group @h rule @R parameters [@b] reduced [#optim.shard<0>] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @p group @h all
 llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
@@ -35,6 +38,9 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4>
     from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
+  // CHECK-NEXT: exec.sum f32 by 2 <kind = sum, from = <@p, full, gradient_shards to shards, received>, to = <@p, full, shards, kept>, element_bytes = 4> from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
+  exec.sum f32 by 2 <kind = sum, from = <@p, full, gradient_shards to shards, received>, to = <@p, full, shards, kept>, element_bytes = 4>
+    from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4>
     from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>

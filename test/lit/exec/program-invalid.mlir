@@ -188,3 +188,60 @@ exec.program arena 0 scratch -64 {
 exec.program arena 0 chunk 0 {
   exec.advance_steps
 }
+
+// -----
+
+// A sum has rows of its own.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected a table of kind sum, found copy}}
+  exec.sum f32 by 1 <kind = copy, from = <@s, full, gradient_shards to shards, received>, to = <@s, full, shards, kept>, element_bytes = 4> from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
+}
+
+// -----
+
+// Of elements of its type.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected a table of elements of 2 bytes, found 4}}
+  exec.sum bf16 by 1 <kind = sum, from = <@s, full, gradient_shards to shards, received>, to = <@s, full, shards, kept>, element_bytes = 4> from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
+}
+
+// -----
+
+// An average is of one rank at least.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected a divisor of 1 or more, found 0}}
+  exec.sum f32 by 0 <kind = sum, from = <@s, full, gradient_shards to shards, received>, to = <@s, full, shards, kept>, element_bytes = 4> from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
+}

@@ -9,9 +9,15 @@ optim.mesh @world axes ["dp", "tp"] sizes [2, 3] ranks [0, 1, 2, 3, 4, 5]
 // CHECK: optim.parameter @replicated {{.*}} placements [#optim.replicate, #optim.replicate]
 // CHECK: optim.parameter @shard {{.*}} placements [#optim.shard<0>, #optim.shard<1>]
 // CHECK: optim.parameter @strided {{.*}} placements [#optim.strided_shard<0, 3>, #optim.shard<0>]
+// CHECK: optim.parameter @interleaved {{.*}} placements [#optim.shard<0>, #optim.interleaved_shard<0, 2>]
+// CHECK: optim.parameter @owned {{.*}} placements [#optim.owned<1>, #optim.flat]
+// CHECK: optim.parameter @flat {{.*}} placements [#optim.flat<0, 5, 16>, #optim.replicate] gradient_placements [#optim.partial_sum, #optim.partial_average]
 optim.parameter @replicated shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] aliases []
 optim.parameter @shard shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.shard<1>] aliases []
 optim.parameter @strided shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<0, 3>, #optim.shard<0>] aliases []
+optim.parameter @interleaved shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.interleaved_shard<0, 2>] aliases []
+optim.parameter @owned shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<1>, #optim.flat] aliases []
+optim.parameter @flat shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.flat<0, 5, 16>, #optim.replicate] gradient_placements [#optim.partial_sum, #optim.partial_average] aliases []
 
 // Blocks along either axis.
 // CHECK: optim.parameter @rows {{.*}} blocks <rows, [0, 1, 3, 4], [1, 3]> aliases

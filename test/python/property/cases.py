@@ -44,6 +44,17 @@ class Case:
             **({"blocks": self.layout.blocks} if self.layout.blocks else {}),
         }  # fmt: skip
 
+    def reduced(self, gradient):
+        """The logical gradient: contributions added in their order, in f32, divided and rounded once."""
+        count, divisor = self.layout.contributions()
+        if count == 1:
+            return gradient
+        each = gradient.array().reshape(count, *self.layout.shape).astype(np.float32)
+        total = each[0]
+        for one in each[1:]:
+            total = (total + one).astype(np.float32)
+        return tensor(total / np.float32(divisor), self.grad_dtype)
+
     def describe(self):
         mesh = self.layout.mesh
         return (
@@ -92,8 +103,16 @@ class Batch:
         both = many | {"meshes": many["meshes"] + single["meshes"], "parameters": many["parameters"] + beside}
         (folder / "both.json").write_text(json.dumps(both, indent=1))
         tensors = self.tensors()
+        alone = self.reduced(tensors)
         save(folder / "in.safetensors", tensors)
-        save(folder / "both.safetensors", tensors | {renamed(name): one for name, one in tensors.items()})
+        save(folder / "one.in.safetensors", alone)
+        save(folder / "both.safetensors", tensors | {renamed(name): one for name, one in alone.items()})
+
+    def reduced(self, tensors):
+        """What one rank alone is given."""
+        cases = {case.name: case for case in self.cases}
+        return {name: cases[name[5:].split("@")[0]].reduced(one) if name.startswith("grad:") else one
+                for name, one in tensors.items()}  # fmt: skip
 
     def tensors(self):
         generator = np.random.default_rng(list(self.seed.encode()))
@@ -103,7 +122,8 @@ class Batch:
             result[f"param:{case.name}"] = tensor(generator.normal(size=shape), case.dtype)
             for step in range(1, STEPS + 1):
                 scale = 10.0 ** generator.uniform(-2, 0.5)
-                values = scale * generator.normal(size=shape)
+                count = case.layout.contributions()[0]
+                values = scale * generator.normal(size=shape if count == 1 else (count, *shape))
                 result[f"grad:{case.name}@{step}"] = tensor(values, case.grad_dtype)
             for name, (dtype, kind) in case.rule.states.items():
                 if generator.random() < 0.4:
@@ -153,7 +173,7 @@ def random_batch(seed, count, divided=2):
         if rule.elementwise:
             strategy = "elementwise"
         layout = random_layout(source, meshes[source.randrange(3)], rule,
-                               batched=source.random() < 0.3, whole=strategy == "local")  # fmt: skip
+                               batched=source.random() < 0.3, whole=strategy == "local", may_be_partial=True)  # fmt: skip
         dtype = source.choice(DTYPES)
         other = source.choice(DTYPES) if source.random() < 0.5 else dtype
         key = (rule.name, layout.shape, layout.batch, layout.mesh.name,
@@ -178,7 +198,8 @@ def random_batch(seed, count, divided=2):
 def add_divided(source, batch):
     """One parameter whose matrices are divided. Its blocks stand in groups of their own, all of one strategy."""
     rule = source.choice([rule for rule in batch.rules if not rule.elementwise])
-    layout = random_layout(source, source.choice(batch.meshes), rule, batched=source.random() < 0.3, whole=False)
+    layout = random_layout(source, source.choice(batch.meshes), rule, batched=source.random() < 0.3, whole=False,
+                           may_be_partial=True)  # fmt: skip
     if len(layout.shape) - layout.batch != 2 or max(layout.shape[-2:]) < 2:
         return
     layout.blocks = random_blocks(source, layout.shape)

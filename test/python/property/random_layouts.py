@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+PARTIAL = ("P(sum)", "P(avg)")
 TOTALS = (1, 2, 3, 4, 5, 8)
 
 
@@ -32,6 +33,12 @@ class Layout:
     state: list = None
     blocks: dict = None  # of the manifest: how its matrices are divided
 
+    def contributions(self):
+        """(how many ranks contribute to the gradient, by what their sum is divided)."""
+        axes = list(zip(self.gradient or self.placements, self.mesh.sizes, strict=True))
+        return (math.prod(size for placement, size in axes if placement in PARTIAL),
+                math.prod(size for placement, size in axes if placement == "P(avg)"))  # fmt: skip
+
     @property
     def kinds(self):
         return {parse(p)[0] for p in self.placements}
@@ -43,6 +50,8 @@ class Layout:
         result = {f"mesh rank {rank}" if rank < 4 else "mesh rank 4 or 5", *(f"placement {kind}" for kind in self.kinds)}
         for role, own in (("gradient", self.gradient), ("state", self.state)):
             result |= {f"{role} {parse(p)[0]}" for p in own or []}
+        if self.contributions()[0] > 1:
+            result.add("partial gradient")
         if len(set(counts)) > 1:
             result.add("uneven")
         if 0 in counts:
@@ -59,6 +68,8 @@ class Layout:
 def parse(placement):
     """(kind, numbers) of a placement."""
     kind, _, inside = placement.partition("(")
+    if placement in PARTIAL:
+        return kind, []
     return kind, [int(number) for number in inside[:-1].split(",")] if inside else []
 
 
@@ -200,6 +211,17 @@ def random_placements(random, mesh, shape, dims, may_be_flat=True):
         return placements
 
 
+def random_partial(random, mesh, shape, dims, layout):
+    """Placements of a gradient to which ranks contribute along some axes."""
+    while True:
+        base = layout.placements if random.random() < 0.5 else random_placements(random, mesh, shape, dims, False)
+        placements = [random.choice(PARTIAL) if random.random() < 0.6 else p for p in base]
+        if any(parse(p)[0] in ("_S", "flat") for p in placements):
+            placements = [random.choice(PARTIAL) if parse(p)[0] in ("_S", "flat") else p for p in placements]
+        if can_be(shape, mesh, placements) and any(p in PARTIAL for p in placements):
+            return placements
+
+
 def strides_that_exist(mesh, placements, gone):
     """A strided placement whose later axes no longer cut as it says is a plain one."""
     result, cuts = list(placements), {}
@@ -241,11 +263,13 @@ def random_blocks(random, shape):
     return {"axis": axis, "runs": runs}
 
 
-def random_layout(random, mesh, rule, batched, whole):
+def random_layout(random, mesh, rule, batched, whole, may_be_partial=False):
     """`whole`: matrices are not cut, as strategy local needs."""
     shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
     layout = Layout(mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole))
     if not whole and random.random() < 0.3:
         layout.gradient, layout.state = (random_placements(random, mesh, shape, dims) for _ in range(2))
+    if may_be_partial and random.random() < 0.25:
+        layout.gradient = random_partial(random, mesh, shape, dims, layout)
     return layout

@@ -303,15 +303,16 @@ TEST(ManifestErrors, PlacementTexts) {
     return error.substr(prefix.size(), error.size() - prefix.size() - suffix.size());
   };
   std::string expected =
-      "expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank) or flat, found ";
+      "expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), flat, P(sum) or "
+      "P(avg), found ";
   for (const char *bad :
-       {"", "r", "S", "S()", "S(x)", "S(0", "S(0))", "S(0, 2)", "_S(0)", "_S(0,)", "_S(0, 2, 3)",
-        "Shard(0)", "Replicate()", "R(0)", "IS(0)", "owned", "owned()", "flat()", "flat(0, x)"})
+       {"",        "r",      "S",           "S()",      "S(x)",        "S(0",  "S(0))", "S(0, 2)",
+        "_S(0)",   "_S(0,)", "_S(0, 2, 3)", "Shard(0)", "Replicate()", "R(0)", "IS(0)", "owned",
+        "owned()", "flat()", "flat(0, x)",  "P",        "P(max)",      "P(sum"})
     EXPECT_EQ(one(bad), expected + "'" + bad + "'");
   EXPECT_EQ(one("_S(0, 0)"), "expected a split factor of at least 1, found '_S(0, 0)'");
   EXPECT_EQ(one("IS(0, 0)"), "expected stripes of at least 1, found 'IS(0, 0)'");
-  EXPECT_EQ(one("P(sum)"), expected + "'P(sum)': placements of kind P are not supported yet");
-  EXPECT_EQ(one("P(avg)"), expected + "'P(avg)': placements of kind P are not supported yet");
+  EXPECT_EQ(one("P(sum)"), "expected no partial sum but of a gradient, found 'P(sum)'");
   EXPECT_EQ(errorsOf(withShape("[4, 4]", "[0, \"R\"]")),
             "/parameters/0/placements/0: " + expected.substr(0, expected.size() - 8) +
                 " as a string, found 0 (parameter 'w')\n");
@@ -360,14 +361,20 @@ TEST(ManifestErrors, PlacementsThatCannotBe) {
   };
   EXPECT_EQ(one("[8, 4]", R"j(["S(0)", "IS(0, 2)"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["S(0)", "IS(0, 3)"])j"),
-            at + "1: expected stripes that divide the 4 indices of dimension 0 that earlier axes "
-                 "leave on a rank, found 'IS(0, 3)'" + w);
+            at +
+                "1: expected stripes that divide the 4 indices of dimension 0 that earlier axes "
+                "leave on a rank, found 'IS(0, 3)'" +
+                w);
   EXPECT_EQ(one("[7, 4]", R"j(["S(0)", "IS(0, 2)"])j"),
-            at + "1: expected stripes that divide the 3 indices of dimension 0 that earlier axes "
-                 "leave on a rank, found 'IS(0, 2)'" + w);
+            at +
+                "1: expected stripes that divide the 3 indices of dimension 0 that earlier axes "
+                "leave on a rank, found 'IS(0, 2)'" +
+                w);
   EXPECT_EQ(one("[8, 4]", R"j(["_S(0, 2)", "IS(0, 2)"])j"),
-            at + "0: expected axes in the order in which they cut dimension 0, found a later one "
-                 "that cuts it into stripes in '_S(0, 2)'" + w);
+            at +
+                "0: expected axes in the order in which they cut dimension 0, found a later one "
+                "that cuts it into stripes in '_S(0, 2)'" +
+                w);
   EXPECT_EQ(one("[8, 4]", R"j(["owned(1)", "owned(0)"])j"), "");
   EXPECT_EQ(one("[]", R"j(["owned(1)", "R"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["owned(2)", "R"])j"),
@@ -375,29 +382,40 @@ TEST(ManifestErrors, PlacementsThatCannotBe) {
   EXPECT_EQ(one("[8, 4]", R"j(["R", "owned(-1)"])j"),
             at + "1: expected an owner from 0 to 1, found 'owned(-1)'" + w);
   EXPECT_EQ(one("[8, 1]", R"j(["R", "S(1)"])j"), "");
-  EXPECT_EQ(one("[8, 1]", R"j(["S(1)", "S(1)"])j"),
-            at + "1: expected dimension 1 to be sharded past its size of 1 once at most: earlier axes "
-                 "leave 1 index for 2 ranks, found 'S(1)'" + w);
+  EXPECT_EQ(
+      one("[8, 1]", R"j(["S(1)", "S(1)"])j"),
+      at +
+          "1: expected dimension 1 to be sharded past its size of 1 once at most: earlier axes "
+          "leave 1 index for 2 ranks, found 'S(1)'" +
+          w);
   // Ranges of 32 elements, or of 16 where the other axis halves them.
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 7, 32)", "R"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 16, 16)", "S(0)"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 1, 2, 3, 32)", "flat"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 7, 31)", "R"])j"),
-            at + "0: expected ranges that begin at 0 and end at 32, the elements of the largest "
-                 "shard, found 'flat(0, 7, 31)'" + w);
+            at +
+                "0: expected ranges that begin at 0 and end at 32, the elements of the largest "
+                "shard, found 'flat(0, 7, 31)'" +
+                w);
   EXPECT_EQ(one("[8, 4]", R"j(["flat(1, 7, 32)", "R"])j"),
-            at + "0: expected ranges that begin at 0 and end at 32, the elements of the largest "
-                 "shard, found 'flat(1, 7, 32)'" + w);
+            at +
+                "0: expected ranges that begin at 0 and end at 32, the elements of the largest "
+                "shard, found 'flat(1, 7, 32)'" +
+                w);
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 33, 32)", "R"])j"),
             at + "0: expected ranges that do not overlap, found 'flat(0, 33, 32)'" + w);
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 32)", "R"])j"),
             at + "0: expected a begin for each of 2 ranks and an end, found 'flat(0, 32)'" + w);
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 1, 2, 3, 32)", "flat(0, 8, 16)"])j"),
-            at + "1: expected the ranges of all flat axes with the first of them, found 'flat(0, 8, "
-                 "16)'" + w);
-  EXPECT_EQ(one("[8, 4]", R"j(["R", "flat"])j"),
-            at + "1: expected a bucket that holds 'w', which says where its ranges begin, found none" +
+            at + "1: expected the ranges of one flat axis, found 'flat(0, 8, 16)'" + w);
+  EXPECT_EQ(one("[8, 4]", R"j(["flat", "flat(0, 8, 32)"])j"), "");
+  EXPECT_EQ(one("[8, 4]", R"j(["flat", "flat(0, 8, 16, 32)"])j"),
+            at + "1: expected a begin for each of 2 ranks and an end, found 'flat(0, 8, 16, 32)'" +
                 w);
+  EXPECT_EQ(
+      one("[8, 4]", R"j(["R", "flat"])j"),
+      at + "1: expected a bucket that holds 'w', which says where its ranges begin, found none" +
+          w);
 }
 
 TEST(ManifestErrors, Buckets) {
@@ -407,8 +425,10 @@ TEST(ManifestErrors, Buckets) {
         R"({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}]}, {"name": "n",
             "axes": [{"name": "a", "size": 2}]}], "buckets": )" +
         buckets + R"(, "parameters": [{"name": "w", "shape": [3, 4], "dtype": "f32", "mesh": "m",
-            "placements": )" + placements + R"(}, {"name": "v", "shape": [5], "dtype": "f32", "mesh": "m",
-            "placements": )" + other + "}]}");
+            "placements": )" +
+        placements + R"(}, {"name": "v", "shape": [5], "dtype": "f32", "mesh": "m",
+            "placements": )" +
+        other + "}]}");
   };
   std::string flat = R"(["flat"])";
   auto two = [&](const std::string &more) {
@@ -432,28 +452,33 @@ TEST(ManifestErrors, Buckets) {
   EXPECT_EQ(check(two(R"("size": 20)"), flat),
             "/parameters/1/placements/0: expected 'v' inside of bucket 'b' of 20 elements, found "
             "elements 16 to 21 (parameter 'v')\n");
-  EXPECT_EQ(check(two(R"("size": 24)"), R"j(["flat(0, 6, 12)"])j"),
-            "/parameters/0/placements/0: expected flat, since bucket 'b' says where the ranges begin, "
-            "found 'flat(0, 6, 12)' (parameter 'w')\n");
-  EXPECT_EQ(check(two(R"("size": 24)"), R"(["R"])"),
-            "/buckets/0/parameters/0: expected a parameter with a flat placement, found 'w' without "
-            "one\n");
+  EXPECT_EQ(
+      check(two(R"("size": 24)"), R"j(["flat(0, 6, 12)"])j"),
+      "/parameters/0/placements/0: expected flat, since bucket 'b' says where the ranges begin, "
+      "found 'flat(0, 6, 12)' (parameter 'w')\n");
+  EXPECT_EQ(
+      check(two(R"("size": 24)"), R"(["R"])"),
+      "/buckets/0/parameters/0: expected a parameter with a flat placement, found 'w' without "
+      "one\n");
   std::string overlap = R"([{"name": "b", "size": 24, "parameters": [{"name": "v", "offset": 11},
                              {"name": "w", "offset": 0}]}])";
-  EXPECT_EQ(check(overlap, flat),
-            "/buckets/0/parameters/0/offset: expected parameters that do not overlap, found 'v' at 11 "
-            "inside of 'w', which ends at 12\n");
-  std::string unknown = R"([{"name": "b", "size": 24, "parameters": [{"name": "u", "offset": 0}]}])";
+  EXPECT_EQ(
+      check(overlap, flat),
+      "/buckets/0/parameters/0/offset: expected parameters that do not overlap, found 'v' at 11 "
+      "inside of 'w', which ends at 12\n");
+  std::string unknown =
+      R"([{"name": "b", "size": 24, "parameters": [{"name": "u", "offset": 0}]}])";
   EXPECT_EQ(check(unknown, R"(["R"])", R"(["R"])"),
             "/buckets/0/parameters/0/name: expected the name of a parameter, found 'u'\n");
   std::string twice = R"([{"name": "b", "size": 24, "parameters": [{"name": "w", "offset": 0}]},
                           {"name": "b", "size": 24, "parameters": [{"name": "w", "offset": 0},
                            {"name": "v", "offset": 12}]}])";
-  EXPECT_EQ(check(twice, flat),
-            "/buckets/1/name: expected a name that no other bucket has, found 'b', also at "
-            "/buckets/0/name\n"
-            "/buckets/1/parameters/0/name: expected each parameter in one bucket once, found 'w', also "
-            "at /buckets/0/parameters/0\n");
+  EXPECT_EQ(
+      check(twice, flat),
+      "/buckets/1/name: expected a name that no other bucket has, found 'b', also at "
+      "/buckets/0/name\n"
+      "/buckets/1/parameters/0/name: expected each parameter in one bucket once, found 'w', also "
+      "at /buckets/0/parameters/0\n");
   EXPECT_EQ(errorsOf(R"({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}]},
                          {"name": "n", "axes": [{"name": "a", "size": 2}]}], "buckets": [{"name": "b",
                          "size": 24, "parameters": [{"name": "w", "offset": 0}, {"name": "v",

@@ -54,24 +54,33 @@ Ids axisIndices(const Group &group, const Mesh &mesh, int64_t position, int64_t 
 /// What flat placements leave of a shard.
 Ids flatPart(const Group &group, const Mesh &mesh, int64_t position, const Ids &shard) {
   Ids coords = coordinatesOf(mesh, position), cuts;
-  size_t ranks = 1, rank = 0;
+  size_t ranks = 1, rank = 0, own = 0, others = 1, other = 0;
   bool isFlat = false;
   for (size_t axis = 0; axis < coords.size(); ++axis)
     if (const Placement &p = group.placements[axis]; p.kind == PlacementKind::Flat) {
-      cuts = isFlat ? cuts : p.cuts;
+      auto size = static_cast<size_t>(mesh.sizes[axis]), at = static_cast<size_t>(coords[axis]);
       isFlat = true;
-      ranks *= static_cast<size_t>(mesh.sizes[axis]);
-      rank = rank * static_cast<size_t>(mesh.sizes[axis]) + static_cast<size_t>(coords[axis]);
+      ranks *= size;
+      rank = rank * size + at;
+      if (!p.cuts.empty()) {
+        cuts = p.cuts;
+        own = at;
+      } else {
+        others *= size;
+        other = other * size + at;
+      }
     }
   if (!isFlat)
     return shard;
   if (cuts.empty())
     return split(shard, ranks)[rank];
+  bool ofAll = cuts.size() == ranks + 1;
+  size_t range = ofAll ? rank : own;
   Ids result;
   for (size_t i = 0; i < shard.size(); ++i)
-    if (static_cast<int64_t>(i) >= cuts[rank] && static_cast<int64_t>(i) < cuts[rank + 1])
+    if (static_cast<int64_t>(i) >= cuts[range] && static_cast<int64_t>(i) < cuts[range + 1])
       result.push_back(shard[i]);
-  return result;
+  return ofAll ? result : split(result, others)[other];
 }
 
 bool isOwnedElsewhere(const Group &group, const Mesh &mesh, int64_t position) {

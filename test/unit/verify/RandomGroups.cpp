@@ -17,6 +17,33 @@ namespace {
 using plan::Placement;
 using plan::PlacementKind;
 
+std::string attributeText(const Placement &placement) {
+  std::string dim = std::to_string(placement.dim), factor = std::to_string(placement.factor);
+  switch (placement.kind) {
+  case PlacementKind::Replicate:
+    return "#optim.replicate";
+  case PlacementKind::Shard:
+    return "#optim.shard<" + dim + ">";
+  case PlacementKind::StridedShard:
+    return "#optim.strided_shard<" + dim + ", " + factor + ">";
+  case PlacementKind::InterleavedShard:
+    return "#optim.interleaved_shard<" + dim + ", " + factor + ">";
+  case PlacementKind::Owned:
+    return "#optim.owned<" + std::to_string(placement.owner) + ">";
+  case PlacementKind::PartialSum:
+    return "#optim.partial_sum";
+  case PlacementKind::PartialAverage:
+    return "#optim.partial_average";
+  case PlacementKind::Flat: {
+    std::string cuts;
+    for (int64_t cut : placement.cuts)
+      cuts += (cuts.empty() ? "<" : ", ") + std::to_string(cut);
+    return "#optim.flat" + cuts + (cuts.empty() ? "" : ">");
+  }
+  }
+  return "";
+}
+
 class Drawing {
 public:
   Drawing(Random &random, std::map<std::string, int> &histogram)
@@ -81,6 +108,8 @@ private:
       else
         ++histogram["gradient apart"];
     }
+    if (!matrix && chance(30))
+      drawPartial(group, mesh);
     drawn.parameterCount = draw(random, 1, 4);
     if (matrix && chance(50))
       drawn.stateKind = std::vector<std::string>{"rows", "cols", "one"}[draw(random, 0, 2)];
@@ -179,6 +208,22 @@ private:
     return std::vector<Placement>(mesh.sizes.size());
   }
 
+  /// Has ranks contribute to the gradient.
+  void drawPartial(plan::Group &group, const plan::Mesh &mesh) {
+    std::vector<Placement> placements = drawPlacements(group.shape, mesh, group.shape.size());
+    bool isPartial = false;
+    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+      if (mesh.sizes[axis] > 1 && (axis == 0 || chance(60))) {
+        placements[axis] = {chance(50) ? PlacementKind::PartialSum : PlacementKind::PartialAverage};
+        isPartial = true;
+      }
+    if (!isPartial || geometry::checkPlacements(group.shape, placements, mesh, true))
+      return;
+    group.gradientPlacements = placements;
+    group.reducedPlacements = geometry::reducedPlacements(group, mesh, plan::ShardsKind::Parameter);
+    ++histogram["partial gradient"];
+  }
+
   /// Says where the ranges of flat placements begin.
   void drawCuts(std::vector<Placement> &placements, const std::vector<int64_t> &shape,
                 const plan::Mesh &mesh) {
@@ -221,6 +266,13 @@ private:
 };
 
 } // namespace
+
+std::string test::attributeText(const std::vector<plan::Placement> &placements) {
+  std::string text;
+  for (const Placement &placement : placements)
+    text += (text.empty() ? "" : ", ") + ::attributeText(placement);
+  return "[" + text + "]";
+}
 
 DrawnGroups test::drawGroups(Random &random, std::map<std::string, int> &histogram) {
   return Drawing(random, histogram).run();

@@ -24,6 +24,9 @@ struct DrawnGroups {
   std::vector<DrawnGroup> groups;
 };
 
+/// A list of placements as the IR says it.
+std::string attributeText(const std::vector<plan::Placement> &placements);
+
 /// One or two meshes, one to three groups. What was drawn is counted in `histogram`.
 DrawnGroups drawGroups(Random &random, std::map<std::string, int> &histogram);
 

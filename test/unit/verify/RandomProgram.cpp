@@ -13,7 +13,6 @@ using namespace stepc;
 namespace {
 
 using plan::Placement;
-using plan::PlacementKind;
 using test::DrawnGroup;
 
 template <typename T> std::string join(const std::vector<T> &list) {
@@ -21,25 +20,6 @@ template <typename T> std::string join(const std::vector<T> &list) {
   for (size_t i = 0; i < list.size(); ++i)
     out << (i ? ", " : "") << list[i];
   return out.str();
-}
-
-std::string attributeText(const Placement &placement) {
-  std::string dim = std::to_string(placement.dim), factor = std::to_string(placement.factor);
-  switch (placement.kind) {
-  case PlacementKind::Replicate:
-    return "#optim.replicate";
-  case PlacementKind::Shard:
-    return "#optim.shard<" + dim + ">";
-  case PlacementKind::StridedShard:
-    return "#optim.strided_shard<" + dim + ", " + factor + ">";
-  case PlacementKind::InterleavedShard:
-    return "#optim.interleaved_shard<" + dim + ", " + factor + ">";
-  case PlacementKind::Owned:
-    return "#optim.owned<" + std::to_string(placement.owner) + ">";
-  case PlacementKind::Flat:
-    return "#optim.flat" + (placement.cuts.empty() ? "" : "<" + join(placement.cuts) + ">");
-  }
-  return "";
 }
 
 class Generator {
@@ -82,6 +62,8 @@ private:
             << join(names) << "]";
     if (g.group.part >= 0)
       symbols << " part " << g.group.part;
+    if (!g.group.reducedPlacements.empty())
+      symbols << " reduced " << test::attributeText(g.group.reducedPlacements);
     writeStrategy(g);
     for (int64_t wave = 0; wave < g.waves; ++wave)
       symbols << "  comm.segment @g" << i << "_w" << wave << " group @g" << i
@@ -135,15 +117,9 @@ private:
             << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
-    auto list = [](const std::vector<Placement> &placements) {
-      std::vector<std::string> texts;
-      for (const Placement &placement : placements)
-        texts.push_back(attributeText(placement));
-      return "[" + join(texts) + "]";
-    };
-    std::string placements = list(g.group.placements);
+    std::string placements = test::attributeText(g.group.placements);
     if (!g.group.gradientPlacements.empty())
-      placements += " gradient_placements " + list(g.group.gradientPlacements);
+      placements += " gradient_placements " + test::attributeText(g.group.gradientPlacements);
     if (!g.group.division.parts.empty()) {
       placements += g.group.division.axis == plan::Division::Rows ? " blocks #optim.blocks<rows"
                                                                   : " blocks #optim.blocks<columns";
@@ -300,13 +276,29 @@ private:
     std::string shards = "%d" + std::to_string(i);
     if (groups[i].group.gradientPlacements.empty())
       return {shards, gradients(i)};
-    std::string sent = buffer(i, wave, "full", "gradient_shards to shards, sent");
-    std::string received = buffer(i, wave, "full", "gradient_shards to shards, received");
-    std::string kept = buffer(i, wave, "full", "shards, kept");
+    const plan::Group &group = groups[i].group;
+    bool isPartial = !group.reducedPlacements.empty();
+    std::string to = plan::name(
+        plan::shardsOf(group, isPartial ? plan::ShardsKind::Reduced : plan::ShardsKind::Parameter));
+    std::string sent = buffer(i, wave, "full", "gradient_shards to " + to + ", sent");
+    std::string received = buffer(i, wave, "full", "gradient_shards to " + to + ", received");
+    std::string kept = buffer(i, wave, "full", to + ", kept");
     body << "    comm.copy active %active ins(" << shards << " : " << gradients(i) << ") outs("
          << sent << " : " << typeOf(sent) << ")\n";
     exchange({{"exchange", {{sent}, {received}}}});
-    copy(received, kept);
+    if (!isPartial)
+      copy(received, kept);
+    else
+      body << "    comm.sum by " << plan::contributions(group, meshes[groups[i].meshIndex]).divisor
+           << " ins(" << received << " : " << typeOf(received) << ") outs(" << kept << " : "
+           << typeOf(kept) << ")\n";
+    if (to == "shards")
+      return {kept, typeOf(kept)};
+    // What was added up in ranges comes back together.
+    copy(kept, sent = buffer(i, wave, "full", to + " to shards, sent"));
+    received = buffer(i, wave, "full", to + " to shards, received");
+    exchange({{"exchange", {{sent}, {received}}}});
+    copy(received, kept = buffer(i, wave, "full", "shards, kept"));
     return {kept, typeOf(kept)};
   }
 

@@ -71,6 +71,7 @@ protected:
     m.inCommon = common;
     bool changed = table.kind == plan::TableKind::Message ? mutate(m, rows.messages)
                    : table.kind == plan::TableKind::Copy  ? mutate(m, rows.copies)
+                   : table.kind == plan::TableKind::Sum   ? mutateSums(m, rows)
                                                           : mutate(m, rows.chunks, table);
     if (common)
       m.what += " of a common table";
@@ -78,12 +79,42 @@ protected:
     return changed ? std::optional(m) : std::nullopt;
   }
 
+  /// A contribution left out, added twice or out of its order, or a row that is wrong.
+  bool mutateSums(Mutation &m, plan::RankTable &rows) {
+    if (rows.sums.empty() || draw(random, 0, 1))
+      return mutate(m, rows.sums);
+    int64_t one = draw(random, 0, int64_t(rows.lists.size()) - 1), other = one;
+    while (other == one)
+      other = draw(random, 0, int64_t(rows.lists.size()) - 1);
+    if (draw(random, 0, 1)) {
+      m.what = "two contributions swapped";
+      std::swap(rows.lists[one], rows.lists[other]);
+    } else {
+      m.what = "a contribution twice and another left out";
+      rows.lists[one] = rows.lists[other];
+    }
+    return true;
+  }
+  bool shift(Mutation &m, plan::SumRow &row) {
+    std::vector<std::pair<const char *, int64_t *>> fields = {
+        {"rows of a sum", &row.rows},     {"cols of a sum", &row.cols},
+        {"source of a sum", &row.source}, {"target of a sum", &row.target},
+        {"contributions", &row.count},    {"list of contributions", &row.list}};
+    if (!m.inCommon)
+      fields.push_back({"parameter of a sum", &row.parameter});
+    if (row.rows > 1) {
+      fields.push_back({"source stride of a sum", &row.sourceStride});
+      fields.push_back({"target stride of a sum", &row.targetStride});
+    }
+    return shift(m, fields);
+  }
+
   /// Changes what a rank has that others with the same rows do not.
   bool mutateCommon(Mutation &m, const plan::Plan &plan, const plan::Table &table) {
     m.keepsRows = true;
     std::vector<int64_t> blocks = *m.rows.blocks;
     if (m.rows.rows->chunks.empty() && m.rows.rows->copies.empty())
-      return false;
+      return false; // of sums a block says its parameter alone
     int64_t what = draw(random, 0, 3), by = draw(random, 0, 1) ? 1 : -1;
     if (what < 2) {
       m.what = what ? "first column + 1 or - 1" : "first row + 1 or - 1";

@@ -1,0 +1,54 @@
+//===- SumBuilder.cpp - The rows that add up contributions on one rank ----===//
+
+#include "runtime/plan/Rows.h"
+#include "runtime/plan/TableBuilder.h"
+
+namespace stepc::plan {
+
+using geometry::Rect;
+
+// What arrived has the part of one peer after the other. Peers whose gradients differ along partial axes alone
+// sent the same elements in the same order, so that one list says where their parts begin, for all rows.
+void TableBuilder::sums(RankTable &out) {
+  const Mesh &mesh = map.plan().meshes[static_cast<size_t>(group.mesh)];
+  int64_t count = contributions(group, mesh).count;
+  std::vector<int64_t> begins = map.begins(table.from, position), done(begins.size(), 0);
+  std::map<int64_t, int64_t> lists; // by the peer with the first contribution
+  int64_t list = -1;
+  RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
+    out.sums.push_back({p.block, p.rows, p.cols, p.second, rowStride(p, p.secondStride), p.first,
+                        rowStride(p, p.firstStride), list, count});
+  });
+  const SharedRects &shared = map.sharedOf(table.from, position);
+  std::vector<int64_t> shifts = map.shifts(table.to, position);
+  int64_t number = 0;
+  for (int64_t index : map.held(table.from.segment, shared)) {
+    int64_t block = map.block(table.from.segment, index);
+    std::span<const Rect> rects = shared.of(block % perParameter);
+    // Rectangles of the same elements stand side by side, one of each contribution.
+    for (size_t first = 0; first < rects.size(); first += static_cast<size_t>(count)) {
+      std::vector<int64_t> peers(static_cast<size_t>(count));
+      for (const Rect &rect : rects.subspan(first, static_cast<size_t>(count))) {
+        int64_t peer = shared.with[static_cast<size_t>(&rect - shared.rects.data())];
+        peers[static_cast<size_t>(contributionOf(group, mesh, peer))] = peer;
+      }
+      auto [known, isNew] = lists.try_emplace(peers[0], static_cast<int64_t>(out.lists.size()));
+      for (size_t i = 0; isNew && i < peers.size(); ++i)
+        out.lists.push_back(begins[static_cast<size_t>(peers[i])]);
+      if (known->second != list)
+        rows.flush();
+      list = known->second;
+      const Rect &rect = rects[first];
+      RowPiece piece = pieceOf(number, block, rect,
+                               shifts[static_cast<size_t>(number)] + rect.offset, rect.stride);
+      int64_t &before = done[static_cast<size_t>(peers[0])];
+      setSecond(piece, before, rect.cols);
+      before += rect.rows * rect.cols;
+      rows.add(piece);
+    }
+    ++number;
+  }
+  rows.flush();
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,85 @@
+// Every error of sums.
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics
+
+// What is added up has arrived.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, sent>>, %k: tensor<?xf32, #comm.place<@s, full, shards, kept>>) {
+  // expected-error @below {{expected full values of one segment that were received, and where they are kept, found}}
+  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, sent>>) outs(%k : tensor<?xf32, #comm.place<@s, full, shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, shards, kept>>
+  return
+}
+
+// -----
+
+// It is kept where it arrived.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>, %k: tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>) {
+  // expected-error @below {{expected full values of one segment that were received, and where they are kept, found}}
+  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>
+  return
+}
+
+// -----
+
+// Elements have one type.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>, %k: tensor<?xbf16, #comm.place<@s, full, shards, kept>>) {
+  // expected-error @below {{expected equal element types, found 'f32' and 'bf16'}}
+  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : tensor<?xbf16, #comm.place<@s, full, shards, kept>>) -> tensor<?xbf16, #comm.place<@s, full, shards, kept>>
+  return
+}
+
+// -----
+
+// An average is of one rank at least.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>, %k: tensor<?xf32, #comm.place<@s, full, shards, kept>>) {
+  // expected-error @below {{expected a divisor of 1 or more, found 0}}
+  %0 = comm.sum by 0 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : tensor<?xf32, #comm.place<@s, full, shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, shards, kept>>
+  return
+}
+
+// -----
+
+// Of a segment that there is.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@t, full, gradient_shards to shards, received>>, %k: tensor<?xf32, #comm.place<@t, full, shards, kept>>) {
+  // expected-error @below {{expected a segment, found no comm.segment named @t}}
+  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@t, full, gradient_shards to shards, received>>) outs(%k : tensor<?xf32, #comm.place<@t, full, shards, kept>>) -> tensor<?xf32, #comm.place<@t, full, shards, kept>>
+  return
+}
