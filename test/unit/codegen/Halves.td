@@ -16,13 +16,13 @@ class Halves_Strategy<string name, string mnemonicName, string ownsFirst, string
     : AttrDef<Halves_Dialect, name, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]> {
   let mnemonic = mnemonicName;
   let extraClassDefinition = [{
-    std::string $cppClass::whyIllegal(const plan::Group &, const plan::Mesh &mesh) const {
+    std::string $cppClass::whyIllegal(const plan::Group &, const plan::Mesh &mesh, plan::ShardsKind) const {
       return mesh.sizes.empty() || mesh.sizes.back() % 2 ? "the last axis has no halves" : "";
     }
     std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &mesh) const {
       return byHalves(mesh, }] # ownsFirst # ", " # ownsSecond # [{);
     }
-    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &) const {
+    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const {
       return "neighbours first";
     }
   }];

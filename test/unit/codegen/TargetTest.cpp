@@ -60,6 +60,9 @@ public:
   stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
     return real->kernels(symbols, op);
   }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
+    return real->kernels(symbols, op);
+  }
   stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return real->kernels(symbols, op);
   }

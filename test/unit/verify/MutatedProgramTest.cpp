@@ -82,7 +82,7 @@ protected:
 
 TEST_F(MutatedPrograms, OfRandomRulesAreRefused) {
   std::map<std::string, int> drawn;
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 200; ++i) {
     std::string text = test::randomProgram(random, drawn);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text;
