@@ -34,6 +34,8 @@ def _runs(rank):
         for shape in ((8, 4), (7, 5), (1, 3), (5, 9)):
             if name == "strided" and shape != (8, 4):
                 continue  # FSDP2's uneven ones are torch's affair, see docs/torch.md
+            if name == "twice" and shape[0] == 1:
+                continue  # one row has no place on four ranks
             count = torch.arange(float(shape[0] * shape[1])).reshape(shape)
             whole = distribute_tensor(count, mesh, places, src_data_rank=None)
             model[f"{name} {shape}"] = nn.Parameter(whole)
@@ -55,4 +57,4 @@ def _runs(rank):
 
 
 def test_runs_are_what_torch_has_put_there(real):
-    assert run_ranks(_runs, 4) == [21] * 4
+    assert run_ranks(_runs, 4) == [20] * 4
