@@ -1,0 +1,69 @@
+"""What compiling the models of examples/models costs: time, memory, the library's size.
+
+    .venv/bin/python benchmarks/models.py [NAME]... [--stepc build/bin/stepc]
+
+Prints a table of the figures of docs/models.md, or of those whose names contain a NAME. Seconds are CPU seconds of the
+compiler, user and system, so that other work on the machine shows little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from growth import span, timed
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples" / "models"
+FIGURES = [  # options of examples/models/manifest.py
+    "llama-3-8b --ranks 64",
+    "llama-3-8b --ranks 64 --replicas 8",
+    "qwen3-8b --ranks 64 --tp 8",
+    "qwen3-8b --ranks 64 --fused",
+    "qwen3-30b-a3b --ranks 64 --ep 8",
+    "qwen3-30b-a3b --ranks 64 --ep 8 --tp 2",
+    "qwen3.5-397b-a17b --ranks 128",
+    "qwen3.5-397b-a17b --ranks 128 --ep 16",
+    "deepseek-v3 --ranks 1024 --ep 64",
+    "deepseek-v3 --ranks 2048 --ep 64",
+    "kimi-k2 --ranks 1024 --ep 64",
+    "kimi-k2 --ranks 2048 --ep 64",
+]
+
+
+def measure(stepc: Path, figure: str, folder: Path) -> list[str]:
+    path, library = folder / "m.json", folder / "library"
+    subprocess.run([sys.executable, EXAMPLES / "manifest.py", *figure.split(), "-o", path], check=True, stderr=subprocess.DEVNULL)
+    rest = [EXAMPLES / "models.optim", "--manifest", path]
+    seconds, peak = timed([stepc, "compile", *rest, "-o", library], folder / "out")
+    size = (library / "libmodels.so").stat().st_size
+    workspace = json.loads((library / "models.json").read_text())["workspace_bytes"]
+    timed([stepc, "explain", *rest, "--json"], folder / "explained.json")
+    explained = json.loads((folder / "explained.json").read_text())
+    mib = {key: value / 2**20 for key, value in explained["total"]["bytes_sent"].items()}
+    flops = explained["total"]["flops"]
+    return [f"{seconds:.1f}", f"{peak:.0f}", f"{size / 2**20:.1f}", f"{len(explained['groups'])}", span(mib, "{:,.0f}"),
+            f"{flops['max'] / 1e12:.1f}", f"{workspace / 2**20:,.0f}"]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="parts of figures (default: all)")
+    parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")
+    options = parser.parse_args()
+    print("| manifest.py | CPU s | peak MiB | library MiB | groups | MiB a rank sends | most TFLOP on a rank | workspace MiB |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for figure in FIGURES:
+        if options.names and not any(part in figure for part in options.names):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            cells = measure(options.stepc, figure, Path(folder))
+        print(f"| `{figure}` | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
