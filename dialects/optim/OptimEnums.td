@@ -22,6 +22,12 @@ def Optim_MissingGrad : Optim_Enum<"MissingGrad", "what an absent gradient means
 def Optim_BlockAxis : Optim_Enum<"BlockAxis", "which axis of its matrices a parameter is divided along", [
   I64EnumAttrCase<"Rows", 0, "rows">, I64EnumAttrCase<"Columns", 1, "columns">]>;
 
+def Optim_BlockSizes : Optim_Enum<"BlockSizes", "how the sizes of blocks are said", [
+  I64EnumAttrCase<"Listed", 0, "listed">, // as many rows (columns) as the numbers say
+  I64EnumAttrCase<"Each", 1, "each">,     // as many blocks of this size as there are
+  I64EnumAttrCase<"Split", 2, "split">    // so many blocks of equal size
+]>;
+
 // Where an operation of a rule runs (level 2).
 def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
   I64EnumCase<"In", 0, "in">,         // on shards, before the exchange

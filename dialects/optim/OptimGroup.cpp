@@ -75,7 +75,7 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
         p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements() ||
         p.getGradientPlacements() != first.getGradientPlacements() ||
         p.getStatePlacements() != first.getStatePlacements() ||
-        p.getBlocks() != first.getBlocks()) {
+        p.getBlocks() != first.getBlocks() || p.getSpecified() != first.getSpecified()) {
       auto diag =
           emitOpError(
               "expected parameters of equal shape, types, mesh, placements and blocks, found ")

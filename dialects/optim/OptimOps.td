@@ -3,6 +3,7 @@
 #define STEPC_DIALECTS_OPTIM_OPTIMOPS_TD
 
 include "dialects/optim/OptimBatchOps.td"
+include "dialects/optim/OptimDivide.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
@@ -173,26 +174,32 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
       placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate] aliases []
     ```
     Gradient and states stand as the parameter does, unless they have placements of their own. `blocks` divides each matrix:
-    rules see its parts, each as a matrix of its own, wherever the shards end.
+    rules see its parts, each as a matrix of its own, wherever the shards end. `specified` says that they come from an
+    `optim.divide`, and `over` keeps those that it replaced.
     ```mlir
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
+    optim.parameter @gate_up shape [60, 32] batch 0 type f32 gradient f32 mesh @world
+      placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 30], [30, 60]> specified over <rows, [0, 20], [20, 60]> aliases []
     ```
     Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per
     mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes;
-    `blocks` divides matrices, and each of their rows or columns stands in one part.
+    `blocks` divides matrices, and each of their rows or columns stands in one part; only blocks are `specified`, and only
+    specified ones stand over others.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
                        Optim_PlacementArray:$placements,
                        OptionalAttr<Optim_PlacementArray>:$gradient_placements,
                        OptionalAttr<Optim_PlacementArray>:$state_placements,
-                       OptionalAttr<Optim_Blocks>:$blocks, StrArrayAttr:$aliases,
+                       OptionalAttr<Optim_Blocks>:$blocks, UnitAttr:$specified,
+                       OptionalAttr<Optim_Blocks>:$overridden, StrArrayAttr:$aliases,
                        OptionalAttr<FlatSymbolRefAttr>:$route);
   let assemblyFormat = [{
     $label `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements (`gradient_placements` $gradient_placements^)?
-    (`state_placements` $state_placements^)? (`blocks` $blocks^)? `aliases` $aliases (`route` $route^)? attr-dict
+    (`state_placements` $state_placements^)? (`blocks` $blocks^)? (`specified` $specified^)? (`over` $overridden^)?
+    `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.

@@ -146,24 +146,44 @@ bool RuleOp::seesBlocks() {
   return !isElementwise() || llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
 }
 
-LogicalResult RouteOp::verify() {
-  if (getRest() && !getPatterns().empty())
-    return emitOpError("expected no patterns beside rest");
-  for (ArrayAttr list : {getPatterns(), getExcept()})
-    for (StringRef text : list.getAsValueRange<StringAttr>()) {
+/// Patterns that are patterns, and optional ones that are among them.
+template <typename Op> static LogicalResult verifyPatterns(Op op) {
+  for (ArrayAttr list : {op.getPatterns(), op.getExcept()})
+    for (StringRef text : list.template getAsValueRange<StringAttr>()) {
       NamePatternError error;
       if (NamePattern::parse(text, error))
         continue;
-      auto diag = emitOpError("expected a pattern, found \"") << text << "\": " << error.message;
+      auto diag = op.emitOpError("expected a pattern, found \"") << text << "\": " << error.message;
       diag.attachNote() << error.hint;
       return diag;
     }
-  if (ArrayAttr optional = getOptionalAttr())
+  if (ArrayAttr optional = op.getOptionalAttr())
     for (Attribute pattern : optional)
-      if (!llvm::is_contained(getPatterns(), pattern) && !llvm::is_contained(getExcept(), pattern))
-        return emitOpError("expected optional patterns that are among the patterns ")
-               << getPatterns() << " and " << getExcept() << ", found " << pattern;
+      if (!llvm::is_contained(op.getPatterns(), pattern) &&
+          !llvm::is_contained(op.getExcept(), pattern))
+        return op.emitOpError("expected optional patterns that are among the patterns ")
+               << op.getPatterns() << " and " << op.getExcept() << ", found " << pattern;
   return success();
+}
+
+LogicalResult RouteOp::verify() {
+  if (getRest() && !getPatterns().empty())
+    return emitOpError("expected no patterns beside rest");
+  return verifyPatterns(*this);
+}
+
+LogicalResult DivideOp::verify() {
+  if (getPatterns().empty())
+    return emitOpError("expected at least one pattern, found none");
+  if (getNumbers().empty() || (getSizes() != BlockSizes::Listed && getNumbers().size() != 1))
+    return emitOpError("expected ") << (getSizes() == BlockSizes::Listed ? "sizes" : "one number")
+                                    << " of blocks, found " << getNumbers().size();
+  for (int64_t number : getNumbers())
+    if (number < 1)
+      return emitOpError("expected numbers of 1 or more, found ") << number;
+  if (int64_t repeat = getRepeat(); repeat < 1)
+    return emitOpError("expected a repeat of 1 or more, found ") << repeat;
+  return verifyPatterns(*this);
 }
 
 LogicalResult RouteOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -241,6 +261,10 @@ LogicalResult ParameterOp::verify() {
     if (!wrong.empty())
       return emitOpError(wrong);
   }
+  if (getSpecified() && !getBlocks())
+    return emitOpError("expected blocks that are specified, found none");
+  if (getOverridden() && !getSpecified())
+    return emitOpError("expected specified blocks over others, found blocks that are not");
   for (Attribute placements : {getGradientPlacementsAttr(), getStatePlacementsAttr()})
     if (placements == getPlacements())
       return emitOpError("expected gradient_placements and state_placements only where they differ "
@@ -291,5 +315,6 @@ plan::Group ParameterOp::toPlan() {
     group.statePlacements = optim::toPlan(own);
   if (auto blocks = getBlocks())
     group.division = blocks->toPlan();
+  group.specified = getSpecified();
   return group;
 }

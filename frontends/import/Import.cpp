@@ -52,6 +52,7 @@ public:
         lang::emitRule(*rule, *file.source, *module);
     builder.setInsertionPointToEnd(module->getBody());
     importRoutes();
+    importBlocks();
     importParameters();
     return module;
   }
@@ -143,6 +144,20 @@ private:
     }
   }
 
+  void importBlocks() {
+    for (const lang::BlocksStatement &blocks : file.blocks) {
+      ArrayAttr patterns = strings(blocks.globs);
+      SmallVector<int64_t> numbers;
+      for (const lang::Constant &number : blocks.numbers)
+        numbers.push_back(int64_t(number.value));
+      optim::DivideOp::create(builder, locate(blocks.range), patterns,
+                              blocks.ifPresent ? patterns : ArrayAttr(), strings(blocks.except),
+                              blocks.isColumns ? optim::BlockAxis::Columns : optim::BlockAxis::Rows,
+                              optim::BlockSizes(blocks.sizes), numbers,
+                              blocks.repeat ? int64_t(blocks.repeat->value) : 1);
+    }
+  }
+
   void importParameters() {
     for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
       // Patterns match a name as written, too.
@@ -177,6 +192,7 @@ private:
           unlessEqual(parameter.gradPlacements), unlessEqual(parameter.statePlacements),
           parameter.blocks.parts.empty() ? optim::BlocksAttr()
                                          : optim::BlocksAttr::get(&context, parameter.blocks),
+          /*specified=*/UnitAttr(), /*overridden=*/optim::BlocksAttr(),
           builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
     }
   }
@@ -199,6 +215,8 @@ private:
 
 } // namespace
 
+static_assert(int64_t(lang::BlocksStatement::Sizes::Each) == int64_t(optim::BlockSizes::Each) &&
+              int64_t(lang::BlocksStatement::Sizes::Split) == int64_t(optim::BlockSizes::Split));
 static_assert(int64_t(lang::MissingGrad::Skip) == int64_t(optim::MissingGrad::Skip) &&
               int64_t(lang::MissingGrad::Zero) == int64_t(optim::MissingGrad::Zero));
 

@@ -108,6 +108,11 @@ StringRef stepc::lang::spell(MissingGrad value) {
   return spellings[size_t(value)];
 }
 
+StringRef stepc::lang::spell(BlocksStatement::Sizes sizes) {
+  static constexpr StringRef spellings[] = {"", "each", "split"};
+  return spellings[size_t(sizes)];
+}
+
 namespace {
 
 /// Writes the tree as S-expressions.
@@ -163,6 +168,24 @@ public:
     os << (claim.ifPresent ? " if-present" : "");
     strings("except", claim.except);
     os << ")\n";
+  }
+
+  void blocks(const BlocksStatement &blocks) {
+    os << "(blocks";
+    strings("globs", blocks.globs);
+    os << (blocks.ifPresent ? " if-present" : "");
+    strings("except", blocks.except);
+    if (blocks.repeat) {
+      os << " (repeat";
+      optional(blocks.repeat);
+      os << ")";
+    }
+    os << " (" << (blocks.isColumns ? "columns" : "rows");
+    if (blocks.sizes != BlocksStatement::Sizes::Listed)
+      os << " " << spell(blocks.sizes);
+    for (const Constant &size : blocks.numbers)
+      optional(size);
+    os << "))\n";
   }
 
 private:
@@ -267,6 +290,8 @@ std::string stepc::lang::dump(const File &file) {
   Dumper dumper(os);
   for (const auto &rule : file.rules)
     dumper.rule(*rule);
+  for (const BlocksStatement &blocks : file.blocks)
+    dumper.blocks(blocks);
   for (const Route &route : file.routes) {
     os << "(route\n";
     for (const Claim &claim : route.claims)

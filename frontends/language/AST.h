@@ -352,9 +352,30 @@ struct Route {
   SourceRange range;
 };
 
+/// `blocks "*.qkv.weight" repeat 8 rows 512, 128, 128`: the matrices of which parameters are divided,
+/// and how. The numbers are known, the sizes of the matrices are not.
+struct BlocksStatement {
+  enum class Sizes : uint8_t {
+    Listed, ///< As many rows (columns) as the numbers say, one after the other.
+    Each,   ///< As many blocks of this size as there are.
+    Split,  ///< So many blocks of equal size.
+  };
+
+  std::vector<StringLiteral> globs;
+  std::optional<SourceRange> ifPresent;
+  std::vector<StringLiteral> except;
+  std::optional<Constant> repeat; ///< Blocks have their part of each of so many stretches.
+  bool isColumns = false;
+  Sizes sizes = Sizes::Listed;
+  std::vector<Constant> numbers;
+  SourceRange range;
+};
+llvm::StringRef spell(BlocksStatement::Sizes sizes);
+
 struct File {
   const Source *source = nullptr;
   std::vector<std::unique_ptr<Rule>> rules;
+  std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
 
   /// The route, or null where the file has none.

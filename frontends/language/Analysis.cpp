@@ -71,6 +71,8 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
   checkRuleNames(file, diagnostics);
   for (const auto &rule : file.rules)
     RuleAnalyzer(*rule, diagnostics).run();
+  for (const BlocksStatement &blocks : file.blocks)
+    analyzeBlocks(blocks, diagnostics);
   analyzeRoutes(file, diagnostics);
   uint32_t end = static_cast<uint32_t>(file.source->text().size());
   if (!diagnostics.hasErrors()) {

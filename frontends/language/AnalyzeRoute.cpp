@@ -32,8 +32,8 @@ public:
 
 private:
   void analyzeClaim(Claim &claim) {
-    checkGlobs(claim.globs);
-    checkGlobs(claim.except);
+    checkPatterns(claim.globs, diagnostics);
+    checkPatterns(claim.except, diagnostics);
     checkIfPresent(claim);
     claim.rule = findRule(claim.ruleName.text);
     checkDuplicates(claim);
@@ -113,14 +113,6 @@ private:
     }
   }
 
-  void checkGlobs(const std::vector<StringLiteral> &globs) {
-    for (const StringLiteral &glob : globs) {
-      NamePatternError error;
-      if (!NamePattern::parse(glob.value, error))
-        diagnostics.error(glob.range, error.message).withHint(error.hint);
-    }
-  }
-
   void checkIfPresent(const Claim &claim) {
     if (claim.ifPresent && claim.globs.empty())
       diagnostics
@@ -173,6 +165,15 @@ private:
 };
 
 } // namespace
+
+void stepc::lang::checkPatterns(const std::vector<StringLiteral> &patterns,
+                                Diagnostics &diagnostics) {
+  for (const StringLiteral &pattern : patterns) {
+    NamePatternError error;
+    if (!NamePattern::parse(pattern.value, error))
+      diagnostics.error(pattern.range, error.message).withHint(error.hint);
+  }
+}
 
 void stepc::lang::analyzeRoutes(File &file, Diagnostics &diagnostics) {
   // Point at the word, not at the whole block.

@@ -96,6 +96,12 @@ private:
 /// cannot hold where they meet a tensor.
 void warnHyperparameters(const File &file, Diagnostics &diagnostics);
 
+/// Reports patterns that are none.
+void checkPatterns(const std::vector<StringLiteral> &patterns, Diagnostics &diagnostics);
+
+/// Checks what is known of blocks without a parameter.
+void analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics);
+
 /// Checks the route against the rules and fills the claims.
 void analyzeRoutes(File &file, Diagnostics &diagnostics);
 

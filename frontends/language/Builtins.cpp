@@ -51,12 +51,12 @@ ArrayRef<StringRef> stepc::lang::optionsOf(FunctionClass functionClass) {
 }
 
 ArrayRef<StringRef> stepc::lang::plannedFunctions() {
-  static constexpr StringRef names[] = {"matmul", "transpose", "blocks", "stochastic_round"};
+  static constexpr StringRef names[] = {"matmul", "transpose", "stochastic_round"};
   return names;
 }
 
 ArrayRef<StringRef> stepc::lang::plannedStatements() {
-  static constexpr StringRef names[] = {"clip_grad_norm", "loss_scale", "skip_non_finite", "block"};
+  static constexpr StringRef names[] = {"clip_grad_norm", "loss_scale", "skip_non_finite"};
   return names;
 }
 

@@ -111,7 +111,10 @@ private:
   void logicalLine(size_t begin, size_t end) {
     const Token &first = tokens[begin];
     bool isClosing = first.kind == TokenKind::RightBrace;
-    bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute;
+    bool isBlocks =
+        depth == 0 && first.kind == TokenKind::Name; // `blocks`: no other name stands there
+    bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute ||
+                         (isBlocks && !afterBlocks);
     blankLineBefore(first.range.begin, isClosing);
     // A block can only end where comments may have left a blank line.
     while (isClosing && !lines.empty() && lines.back().empty())
@@ -150,7 +153,8 @@ private:
     lineOpensBlock = tokens[end - 1].kind == TokenKind::LeftBrace;
     if (lineOpensBlock)
       ++depth;
-    if (isClosing && depth == 0)
+    afterBlocks = isBlocks;
+    if ((isClosing || isBlocks) && depth == 0)
       declarationEnd = lines.size();
   }
 
@@ -252,6 +256,7 @@ private:
   size_t indent = 0;   ///< Of the current logical line.
   bool isFresh = true; ///< Nothing but indent is on the last line.
   bool lineOpensBlock = false;
+  bool afterBlocks = false;  ///< The logical line before is a `blocks` statement.
   uint32_t lastEnd = 0;      ///< Of what was printed last, in the source.
   size_t declarationEnd = 0; ///< Lines up to the end of a declaration.
   std::vector<TokenKind> brackets;

@@ -17,11 +17,16 @@ std::unique_ptr<File> Parser::parseFile() {
       file->rules.push_back(parseRule());
     } else if (at(TokenKind::KwRoute)) {
       file->routes.push_back(parseRoute());
+    } else if (atName("blocks")) {
+      if (std::optional<BlocksStatement> blocks = parseBlocks())
+        file->blocks.push_back(std::move(*blocks));
+      else
+        skipToDeclaration();
     } else {
       if (at(TokenKind::KwInput) || at(TokenKind::KwMetric))
         unsupported(current());
       else
-        hintDeclaration(expected("'optimizer' or 'route'"));
+        hintDeclaration(expected("'optimizer', 'blocks' or 'route'"));
       consume();
       skipToDeclaration();
     }
@@ -30,7 +35,7 @@ std::unique_ptr<File> Parser::parseFile() {
 }
 
 void Parser::hintDeclaration(Diagnostic &error) const {
-  static constexpr StringRef words[] = {"optimizer", "route"};
+  static constexpr StringRef words[] = {"optimizer", "blocks", "route"};
   StringRef nearest = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
   if (!nearest.empty())
     error.withHint("did you mean '" + nearest + "'?");
@@ -322,7 +327,8 @@ bool Parser::parseClaim(Route &route) {
     if (!claim.routeName)
       return false;
   }
-  if (!expect(TokenKind::KwFor) || !parseSelector(claim) || !parseIfPresent(claim))
+  if (!expect(TokenKind::KwFor) || !parseSelector(claim) ||
+      !parseIfPresent(claim.ifPresent, "a claim"))
     return false;
   if (consumeIf(TokenKind::KwExcept) && !parseStrings(claim.except))
     return false;
@@ -332,20 +338,6 @@ bool Parser::parseClaim(Route &route) {
   }
   claim.range = claim.range.to(previousRange());
   route.claims.push_back(std::move(claim));
-  return true;
-}
-
-bool Parser::parseIfPresent(Claim &claim) {
-  if (!at(TokenKind::KwIf))
-    return true;
-  SourceRange begin = consume().range;
-  if (!atName("present")) {
-    expected("'present'")
-        .withHint("'if present' lets the patterns of a claim match nothing; "
-                  "there is no other 'if'");
-    return false;
-  }
-  claim.ifPresent = begin.to(consume().range);
   return true;
 }
 

@@ -172,7 +172,12 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
 // Recovery
 //===----------------------------------------------------------------------===//
 
-bool Parser::atDeclaration() const { return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute); }
+bool Parser::atDeclaration() const {
+  return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks();
+}
+
+/// Elsewhere `blocks` is a name as any other.
+bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenKind::String; }
 
 bool Parser::atStatement() const {
   switch (current().kind) {

@@ -80,13 +80,19 @@ private:
   bool parseBinding(Rule &rule, bool isLet);
   Route parseRoute();
   bool parseClaim(Route &route);
-  bool parseIfPresent(Claim &claim);
+  bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);
   bool parseSetting(Claim &claim);
   bool parseSelector(Claim &claim);
   bool expectClosingBrace(SourceRange openRange);
 
+  // Blocks of matrices, in ParseBlocks.cpp.
+  std::optional<BlocksStatement> parseBlocks();
+  bool parseBlockSizes(BlocksStatement &blocks);
+  std::optional<Constant> parseCount(llvm::StringRef what);
+
   // Recovery.
   bool atDeclaration() const;
+  bool atBlocks() const;
   bool atStatement() const;
   bool atUpdate(size_t at) const;
   bool atClaim() const;

@@ -150,6 +150,8 @@ private:
                 });
             });
         });
+        if (group.specified)
+          json.attribute("specified", true);
       });
       json.attribute("part", group.part); // -1: the rule sees no blocks
     }

@@ -76,7 +76,8 @@ private:
              parameter.getBatchAttr(), parameter.getTypeAttr(), parameter.getGradientAttr(),
              parameter.getMeshAttr(), parameter.getPlacementsAttr(),
              parameter.getPlacementsOf(ShardsKind::Gradient),
-             parameter.getPlacementsOf(ShardsKind::State), blocks ? blocks : none, forced});
+             parameter.getPlacementsOf(ShardsKind::State), blocks ? blocks : none,
+             builder.getBoolAttr(parameter.getSpecified()), forced});
         groups[key].push_back(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
       };
       if (!blocks || !dividing.contains(*parameter.getRoute()))

@@ -4,6 +4,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DivideParameters : Pass<"optim-divide-parameters", "::mlir::ModuleOp"> {
+  let summary = "Bring the blocks of a specification to the parameters that they name";
+  let description = [{
+    Each parameter that an `optim.divide` matches gets its parts, which hold instead of those that it has (`over` keeps them). It
+    is an error when two match one parameter, when a pattern that is not `optional` matches nothing, when a parameter is no
+    matrix, and when sizes do not add up to its rows or columns, `each` or `split` leave a rest. An `except`
+    pattern that matches nothing is a warning. The names of `optim.frozen` count as matches. The operations are erased.
+
+    Remark (passed) `blocks-overridden`: a parameter whose own blocks do not hold.
+
+    ```mlir
+    optim.divide patterns ["qkv"] except [] rows listed [4, 2] repeat 2
+    optim.parameter @qkv shape [12, 8] …
+    // becomes
+    optim.parameter @qkv shape [12, 8] … blocks <rows, [0, 4, 6, 10], [4, 6, 10, 12]> specified aliases []
+    ```
+  }];
+}
+
 def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
   let summary = "Give every parameter the one route that claims it";
   let description = [{

@@ -8,7 +8,9 @@
 using namespace mlir;
 
 void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options) {
-  // First, so that an unclaimed parameter is reported before anything else.
+  // Before routes, which erase the names of frozen parameters: patterns of blocks count them, too.
+  manager.addPass(createDivideParameters());
+  // Early, so that an unclaimed parameter is reported before anything else.
   manager.addPass(createRouteParameters());
   // Named ops become arithmetic, so that the cut may pass through them.
   manager.addPass(createExpandNamed());

@@ -3,6 +3,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/decide/Selectors.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -17,44 +18,16 @@ namespace stepc::decide {
 
 namespace {
 
-/// A pattern of a route, and whether any parameter matched it.
-struct Selector {
-  NamePattern pattern;
-  bool optional = false; ///< It may match nothing.
-  bool used = false;
-};
+using decide::matches;
+using decide::optionalOf;
+using decide::Selector;
+using decide::selectors;
 
 struct Claim {
   RouteOp route;
   RuleOp rule;
   SmallVector<Selector> patterns, except;
 };
-
-/// The verifier has seen that the texts are patterns.
-SmallVector<Selector> selectors(ArrayAttr texts, ArrayRef<Attribute> optional) {
-  SmallVector<Selector> result;
-  NamePatternError error;
-  for (Attribute text : texts)
-    result.push_back({*NamePattern::parse(cast<StringAttr>(text).getValue(), error),
-                      llvm::is_contained(optional, text)});
-  return result;
-}
-
-ArrayRef<Attribute> optionalOf(RouteOp route) {
-  ArrayAttr optional = route.getOptionalAttr();
-  return optional ? optional.getValue() : ArrayRef<Attribute>();
-}
-
-/// True when the name or an alias matches any pattern; marks all that do.
-template <typename Named> bool matches(SmallVectorImpl<Selector> &selectors, Named named) {
-  bool any = false;
-  for (Selector &selector : selectors) {
-    bool match = optim::matches(selector.pattern, named);
-    selector.used |= match;
-    any |= match;
-  }
-  return any;
-}
 
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {

@@ -132,6 +132,9 @@ public:
     expander.emplace(plan);
     countMessages();
     countFlops();
+    for (auto parameter : module.getOps<optim::ParameterOp>())
+      if (parameter.getOverridden())
+        report.overridden.push_back(parameter.getSymName().str());
     for (auto group : module.getOps<optim::GroupOp>())
       describe(group);
     if (target) {

@@ -95,6 +95,8 @@ struct Report {
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0; ///< at most: a target decides
   std::vector<plan::Mesh> meshes;
+  std::vector<std::string>
+      overridden; ///< parameters of whose blocks the specification's hold instead
   std::vector<GroupReport> groups;
   std::vector<CommunicatorReport> communicators;
   std::vector<int64_t> world;  ///< global ranks

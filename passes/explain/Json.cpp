@@ -124,6 +124,7 @@ std::string explain::toJson(const Report &report) {
                             {"scratch_bytes_at_most", report.scratch},
                             {"exchanges", report.exchanges},
                             {"communicators", std::move(communicators)},
+                            {"blocks_overridden", llvm::json::Array(report.overridden)},
                             {"groups", std::move(groups)},
                             {"ranks", std::move(ranks)},
                             {"total", ::toJson(summarize(report.ranks))}};

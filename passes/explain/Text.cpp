@@ -245,6 +245,10 @@ std::string explain::toText(const Report &report) {
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 group.placements, llvm::join(group.routes, ", ")});
   groups.print(os);
+  if (!report.overridden.empty())
+    os << "\nBlocks of the specification hold instead of the manifest's for "
+       << plural(report.overridden.size(), "parameter") << ": "
+       << cut(patternOf(report.overridden), 60) << ".\n";
 
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
   Table costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled",

@@ -19,8 +19,9 @@ static_assert(sizeof(stepc_parameter_record) == 8 * 8);
 namespace stepc::runtime {
 namespace {
 
-/// As a manifest says it.
-std::string toText(const plan::Division &division) {
+/// As a manifest says it, and whether it is the specification that does.
+std::string divisionText(const plan::Group &group) {
+  const plan::Division &division = group.division;
   std::string text;
   for (const std::vector<plan::Span> &part : division.parts) {
     text += text.empty() ? "[" : ", [";
@@ -32,7 +33,8 @@ std::string toText(const plan::Division &division) {
   if (text.empty())
     return text;
   const char *axis = division.axis == plan::Division::Rows ? "rows" : "columns";
-  return std::string("{\"axis\": \"") + axis + "\", \"runs\": [" + text + "]}";
+  return std::string("{\"axis\": \"") + axis + "\", \"runs\": [" + text + "]" +
+         (group.specified ? ", \"specified\": true}" : "}");
 }
 
 /// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
@@ -59,7 +61,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   text.placements = plan::toString(group.placements);
   text.gradientPlacements = plan::toString(group.placementsOf(plan::ShardsKind::Gradient));
   text.mesh = plan.meshes[group.mesh].name;
-  text.blocks = toText(group.division);
+  text.blocks = divisionText(group);
   const plan::Rule &rule = plan.rules[group.rule];
   for (size_t i = 0; i < rule.states.size(); ++i) {
     const plan::State &state = rule.states[i];

@@ -171,7 +171,8 @@ struct Group {
   // Where contributions of a partial gradient are added up; empty where it is not partial.
   std::vector<Placement> reducedPlacements;
   Division division;
-  int64_t part = -1; // of the division; -1: whole matrices, for a rule that sees no blocks
+  bool specified = false; // the division is the specification's, whatever a manifest says
+  int64_t part = -1;      // of the division; -1: whole matrices, for a rule that sees no blocks
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
   std::string strategy;            // what chose the hops: a name for people

@@ -179,7 +179,7 @@ public:
     list(v.reducedPlacements, "placements of a reduced gradient");
     field(v.division.axis);
     list(v.division.parts, "parts");
-    field(v.part);
+    fields(v.specified, v.part);
     list(v.parameters, "parameters");
     fields(v.computes, v.strategy);
     list(v.hops, "hops");

@@ -45,8 +45,15 @@ def gradient(name, shape, step):
     return torch.randn(shape, generator=generator)
 
 
-def _train(model, steps=3, **options):
-    optimizer = Optimizer(model.named_parameters(), SPEC, blocks=QKV, timeout=60.0, **options)
+# The same, said by the definition.
+DIVIDED = SPEC + """
+blocks "*qkv.weight" repeat 2 rows 4, 2, 2
+blocks "*gate_up.weight" rows 5, 6
+"""
+
+
+def _train(model, steps=3, spec=SPEC, blocks=QKV, **options):
+    optimizer = Optimizer(model.named_parameters(), spec, blocks=blocks, timeout=60.0, **options)
     for step in range(steps):
         for name, p in model.named_parameters():
             whole = gradient(name, p.shape, step)
@@ -171,3 +178,45 @@ def test_wrong_blocks_are_errors(real):
         prepare(**{"*bias": Blocks([11])})
     with pytest.warns(UserWarning, match="nothing"):
         prepare(**{"nothing*": Blocks([16])})
+
+
+def test_the_definition_says_blocks(real):
+    """What it says is what blocks= says, and holds instead where both do."""
+    models = [Attention() for _ in range(3)]
+    others = {"*qkv*": Blocks([8, 8]), "*gate_up.weight": Blocks([1, 10])}
+    optimizers = [_train(models[0]), _train(models[1], spec=DIVIDED, blocks={}),
+                  _train(models[2], spec=DIVIDED, blocks=others)]  # fmt: skip
+    assert optimizers[1]._routing.divided == {"qkv.weight", "gate_up.weight"}
+    expected = _values(models[0], optimizers[0])
+    for model, optimizer in zip(models[1:], optimizers[1:], strict=True):
+        found = _values(model, optimizer)
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            assert torch.equal(value, found[key]), key
+    # Without blocks the same weights step otherwise.
+    plain = Attention()
+    assert not torch.equal(_values(plain, _train(plain, blocks={}))["qkv.weight"], expected["qkv.weight"])
+
+
+def test_a_library_with_blocks_of_the_definition_has_no_others(real, tmp_path):
+    model = Attention()
+    manifest = export_manifest(model.named_parameters())
+    library = str(stepc.compile(DIVIDED, manifest, output=tmp_path / "divided").library)
+    for blocks in ({}, QKV, {"*qkv*": Blocks([8, 8])}):
+        optimizer = Optimizer(model.named_parameters(), library=library, blocks=blocks)
+        optimizer.prepare()
+        assert optimizer.state[model.qkv.weight]["scale"].shape == (3,)
+
+
+def test_wrong_blocks_of_the_definition_are_errors(real):
+    def prepare(statement):
+        Optimizer(Attention().named_parameters(), f"{SPEC}\n{statement}\n").prepare()
+
+    with pytest.raises(stepc.CompileError, match=r'expected pattern "\*.q" of blocks to match a parameter, found none'):
+        prepare('blocks "*.q" rows split 2')
+    with pytest.raises(stepc.CompileError, match="expected a matrix.* for parameter 'gate_up.bias'"):
+        prepare('blocks "gate_up*" rows split 11')
+    with pytest.raises(stepc.CompileError, match="expected blocks of 16 rows with 5 each, found a rest of 1"):
+        prepare('blocks "qkv.weight" rows each 5')
+    with pytest.raises(stepc.CompileError, match="expected blocks from one statement for parameter 'qkv.weight'"):
+        prepare('blocks "qkv.weight" rows split 2\nblocks "*.weight" except "gate*" rows each 8')

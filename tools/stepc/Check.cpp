@@ -32,6 +32,8 @@ void printJson(mlir::ModuleOp module) {
           json.attribute("name", parameter.getSymName());
           json.attribute("route", *parameter.getRoute());
           json.attribute("rule", ruleOf.lookup(*parameter.getRoute()));
+          if (parameter.getBlocks())
+            json.attribute("divided", true);
         });
     });
     json.attributeArray("routes", [&] {
@@ -116,6 +118,7 @@ int driver::runCheck(const CheckCommand &command) {
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
   mlir::PassManager manager(&input.context());
+  manager.addPass(decide::createDivideParameters());
   manager.addPass(decide::createRouteParameters());
   if (failed(manager.run(*module)))
     return kInputError;

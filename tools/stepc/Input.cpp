@@ -80,26 +80,36 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   return module;
 }
 
+/// Makes a pattern optional in each of the operations that has it, and collects the patterns of all.
+template <typename Op>
+static bool allowIn(mlir::ModuleOp module, mlir::Attribute pattern,
+                    llvm::SetVector<StringRef> &known) {
+  mlir::Builder builder(module.getContext());
+  bool found = false;
+  for (auto op : module.getOps<Op>()) {
+    for (mlir::ArrayAttr list : {op.getPatterns(), op.getExcept()})
+      known.insert_range(list.template getAsValueRange<mlir::StringAttr>());
+    if (!llvm::is_contained(op.getPatterns(), pattern) &&
+        !llvm::is_contained(op.getExcept(), pattern))
+      continue;
+    found = true;
+    llvm::SmallVector<mlir::Attribute> optional;
+    if (mlir::ArrayAttr before = op.getOptionalAttr())
+      llvm::append_range(optional, before);
+    if (!llvm::is_contained(optional, pattern))
+      optional.push_back(pattern);
+    op.setOptionalAttr(builder.getArrayAttr(optional));
+  }
+  return found;
+}
+
 bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns) {
   mlir::Builder builder(&context());
   for (const std::string &text : patterns) {
     mlir::Attribute pattern = builder.getStringAttr(text);
-    bool found = false;
     llvm::SetVector<StringRef> known; // of attributes, which outlive this
-    for (auto route : module.getOps<optim::RouteOp>()) {
-      for (mlir::ArrayAttr list : {route.getPatterns(), route.getExcept()})
-        known.insert_range(list.getAsValueRange<mlir::StringAttr>());
-      if (!llvm::is_contained(route.getPatterns(), pattern) &&
-          !llvm::is_contained(route.getExcept(), pattern))
-        continue;
-      found = true;
-      llvm::SmallVector<mlir::Attribute> optional;
-      if (mlir::ArrayAttr before = route.getOptionalAttr())
-        llvm::append_range(optional, before);
-      if (!llvm::is_contained(optional, pattern))
-        optional.push_back(pattern);
-      route.setOptionalAttr(builder.getArrayAttr(optional));
-    }
+    bool found = allowIn<optim::RouteOp>(module, pattern, known);
+    found |= allowIn<optim::DivideOp>(module, pattern, known);
     if (!found) {
       report.error("expected a pattern of the specification after --if-present, found '" + text +
                    "'");

@@ -130,7 +130,8 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
   };
   if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
     return differs("shape");
-  if (group.division != parameter.blocks)
+  // Of specified blocks the manifest decides nothing.
+  if (!group.specified && group.division != parameter.blocks)
     return differs("blocks");
   if (group.parameterType != parameter.dtype || group.gradientType != parameter.gradDType)
     return differs("types");

@@ -109,16 +109,29 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
   for (const plan::Route &route : library.routes)
     if (!named(specified.routes, route.name))
       return Difference{"no route '" + route.name + "'", "one"};
-  llvm::StringMap<StringRef> routes;
+  llvm::StringMap<const plan::Parameter *> others;
   for (const plan::Parameter &parameter : library.parameters)
-    routes[parameter.name] = library.routes[parameter.route].name;
+    others[parameter.name] = &parameter;
   for (const plan::Parameter &parameter : specified.parameters) {
-    auto found = routes.find(parameter.name);
-    const std::string &route = specified.routes[parameter.route].name;
+    auto found = others.find(parameter.name);
     // Parameters that only one of both has are the manifest's matter.
-    if (found != routes.end() && found->second != route)
+    if (found == others.end())
+      continue;
+    const std::string &route = specified.routes[parameter.route].name,
+                      &other = library.routes[found->second->route].name;
+    if (other != route)
       return Difference{"route '" + route + "' for parameter '" + parameter.name + "'",
-                        "'" + found->second.str() + "'"};
+                        "'" + other + "'"};
+    // Blocks of a manifest are compared with it.
+    const plan::Group &group = specified.groups[parameter.group],
+                      &compiled = library.groups[found->second->group];
+    if (group.specified != compiled.specified ||
+        (group.specified && group.division != compiled.division))
+      return Difference{std::string(group.specified ? "its blocks" : "no blocks") +
+                            " for parameter '" + parameter.name + "'",
+                        group.specified && compiled.specified ? "others"
+                        : group.specified                     ? "none of a specification"
+                                                              : "those of a specification"};
   }
   return std::nullopt;
 }

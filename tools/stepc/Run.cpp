@@ -285,6 +285,7 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {
     mlir::PassManager manager(&input.context());
+    manager.addPass(decide::createDivideParameters());
     manager.addPass(decide::createRouteParameters());
     if (failed(manager.run(*module)))
       return kInputError;

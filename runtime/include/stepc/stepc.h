@@ -139,7 +139,7 @@ typedef struct stepc_mesh_info {
   int32_t batch_axes; /* the parameter's: leading axes that count matrices */
   int32_t reserved;
   /* How its matrices are divided, as a manifest says it: {"axis": "rows", "runs": [[[0, 4096]], …]};
-   * empty where they are not. */
+   * empty where they are not. With "specified": true they are the specification's, whatever a manifest says. */
   const char *blocks;
 } stepc_mesh_info;
 

@@ -25,6 +25,18 @@ optim.parameter @flat shape [4, 4] batch 0 type f32 gradient f32 mesh @world pla
 optim.parameter @rows shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks <rows, [0, 1, 3, 4], [1, 3]> aliases []
 optim.parameter @columns shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks #optim.blocks<columns, [0, 3], [3, 4]> aliases []
 
+// Blocks of the specification, over those of the manifest.
+// CHECK: optim.parameter @over {{.*}} blocks <rows, [0, 2], [2, 4]> specified over <rows, [0, 1], [1, 4]> aliases
+optim.parameter @over shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks <rows, [0, 2], [2, 4]> specified over <rows, [0, 1], [1, 4]> aliases []
+
+// Every way to say sizes of blocks.
+// CHECK: optim.divide patterns ["*.qkv"] except ["*.bias"] rows listed [512, 128] repeat 8
+// CHECK: optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] columns each [64] repeat 1
+// CHECK: optim.divide patterns ["*.up"] except [] rows split [2] repeat 1
+optim.divide patterns ["*.qkv"] except ["*.bias"] rows listed [512, 128] repeat 8
+optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] columns each [64] repeat 1
+optim.divide patterns ["*.up"] except [] rows split [2] repeat 1
+
 // States of every kind of shape and every storage type, one of them the master.
 // CHECK-LABEL: optim.rule @States
 // CHECK-SAME: #optim.state<"full", bf16, full, 0.000000e+00 : f64, false>

@@ -181,6 +181,27 @@ def test_parts_step_as_matrices_of_their_own(tmp_path, strategy):
                                    f"factored*={strategy}", "--waves", 2)  # fmt: skip
 
 
+def test_the_specification_divides_as_the_manifest(tmp_path):
+    """Statements instead of the manifest's blocks give the same bytes, wherever shards end."""
+    said = ['repeat 4 rows 10, 3, 2', 'columns each 8', 'rows split 3', 'repeat 2 columns 7, 9']
+    equal = [{"axis": "rows", "sizes": [10, 3, 2], "repeat": 4}, {"axis": "columns", "sizes": [8] * 4},
+             {"axis": "rows", "sizes": [20] * 3}, {"axis": "columns", "sizes": [7, 9], "repeat": 2}]  # fmt: skip
+    parameters = [parameter(f"{rule}.{i}.{mesh}", (60, 32), placements, blocks, mesh=f"m{mesh}")
+                  for rule in ("muon", "factored") for i, blocks in enumerate(equal)
+                  for mesh, (_, placements) in enumerate(LAYOUTS)]  # fmt: skip
+    case = Case(parameters, {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate(LAYOUTS)})
+    spec, manifest, tensors = (tmp_path / name for name in ("spec.optim", "m.json", "in.safetensors"))
+    spec.write_text(SPEC)
+    manifest.write_text(json.dumps(case.many))
+    save(tensors, case.tensors(3)[0])
+    expected = run(spec, manifest, tensors, tmp_path / "one.safetensors", steps=STEPS)
+    for one in case.many["parameters"]:
+        del one["blocks"]
+    manifest.write_text(json.dumps(case.many))
+    spec.write_text(SPEC + "".join(f'blocks "*.{i}.?" {text}\n' for i, text in enumerate(said)))
+    assert run(spec, manifest, tensors, tmp_path / "other.safetensors", steps=STEPS) == expected
+
+
 def test_fused_attention_of_true_size(tmp_path):
     """Queries, keys and values in 6144 rows, one after the other and interleaved by group of heads; shards end elsewhere."""
     runs = [[[0, 4096]], [[4096, 5120]], [[5120, 6144]]]

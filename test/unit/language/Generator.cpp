@@ -141,10 +141,26 @@ std::string Generator::route(unsigned rules) {
   return text + "}" + lineEnd();
 }
 
+std::string Generator::blocks() {
+  std::string text =
+      "blocks" + space() + "\"*.qkv\"" + (chance(30) ? "," + space() + "\"h.?.w\"" : "");
+  if (chance(30))
+    text += space() + "if" + space() + " present";
+  if (chance(30))
+    text += space() + " except \"*.bias\"";
+  if (chance(40))
+    text += space() + " repeat" + space() + " " + std::to_string(1 + pick(9));
+  return text + " " + oneOf({"rows", "columns"}) + space() + " " +
+         oneOf({"each 128", "split  2", "512, 128,128", "1e2", "7"}) + lineEnd();
+}
+
 std::string Generator::file() {
   std::string text = chance(30) ? "// header\n\n" : "";
   unsigned rules = 1 + pick(3);
-  for (unsigned i = 0; i < rules; ++i)
+  for (unsigned i = 0; i < rules; ++i) {
     text += optimizer(i);
-  return text + route(rules);
+    while (chance(30))
+      text += "\n" + blocks();
+  }
+  return text + (chance(30) ? "\n" + blocks() : "") + route(rules);
 }

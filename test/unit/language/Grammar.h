@@ -69,6 +69,10 @@ private:
   };
   using NodePtr = std::unique_ptr<Node>;
 
+  static bool startsLine(const std::string &rule) {
+    return rule == "statement" || rule == "claim" || rule == "blocks";
+  }
+
   static NodePtr make(Node::Kind kind, std::string text = "") {
     auto node = std::make_unique<Node>();
     node->kind = kind;
@@ -151,7 +155,7 @@ private:
       else if (node.text == "STRING")
         out += "\"a*\" ";
       else {
-        if (node.text == "statement" || node.text == "claim")
+        if (startsLine(node.text))
           out += "\n";
         derive(*rules.at(node.text), pick, depth + 1, out);
       }
@@ -224,8 +228,7 @@ private:
             ends.insert(from + 1);
           break;
         }
-        bool needsLine = node.text == "statement" || node.text == "claim";
-        if (!needsLine || tokens[from].startsLine ||
+        if (!startsLine(node.text) || tokens[from].startsLine ||
             (from && tokens[from - 1].kind == TokenKind::LeftBrace))
           ends = match(*rule->second, from);
         break;

@@ -81,6 +81,7 @@ private:
   std::string condition(unsigned depth);
   std::string optimizer(unsigned index);
   std::string route(unsigned rules);
+  std::string blocks();
 
   std::mt19937 random;
   std::vector<std::string> tensors; ///< Full values in scope.

@@ -216,7 +216,6 @@ TEST(Parser, StatementErrors) {
       {"clip_grad_norm(1.0)", {"2:1: error: 'clip_grad_norm' is not supported yet"}},
       {"skip_non_finite", {"2:1: error: 'skip_non_finite' is not supported yet"}},
       {"loss_scale 3", {"2:1: error: 'loss_scale' is not supported yet"}},
-      {"block qkv", {"2:1: error: 'block' is not supported yet"}},
   };
   for (const Case &c : cases)
     EXPECT_EQ(bodyErrors(c.body), c.messages) << c.body;
@@ -225,9 +224,9 @@ TEST(Parser, StatementErrors) {
 TEST(Parser, DeclarationErrors) {
   const Case cases[] = {
       {"optimiser A() { }",
-       {"1:1: error: expected 'optimizer' or 'route', found 'optimiser'",
+       {"1:1: error: expected 'optimizer', 'blocks' or 'route', found 'optimiser'",
         "  hint: did you mean 'optimizer'?"}},
-      {"}", {"1:1: error: expected 'optimizer' or 'route', found '}'"}},
+      {"}", {"1:1: error: expected 'optimizer', 'blocks' or 'route', found '}'"}},
       {"metric x = 3", {"1:1: error: 'metric' is not supported yet"}},
       {"optimizer { }", {"1:11: error: expected the optimizer's name, found '{'"}},
       {"optimizer A { }",

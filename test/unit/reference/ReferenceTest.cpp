@@ -72,8 +72,8 @@ protected:
         builder, module->getLoc(), builder.getStringAttr("w"), builder.getDenseI64ArrayAttr(shape),
         builder.getI64IntegerAttr(batch), mlir::TypeAttr::get(type), mlir::TypeAttr::get(type),
         mlir::FlatSymbolRefAttr::get(&context, "mesh"), builder.getArrayAttr({}), mlir::ArrayAttr(),
-        mlir::ArrayAttr(), optim::BlocksAttr(), builder.getStrArrayAttr({}),
-        mlir::FlatSymbolRefAttr());
+        mlir::ArrayAttr(), optim::BlocksAttr(), mlir::UnitAttr(), optim::BlocksAttr(),
+        builder.getStrArrayAttr({}), mlir::FlatSymbolRefAttr());
   }
 
   Tensor random(std::vector<int64_t> shape) {

@@ -36,6 +36,8 @@ class Routing:
     parameters: dict[str, str]
     #: Where a ready library is that says so.
     library: str | None = None
+    #: Parameters whose matrices are divided into blocks, by the trainer or by the definition.
+    divided: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for route in self.routes.values():
@@ -80,7 +82,8 @@ class Routing:
             for item in found["routes"]
         }
         taken = {item["name"]: item["route"] for item in found["parameters"] if item.get("route")}
-        return Routing(routes, taken)
+        divided = frozenset(item["name"] for item in found["parameters"] if item.get("divided"))
+        return Routing(routes, taken, divided=divided)
 
     @staticmethod
     def of_library(library: Library) -> Routing:

@@ -152,10 +152,12 @@ class Optimizer(Failures, RoutedGroups):
 
     def _with_rule(self, entry: Entry) -> Entry:
         """A parameter of ambiguous placements, with what is known of its rule."""
-        route = self._routing.parameters.get(canonical_name(entry.name))
+        name = canonical_name(entry.name)
+        route = self._routing.parameters.get(name)
         if entry.local_shape is None or route is None:
             return entry
-        elementwise = self._routing.routes[route].elementwise and not entry.blocks
+        divided = entry.blocks or name in self._routing.divided
+        elementwise = self._routing.routes[route].elementwise and not divided
         return dataclasses.replace(entry, elementwise=elementwise)
 
     def _plan(self, meeting: Meeting) -> None:

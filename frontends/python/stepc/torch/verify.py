@@ -64,8 +64,9 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             ),
             "mesh ranks": (list(planned.ranks), mesh["ranks"]),
             "batch axes": (planned.batch_axes, item.get("batch_axes", 0)),
-            "blocks": (planned.blocks, item.get("blocks")),
         }  # fmt: skip
+        if not (planned.blocks or {}).get("specified"):  # else the model has no say
+            pairs["blocks"] = (planned.blocks, item.get("blocks"))
         for what, (expected, actual) in pairs.items():
             if expected != actual:
                 raise PlanError(

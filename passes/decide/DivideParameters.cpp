@@ -1,0 +1,166 @@
+//===- DivideParameters.cpp - Bring blocks to the parameters they name -----===//
+
+#include "passes/decide/Passes.h"
+
+#include "dialects/optim/Optim.h"
+#include "passes/decide/Selectors.h"
+
+#include "mlir/IR/Remarks.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+namespace stepc::decide {
+#define GEN_PASS_DEF_DIVIDEPARAMETERS
+#include "passes/decide/Passes.h.inc"
+} // namespace stepc::decide
+
+namespace {
+
+struct Statement {
+  DivideOp op;
+  SmallVector<decide::Selector> patterns, except;
+};
+
+class DivideParameters : public decide::impl::DivideParametersBase<DivideParameters> {
+  void runOnOperation() override {
+    std::vector<Statement> statements;
+    SmallVector<Attribute> absent;
+    for (auto op : getOperation().getOps<DivideOp>())
+      llvm::append_range(absent, decide::optionalOf(op));
+    for (auto op : getOperation().getOps<DivideOp>())
+      statements.push_back({op, decide::selectors(op.getPatterns(), decide::optionalOf(op)),
+                            decide::selectors(op.getExcept(), absent)});
+    if (statements.empty())
+      return;
+    bool failure = false;
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      failure |= failed(divide(parameter, statements));
+    // What is frozen today counts as matched: it may be unfrozen tomorrow.
+    for (auto frozen : getOperation().getOps<FrozenOp>())
+      for (Statement &statement : statements) {
+        decide::matches(statement.patterns, frozen);
+        decide::matches(statement.except, frozen);
+      }
+    for (Statement &statement : statements)
+      failure |= failed(checkUse(statement));
+    if (failure)
+      return signalPassFailure();
+    for (Statement &statement : statements)
+      statement.op.erase();
+  }
+
+  LogicalResult divide(ParameterOp parameter, std::vector<Statement> &statements) {
+    SmallVector<DivideOp> found;
+    for (Statement &statement : statements) {
+      // Both lists are always matched, so that each pattern's use is known.
+      bool named = decide::matches(statement.patterns, parameter);
+      bool excepted = decide::matches(statement.except, parameter);
+      if (named && !excepted)
+        found.push_back(statement.op);
+    }
+    if (found.empty())
+      return success();
+    if (found.size() > 1) {
+      auto diag = parameter.emitError("expected blocks from one statement for parameter '")
+                  << parameter.getSymName() << "' of shape [" << parameter.getShape() << "], found "
+                  << found.size();
+      for (DivideOp op : found)
+        diag.attachNote(op.getLoc()) << "this one matches it";
+      return diag;
+    }
+    DivideOp op = found.front();
+    auto refuse = [&](const Twine &message) {
+      auto diag = op.emitError(message) << " for parameter '" << parameter.getSymName()
+                                        << "' of shape [" << parameter.getShape() << "]";
+      diag.attachNote(parameter.getLoc()) << "the parameter is here";
+      return diag;
+    };
+    if (!parameter.isMatrix())
+      return refuse("expected a matrix, or a stack of matrices with declared batch axes,")
+                     .attachNote(op.getLoc())
+                 << "a parameter that is not divided is left out by 'except'",
+             failure();
+    int64_t axis = parameter.getShape().end()[op.getAxis() == BlockAxis::Rows ? -2 : -1];
+    plan::Division division;
+    if (std::string wrong = divisionOf(op, axis, division); !wrong.empty())
+      return refuse(wrong);
+    auto blocks = BlocksAttr::get(&getContext(), division);
+    if (auto before = parameter.getBlocksAttr()) {
+      parameter.setOverriddenAttr(before);
+      remark::passed(
+          parameter.getLoc(),
+          remark::RemarkOpts::name("blocks-overridden").category("optim-divide-parameters"))
+          << remark::metric("parameter", parameter.getSymName())
+          << remark::metric("blocks", division.parts.size())
+          << remark::reason("the specification's hold instead of the manifest's");
+    }
+    parameter.setBlocksAttr(blocks);
+    parameter.setSpecified(true);
+    return success();
+  }
+
+  /// The parts of an axis of that size, or what does not fit.
+  static std::string divisionOf(DivideOp op, int64_t axis, plan::Division &division) {
+    std::string what = op.getAxis() == BlockAxis::Rows ? " rows" : " columns";
+    int64_t repeat = op.getRepeat();
+    if (axis % repeat)
+      return ("expected " + Twine(repeat) + " equal stretches of the " + Twine(axis) + what +
+              ", found a rest of " + Twine(axis % repeat))
+          .str();
+    int64_t stretch = axis / repeat, number = op.getNumbers()[0];
+    std::string of =
+        (" of " + Twine(stretch) + what + (repeat > 1 ? " in each stretch" : "")).str();
+    SmallVector<int64_t> sizes(op.getNumbers());
+    if (op.getSizes() != BlockSizes::Listed) {
+      if (stretch % number)
+        return (op.getSizes() == BlockSizes::Each
+                    ? "expected blocks" + of + " with " + Twine(number) + " each"
+                    : "expected " + Twine(number) + " equal blocks" + of)
+                   .str() +
+               (", found a rest of " + Twine(stretch % number)).str();
+      bool each = op.getSizes() == BlockSizes::Each;
+      sizes.assign(each ? stretch / number : number, each ? number : stretch / number);
+    }
+    int64_t sum = 0;
+    for (int64_t size : sizes)
+      if (size > stretch || (sum += size) > stretch)
+        return ("expected sizes that add up to " + Twine(stretch) + what +
+                (repeat > 1 ? " in each stretch" : "") + ", found more")
+            .str();
+    if (sum != stretch)
+      return ("expected sizes that add up to " + Twine(stretch) + what +
+              (repeat > 1 ? " in each stretch" : "") + ", found " + Twine(sum))
+          .str();
+    division.axis = plan::Division::Axis(op.getAxis());
+    int64_t begin = 0;
+    for (int64_t size : sizes) {
+      std::vector<plan::Span> &part = division.parts.emplace_back();
+      for (int64_t i = 0; i < repeat; ++i)
+        part.push_back({i * stretch + begin, i * stretch + begin + size});
+      begin += size;
+    }
+    return {};
+  }
+
+  /// Patterns that match nothing: most are misspelt.
+  static LogicalResult checkUse(Statement &statement) {
+    LogicalResult result = success();
+    for (decide::Selector &selector : statement.patterns)
+      if (!selector.used && !selector.optional) {
+        auto diag = statement.op.emitError("expected pattern \"")
+                    << selector.pattern.text() << "\" of blocks to match a parameter, found none";
+        diag.attachNote() << "patterns followed by 'if present', or given with --if-present, may "
+                             "match nothing";
+        result = diag;
+      }
+    for (decide::Selector &selector : statement.except)
+      if (!selector.used && !selector.optional)
+        statement.op.emitWarning("except pattern \"")
+            << selector.pattern.text() << "\" of blocks matches no parameter";
+    return result;
+  }
+};
+
+} // namespace

@@ -1,0 +1,83 @@
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics --optim-divide-parameters
+
+// A pattern that matches nothing is misspelt.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected pattern "*.qvk" of blocks to match a parameter, found none}}
+// expected-note @below {{patterns followed by 'if present', or given with --if-present, may match nothing}}
+optim.divide patterns ["*.qvk"] except [] rows split [3] repeat 1
+optim.parameter @a.qkv shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Likely so is an except pattern.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-warning @below {{except pattern "*.bais" of blocks matches no parameter}}
+optim.divide patterns ["*.qkv"] except ["*.bais"] rows split [3] repeat 1
+optim.parameter @a.qkv shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Two statements for one parameter; both are pointed at.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-note @below {{this one matches it}}
+optim.divide patterns ["a*"] except [] rows split [3] repeat 1
+// expected-note @below {{this one matches it}}
+optim.divide patterns ["*qkv"] except [] rows each [2] repeat 1
+// expected-error @below {{expected blocks from one statement for parameter 'a.qkv' of shape [6, 4], found 2}}
+optim.parameter @a.qkv shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A vector has no rows to divide, and three axes that nothing declares are no stack.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected a matrix, or a stack of matrices with declared batch axes, for parameter 'a.bias' of shape [6]}}
+// expected-error @below {{expected a matrix, or a stack of matrices with declared batch axes, for parameter 'a.conv' of shape [6, 4, 3]}}
+// expected-note @below {{a parameter that is not divided is left out by 'except'}}
+optim.divide patterns ["a.*"] except [] rows split [3] repeat 1
+// expected-note @below {{the parameter is here}}
+optim.parameter @a.bias shape [6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-note @below {{the parameter is here}}
+optim.parameter @a.conv shape [6, 4, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Sizes do not add up: too little, too much, of each stretch.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected sizes that add up to 6 rows, found 5 for parameter 'w' of shape [6, 4]}}
+optim.divide patterns ["w"] except [] rows listed [3, 2] repeat 1
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected sizes that add up to 2 columns in each stretch, found more for parameter 'w' of shape [6, 4]}}
+optim.divide patterns ["w"] except [] columns listed [1, 9223372036854775807] repeat 2
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// Blocks of one size leave a rest.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected blocks of 6 rows with 4 each, found a rest of 2 for parameter 'w' of shape [6, 4]}}
+optim.divide patterns ["w"] except [] rows each [4] repeat 1
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// So do equal blocks, and stretches.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected 2 equal blocks of 3 rows in each stretch, found a rest of 1 for parameter 'w' of shape [6, 4]}}
+optim.divide patterns ["w"] except [] rows split [2] repeat 2
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected 4 equal stretches of the 6 rows, found a rest of 2 for parameter 'w' of shape [6, 4]}}
+optim.divide patterns ["w"] except [] rows split [2] repeat 4
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
