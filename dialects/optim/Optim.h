@@ -40,6 +40,11 @@ template <> struct mlir::FieldParser<stepc::plan::Factor> {
   static FailureOr<stepc::plan::Factor> parse(AsmParser &parser);
 };
 
+namespace stepc::optim {
+/// A finite number of `optim.cluster`, in IR as an f64's value is.
+mlir::FailureOr<llvm::APFloat> parseFigure(mlir::AsmParser &parser);
+} // namespace stepc::optim
+
 #include "dialects/optim/OptimAttrInterfaces.h.inc"
 #include "dialects/optim/OptimDialect.h.inc"
 #include "dialects/optim/OptimEnums.h.inc"

@@ -84,6 +84,43 @@ plan::Division BlocksAttr::toPlan() const {
   return division;
 }
 
+FailureOr<APFloat> optim::parseFigure(AsmParser &parser) {
+  double value;
+  if (failed(parser.parseFloat(value)))
+    return failure();
+  return APFloat(value);
+}
+
+/// Finite, and above 0 or, where that is said, 0.
+static LogicalResult checkFigure(function_ref<InFlightDiagnostic()> emitError, StringRef name,
+                                 const APFloat &value, bool zero = false) {
+  if (value.isFinite() && !value.isNegative() && (zero || !value.isZero()))
+    return success();
+  return emitError() << "expected " << name << (zero ? " of at least 0" : " above 0")
+                     << " and finite, found " << value.convertToDouble();
+}
+
+LogicalResult ClusterLevelAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef,
+                                       int64_t ranks, APFloat latency, APFloat gap,
+                                       APFloat bandwidth) {
+  if (ranks < 1)
+    return emitError() << "expected at least one rank in a domain, found " << ranks;
+  return success(succeeded(checkFigure(emitError, "a latency", latency, /*zero=*/true)) &&
+                 succeeded(checkFigure(emitError, "a gap", gap, /*zero=*/true)) &&
+                 succeeded(checkFigure(emitError, "a bandwidth", bandwidth)));
+}
+
+LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat flops,
+                                 APFloat memory, APFloat capacity, APFloat launch,
+                                 int64_t threads) {
+  if (threads < 1)
+    return emitError() << "expected at least one thread, found " << threads;
+  return success(succeeded(checkFigure(emitError, "flops", flops)) &&
+                 succeeded(checkFigure(emitError, "memory", memory)) &&
+                 succeeded(checkFigure(emitError, "a capacity", capacity)) &&
+                 succeeded(checkFigure(emitError, "a launch", launch, /*zero=*/true)));
+}
+
 LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, BlockAxis,
                                  ArrayRef<DenseI64ArrayAttr> parts) {
   for (DenseI64ArrayAttr part : parts)

@@ -125,6 +125,49 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
   }];
 }
 
+// In IR as f64 are: 4.500000e+11.
+def Optim_Figure : APFloatParameter<""> {
+  let parser = "::stepc::optim::parseFigure($_parser)";
+  let printer = "$_printer.printFloat($_self)";
+}
+
+def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
+  let summary = "links of one kind, and how many ranks a domain of them has";
+  let description = [{
+    Latency of a message in seconds, and the gap that each further one at the same time adds; bandwidth of one rank, one
+    way, in bytes per second. Global ranks r with equal r / `ranks` share a domain; without `ranks` all do.
+
+    ```mlir
+    #optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>
+    ```
+    Constraints: at least one rank; latency and gap at least 0, bandwidth above 0; all finite.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, DefaultValuedParameter<"int64_t", "ClusterLevelAttr::kAll">:$ranks,
+                        Optim_Figure:$latency, Optim_Figure:$gap, Optim_Figure:$bandwidth);
+  let assemblyFormat = "`<` $name `,` struct($ranks, $latency, $gap, $bandwidth) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  }];
+}
+
+def Optim_Device : Optim_Attr<"Device", "device"> {
+  let summary = "what computes at one rank";
+  let description = [{
+    Floating-point operations per second of all threads together, bytes per second and bytes of memory, seconds to start all
+    threads and to wait for them, and how many share a launch.
+
+    ```mlir
+    #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132>
+    ```
+    Constraints: finite; launch at least 0, threads at least 1, all others above 0.
+  }];
+  let parameters = (ins Optim_Figure:$flops, Optim_Figure:$memory, Optim_Figure:$capacity, Optim_Figure:$launch,
+                        "int64_t":$threads);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 class Optim_Strategy<string name, string mnemonicName>
     : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]>;
 

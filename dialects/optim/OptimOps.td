@@ -11,6 +11,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
 def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
+def Optim_ClusterLevelArray : TypedArrayAttrBase<Optim_ClusterLevel, "levels of a cluster, innermost first">;
 def Optim_HopArray : TypedArrayAttrBase<Optim_Hop, "hops">;
 def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 
@@ -46,29 +47,24 @@ def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
 }
 
 def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "what is known about the machines";
+  let summary = "the machines that the plan is chosen for";
   let description = [{
-    From the manifest, for the cost model (passes/cost) alone: no result depends on it. What is left out is that of the
-    built-in profile. Rank r stands on node r / `ranks_per_node`. Bandwidths, of one rank and one way, and memory are in
-    bytes per second, latencies of a message in seconds, and `flops` are floating-point operations per second.
+    Chosen by the target, the manifest and `--cluster`, for the cost model (passes/cost) alone: no result depends on it. It
+    is complete; the name is that of the profile which some or all of its figures are from. Levels stand innermost first:
+    two ranks meet at the first of which both are in one domain.
 
     ```mlir
-    optim.cluster ranks_per_node 8 inside_bandwidth 4.5e+11 inside_latency 3.0e-06
-      between_bandwidth 5.0e+10 between_latency 1.0e-05 flops 9.0e+14 memory 4.0e+12
+    optim.cluster "h100"
+      levels [#optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>,
+              #optim.cluster_level<"network", latency = 1.0e-05, gap = 1.0e-06, bandwidth = 5.0e+10>]
+      device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132>
     ```
-    Constraints: one per module; at least one rank per node; bandwidths, flops and memory finite and above 0, latencies
-    finite and at least 0.
+    Constraints: one per module; at least one level, of different names; each level has a multiple of the ranks of the one
+    before it, at least twice as many; none but the last may have all ranks; the ranks of all meshes are below the last
+    level's.
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$ranks_per_node,
-                       OptionalAttr<F64Attr>:$inside_bandwidth, OptionalAttr<F64Attr>:$inside_latency,
-                       OptionalAttr<F64Attr>:$between_bandwidth, OptionalAttr<F64Attr>:$between_latency,
-                       OptionalAttr<F64Attr>:$flops, OptionalAttr<F64Attr>:$memory);
-  let assemblyFormat = [{
-    (`ranks_per_node` $ranks_per_node^)?
-    (`inside_bandwidth` $inside_bandwidth^)? (`inside_latency` $inside_latency^)?
-    (`between_bandwidth` $between_bandwidth^)? (`between_latency` $between_latency^)?
-    (`flops` $flops^)? (`memory` $memory^)? attr-dict
-  }];
+  let arguments = (ins OptionalAttr<StrAttr>:$profile, Optim_ClusterLevelArray:$levels, Optim_Device:$device);
+  let assemblyFormat = "($profile^)? `levels` $levels `device` $device attr-dict";
   let hasVerifier = 1;
 }
 

@@ -38,20 +38,31 @@ LogicalResult ClusterOp::verify() {
       diag.attachNote(other.getLoc()) << "the other is here";
       return diag;
     }
-  if (getRanksPerNode().value_or(1) < 1)
-    return emitOpError("expected at least one rank per node, found ") << *getRanksPerNode();
-  auto check = [&](StringRef name, std::optional<APFloat> value, bool zero) -> LogicalResult {
-    if (!value || (value->isFinite() && !value->isNegative() && (zero || !value->isZero())))
-      return success();
-    return emitOpError("expected ") << name << (zero ? " of at least 0" : " above 0")
-                                    << " and finite, found " << value->convertToDouble();
-  };
-  return success(succeeded(check("inside_bandwidth", getInsideBandwidth(), false)) &&
-                 succeeded(check("inside_latency", getInsideLatency(), true)) &&
-                 succeeded(check("between_bandwidth", getBetweenBandwidth(), false)) &&
-                 succeeded(check("between_latency", getBetweenLatency(), true)) &&
-                 succeeded(check("flops", getFlops(), false)) &&
-                 succeeded(check("memory", getMemory(), false)));
+  if (getLevels().empty())
+    return emitOpError("expected at least one level, found none");
+  ClusterLevelAttr inner;
+  llvm::StringSet<> names;
+  for (auto level : getLevels().getAsRange<ClusterLevelAttr>()) {
+    if (!names.insert(level.getName()).second)
+      return emitOpError("expected levels of different names, found two of name '")
+             << level.getName() << "'";
+    if (inner && inner.getRanks() == ClusterLevelAttr::kAll)
+      return emitOpError("expected ranks of level '")
+             << inner.getName() << "', which is not the last, found none";
+    if (inner && level.getRanks() != ClusterLevelAttr::kAll &&
+        (level.getRanks() == inner.getRanks() || level.getRanks() % inner.getRanks() != 0))
+      return emitOpError("expected a larger multiple of level '")
+             << inner.getName() << "', " << inner.getRanks() << ", as ranks of level '"
+             << level.getName() << "', found " << level.getRanks();
+    inner = level;
+  }
+  for (auto mesh : getOperation()->getParentOfType<ModuleOp>().getOps<MeshOp>())
+    for (int64_t rank : mesh.getRanks())
+      if (rank >= inner.getRanks())
+        return emitOpError("expected ranks below the ")
+               << inner.getRanks() << " of level '" << inner.getName() << "', found rank " << rank
+               << " in mesh '" << mesh.getSymName() << "'";
+  return success();
 }
 
 LogicalResult MeshOp::verify() {

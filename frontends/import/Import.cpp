@@ -8,6 +8,7 @@
 
 #include "dialects/comm/Comm.h"
 #include "dialects/optim/Optim.h"
+#include "passes/decide/ClusterOfModule.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -44,7 +45,9 @@ public:
     if (failed(nameParameters()))
       return nullptr;
     importMeshes();
-    importCluster();
+    decide::setCluster(*module,
+                       manifest.cluster.value_or(manifest::Cluster()).resolve(options.cluster),
+                       FileLineColLoc::get(&context, path, 0, 0));
     // A rule without a claim would be dead weight in every level and in the plan.
     for (const auto &rule : file.rules)
       if (llvm::any_of(file.route()->claims,
@@ -105,26 +108,6 @@ private:
       optim::MeshOp::create(builder, locate(lines, index), mesh.name, builder.getStrArrayAttr(axes),
                             mesh.sizes, mesh.ranks);
     }
-  }
-
-  /// In the units of the dialect: bytes, operations and seconds.
-  void importCluster() {
-    if (!manifest.cluster)
-      return;
-    const manifest::Cluster &cluster = *manifest.cluster;
-    auto number = [&](std::optional<double> value, double unit) {
-      return value ? builder.getF64FloatAttr(*value * unit) : FloatAttr();
-    };
-    // A quotient: 3 microseconds are the double nearest to 3e-6.
-    auto latency = [&](std::optional<double> value) {
-      return value ? builder.getF64FloatAttr(*value / 1e6) : FloatAttr();
-    };
-    optim::ClusterOp::create(
-        builder, FileLineColLoc::get(&context, path, 0, 0),
-        cluster.gpusPerNode ? builder.getI64IntegerAttr(*cluster.gpusPerNode) : IntegerAttr(),
-        number(cluster.intraNodeBandwidth, 1e9), latency(cluster.intraNodeLatency),
-        number(cluster.interNodeBandwidth, 1e9), latency(cluster.interNodeLatency),
-        number(cluster.deviceTflops, 1e12), number(cluster.deviceMemory, 1e9));
   }
 
   ArrayAttr strings(const std::vector<lang::StringLiteral> &literals) {

@@ -9,6 +9,7 @@
 
 #include "frontends/language/AST.h"
 #include "frontends/manifest/Manifest.h"
+#include "passes/cost/Profiles.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -22,6 +23,8 @@ struct ImportOptions {
   std::string name; ///< The library's, see libraryName.
   std::string numerics = "exact";
   int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
+  /// The machines that the plan is chosen for, but for what the manifest says of them.
+  cost::Cluster cluster = cost::cpuProfile();
 };
 
 /// The library name of a specification file: its stem. Names in C are made from it
@@ -34,7 +37,7 @@ struct ManifestFile {
   llvm::StringRef path, text;
 };
 
-/// Meshes that hold a parameter, rules, routes and parameters, in that order, so that look-ups of
+/// The cluster, meshes that hold a parameter, rules, routes and parameters, in that order, so that look-ups of
 /// the few find them first. Of parameters that require no gradient only the names are kept.
 ///
 /// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library

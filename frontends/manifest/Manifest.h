@@ -5,6 +5,7 @@
 #define STEPC_FRONTENDS_MANIFEST_MANIFEST_H
 
 #include "frontends/manifest/InputError.h"
+#include "frontends/manifest/ManifestCluster.h"
 #include "runtime/plan/Plan.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -45,21 +46,6 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
 std::vector<std::string> splitPlacements(llvm::StringRef text);
-
-/// What the cost model knows about the machines; each field may be absent.
-struct Cluster {
-  std::optional<int64_t> gpusPerNode;
-  /// Bandwidth of one rank, one way, in 1e9 bytes per second.
-  std::optional<double> intraNodeBandwidth;
-  std::optional<double> interNodeBandwidth;
-  /// Latency of one message in microseconds.
-  std::optional<double> intraNodeLatency;
-  std::optional<double> interNodeLatency;
-  /// Of one rank's device: 1e12 operations per second on matrices, 1e9 bytes of memory per second.
-  std::optional<double> deviceTflops;
-  std::optional<double> deviceMemory;
-  bool operator==(const Cluster &) const = default;
-};
 
 struct Parameter {
   std::string name;

@@ -134,6 +134,20 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &
         placement = {};
 }
 
+void checkClusterRanks(const Manifest &manifest, const CheckReport &report) {
+  if (!manifest.cluster || manifest.cluster->levels.empty())
+    return;
+  const ClusterLevel &last = manifest.cluster->levels.back();
+  for (auto [i, mesh] : llvm::enumerate(manifest.meshes))
+    for (auto [j, rank] : llvm::enumerate(mesh.ranks))
+      if (last.ranks && rank >= *last.ranks) {
+        report("/meshes/" + number(i) + "/ranks/" + number(j),
+               "expected a rank of the cluster, whose level '" + last.name + "' has " +
+                   count(*last.ranks, "rank") + ", found " + number(rank));
+        break;
+      }
+}
+
 void checkNames(const Manifest &manifest,
                 const std::function<void(const std::string &, const std::string &,
                                          const std::string &)> &report) {

@@ -26,6 +26,10 @@ void checkShape(const Parameter &parameter, const CheckReport &report);
 /// to their positive form, and partial placements along an axis of one rank to R.
 void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report);
 
+/// Ranks of meshes within those of the cluster's last level, where it says how many it has. Pointers start at
+/// the manifest's root.
+void checkClusterRanks(const Manifest &manifest, const CheckReport &report);
+
 /// No two meshes of one name; no name or alias that two parameters have once
 /// wrappers' prefixes are dropped. Pointers start at the manifest's root; the
 /// report's third argument is the parameter's name.

@@ -30,7 +30,6 @@ private:
 
   void readRoot(const json::Value &root);
   void readMesh(const json::Value &value, const Pointer &at);
-  void readCluster(const json::Value &value, const Pointer &at);
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
@@ -74,7 +73,8 @@ void Reader::readRoot(const json::Value &root) {
     readBuckets(*value, json, manifest.buckets);
   buckets.emplace(manifest.buckets, reportAt(""));
   if (const json::Value *value = object->get("cluster"))
-    readCluster(*value, "/cluster");
+    manifest.cluster = readCluster(json, *value, "/cluster");
+  checkClusterRanks(manifest, reportAt(""));
   if (const json::Value *value = json.required(*object, "parameters", "")) {
     if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
       if (list->empty())
@@ -138,37 +138,6 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   if (errors.size() == before)
     checkMesh(mesh, reportAt(at));
   meshIsGood.push_back(errors.size() == before);
-}
-
-void Reader::readCluster(const json::Value &value, const Pointer &at) {
-  const json::Object *object = json.object(
-      value, at, "a cluster",
-      {"gpus_per_node", "intra_node_gb_per_s", "inter_node_gb_per_s", "intra_node_latency_us",
-       "inter_node_latency_us", "device_tflop_per_s", "device_memory_gb_per_s"});
-  if (!object)
-    return;
-  Cluster &cluster = manifest.cluster.emplace();
-  if (const json::Value *gpus = object->get("gpus_per_node"))
-    cluster.gpusPerNode =
-        json.integer(*gpus, at + "/gpus_per_node", "a count from 1 to 1048576", 1, kMaxMeshRanks);
-  auto readNumber = [&](llvm::StringRef key, bool zero, std::optional<double> &field) {
-    const json::Value *number = object->get(key);
-    if (!number)
-      return;
-    std::optional<double> read = number->getAsNumber();
-    // The comparison also refuses what overflowed to infinity.
-    if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
-      field = *read;
-    else
-      json.mismatch(at + "/" + key,
-                    zero ? "a number from 0 to 1e12" : "a number above 0, up to 1e12", *number);
-  };
-  readNumber("intra_node_gb_per_s", false, cluster.intraNodeBandwidth);
-  readNumber("inter_node_gb_per_s", false, cluster.interNodeBandwidth);
-  readNumber("intra_node_latency_us", true, cluster.intraNodeLatency);
-  readNumber("inter_node_latency_us", true, cluster.interNodeLatency);
-  readNumber("device_tflop_per_s", false, cluster.deviceTflops);
-  readNumber("device_memory_gb_per_s", false, cluster.deviceMemory);
 }
 
 void Reader::readNames(const json::Value *value, const Pointer &at,

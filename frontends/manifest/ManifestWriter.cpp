@@ -60,20 +60,6 @@ void writeMesh(json::OStream &out, const Mesh &mesh) {
     writeList(out, "ranks", json::Array(mesh.ranks));
 }
 
-void writeCluster(json::OStream &out, const Cluster &cluster) {
-  auto write = [&](llvm::StringRef key, const auto &field) {
-    if (field)
-      out.attribute(key, *field);
-  };
-  write("gpus_per_node", cluster.gpusPerNode);
-  write("intra_node_gb_per_s", cluster.intraNodeBandwidth);
-  write("inter_node_gb_per_s", cluster.interNodeBandwidth);
-  write("intra_node_latency_us", cluster.intraNodeLatency);
-  write("inter_node_latency_us", cluster.interNodeLatency);
-  write("device_tflop_per_s", cluster.deviceTflops);
-  write("device_memory_gb_per_s", cluster.deviceMemory);
-}
-
 void writeParameter(json::OStream &out, const Parameter &parameter, bool isInBucket) {
   out.attribute("name", parameter.name);
   if (!parameter.aliases.empty())

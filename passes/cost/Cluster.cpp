@@ -9,6 +9,10 @@
 
 namespace stepc::cost {
 
+double Link::seconds(double messages, double bytes) const {
+  return std::min(messages, 1.0) * latency + std::max(messages - 1, 0.0) * gap + bytes / bandwidth;
+}
+
 double Device::seconds(double operations, double bytes) const {
   return std::max(operations / flops, bytes / memory);
 }
@@ -24,29 +28,39 @@ double Device::once(int64_t m, int64_t n, int64_t k) const {
   return 2 * launch + work() * (threads - 1) / flops;
 }
 
-Cluster Cluster::builtIn() {
-  constexpr Link network{20e-6, 12.5e9};
-  return {1, network, network, {1e12, 100e9, 5e-6, 16}};
+size_t Cluster::levelOf(int64_t a, int64_t b) const {
+  size_t level = 0;
+  while (level + 1 < levels.size() && a / levels[level].ranks != b / levels[level].ranks)
+    ++level;
+  return level;
 }
 
-double Cluster::nearby(const std::vector<int64_t> &ranks) const {
+std::vector<double> Cluster::meeting(const std::vector<int64_t> &ranks) const {
+  std::vector<double> parts(levels.size(), 0);
   auto count = static_cast<double>(ranks.size());
   if (count < 2)
-    return 0;
-  std::map<int64_t, double> nodes;
-  for (int64_t rank : ranks)
-    ++nodes[rank / ranksPerNode];
-  double pairs = 0;
-  for (auto [node, size] : nodes)
-    pairs += size * (size - 1);
-  return pairs / (count * (count - 1));
+    return parts;
+  double further = count * (count - 1), inner = 0; // ordered pairs
+  for (size_t level = 0; level < levels.size(); ++level) {
+    std::map<int64_t, double> domains;
+    for (int64_t rank : ranks)
+      ++domains[level + 1 < levels.size() ? rank / levels[level].ranks : 0];
+    double pairs = 0;
+    for (auto [domain, size] : domains)
+      pairs += size * (size - 1);
+    parts[level] = (pairs - inner) / further;
+    inner = pairs;
+  }
+  return parts;
 }
 
-double Cluster::exchange(double nearby, double messages, double bytes) const {
-  if (bytes <= 0)
-    return 0;
-  return std::max(inside.seconds(messages * nearby, bytes * nearby),
-                  between.seconds(messages * (1 - nearby), bytes * (1 - nearby)));
+double Cluster::exchange(const std::vector<double> &meeting, double messages, double bytes) const {
+  double longest = 0;
+  if (bytes > 0)
+    for (size_t level = 0; level < levels.size(); ++level)
+      longest = std::max(
+          longest, levels[level].link.seconds(messages * meeting[level], bytes * meeting[level]));
+  return longest;
 }
 
 int64_t productFlops(int64_t m, int64_t n, int64_t k, bool symmetric) {

@@ -7,27 +7,34 @@
 #ifndef STEPC_PASSES_COST_CLUSTER_H
 #define STEPC_PASSES_COST_CLUSTER_H
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 namespace stepc::cost {
 
-/// A message of n bytes takes latency + n / bandwidth.
+/// A message of n bytes takes latency + n / bandwidth; each further one at the same time, a gap more.
 struct Link {
   double latency;   ///< seconds
+  double gap;       ///< seconds; the latency where messages wait for each other
   double bandwidth; ///< bytes per second, of one rank, one way
-  double seconds(double messages, double bytes) const {
-    return messages * latency + bytes / bandwidth;
-  }
+  /// Of messages on the average: half a message is one that every second rank has.
+  double seconds(double messages, double bytes) const;
+  /// The same by message: each keeps its ports from others for so long, and arrives so much later.
+  double busy(double bytes) const { return gap + bytes / bandwidth; }
+  double delay() const { return latency - gap; }
   bool operator==(const Link &) const = default;
 };
 
 /// What computes at one rank.
 struct Device {
-  double flops;   ///< floating-point operations per second, all threads together
-  double memory;  ///< bytes per second
-  double launch;  ///< seconds to start all threads and to wait for them
-  double threads; ///< that share a launch; all but one wait for half of an item at its end
+  double flops;    ///< floating-point operations per second, all threads together
+  double memory;   ///< bytes per second
+  double capacity; ///< bytes of memory
+  double launch;   ///< seconds to start all threads and to wait for them
+  double threads;  ///< that share a launch; all but one wait for half of an item at its end
   /// Work is bound by arithmetic or by memory.
   double seconds(double operations, double bytes) const;
   /// Seconds that a product of m × k by k × n costs once, however many blocks there are: two
@@ -37,23 +44,31 @@ struct Device {
   bool operator==(const Device &) const = default;
 };
 
-/// Ranks r with equal r / ranksPerNode share a node.
+/// Links of one kind, and the domains that they connect: global ranks r with equal r / ranks share
+/// one.
+struct Level {
+  static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  std::string name;
+  int64_t ranks; ///< of a domain; of the last level as many as the cluster has, or kAll
+  Link link;
+  bool operator==(const Level &) const = default;
+};
+
+/// Machines of equal devices. Its levels, at least one, stand innermost first: each has more ranks
+/// than the one before it, whose domains it is made of.
 struct Cluster {
-  int64_t ranksPerNode = 1;
-  Link inside, between;
+  std::string profile; ///< whose figures these are, some or all; empty: no profile's
+  std::vector<Level> levels;
   Device device;
 
-  /// A rank with a share of a server's cores, and its network: 16 threads of 10¹² operations and
-  /// 100 GB per second together, 100 Gbit/s and 20 µs to every other rank. With more threads each
-  /// has less work per wave, so many waves cost more time; with a slower network more of the travel
-  /// hides behind products, so many waves gain more.
-  static Cluster builtIn();
-
-  /// Of a rank's peers among `ranks`, the part that shares its node, on the average.
-  double nearby(const std::vector<int64_t> &ranks) const;
+  /// The level at which two ranks meet: the innermost one of which both are in one domain.
+  std::size_t levelOf(int64_t a, int64_t b) const;
+  /// Of a rank's peers among `ranks`, the part that it meets at each level, on the average; all 0 of
+  /// one rank.
+  std::vector<double> meeting(const std::vector<int64_t> &ranks) const;
   /// Seconds in which a rank sends or receives `bytes` (whichever are more) in `messages` messages,
-  /// with a part `nearby` of its peers inside of its node: both kinds of links work at a time.
-  double exchange(double nearby, double messages, double bytes) const;
+  /// which meet their peers as `meeting` says: the links of all levels work at a time.
+  double exchange(const std::vector<double> &meeting, double messages, double bytes) const;
   bool operator==(const Cluster &) const = default;
 };
 

@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_COST_OWNERQUEUES_H
 #define STEPC_PASSES_COST_OWNERQUEUES_H
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <queue>

@@ -9,6 +9,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/comm/Comm.h"
+#include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/WaveModel.h"
 
 #include "mlir/IR/Remarks.h"

@@ -5,6 +5,7 @@
 #include "dialects/optim/Optim.h"
 #include "passes/cost/OwnerQueues.h"
 #include "passes/cost/Saturate.h"
+#include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/StrategyModel.h"
 
 #include "mlir/IR/Remarks.h"
@@ -30,8 +31,10 @@ int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
   plan::Group layout = group.toPlan();
   int64_t rows = layout.rows(), cols = layout.cols();
   double bytes = 2 * double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
+  MeshOp mesh = lookupMesh(group, group.getExemplar().getMeshAttr());
+  std::vector<double> meeting = cluster.meeting(mesh.getRanks().vec());
   return cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device) +
-                           cluster.between.seconds(0, bytes));
+                           cluster.exchange(meeting, 0, bytes));
 }
 
 /// What ranks compute whoever owns the rest: blocks without bases, or with some already.

@@ -3,29 +3,12 @@
 #include "passes/decide/StrategyModel.h"
 
 #include "passes/cost/OwnerQueues.h"
+#include "passes/decide/ClusterOfModule.h"
 
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
-
-cost::Cluster decide::clusterOf(ModuleOp module) {
-  cost::Cluster cluster = cost::Cluster::builtIn();
-  auto set = [](double &field, std::optional<APFloat> value) {
-    if (value)
-      field = value->convertToDouble();
-  };
-  for (ClusterOp op : module.getOps<ClusterOp>()) {
-    cluster.ranksPerNode = op.getRanksPerNode().value_or(cluster.ranksPerNode);
-    set(cluster.inside.bandwidth, op.getInsideBandwidth());
-    set(cluster.inside.latency, op.getInsideLatency());
-    set(cluster.between.bandwidth, op.getBetweenBandwidth());
-    set(cluster.between.latency, op.getBetweenLatency());
-    set(cluster.device.flops, op.getFlops());
-    set(cluster.device.memory, op.getMemory());
-  }
-  return cluster;
-}
 
 double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
   double elements = double(rows) * double(cols), bytes = 8 * elements;
@@ -124,9 +107,10 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
   double block = blockSeconds(rule, rows, cols, cluster.device);
   double element = double(modelledBytes(rule, rows, cols).element);
-  double nearby = cluster.nearby(mesh.ranks), lists = 0;
+  std::vector<double> meeting = cluster.meeting(mesh.ranks);
+  double lists = 0;
   for (const ListMove &move : listMoves(geometry, rule))
-    lists += cluster.exchange(nearby, move.peers, move.bytes);
+    lists += cluster.exchange(meeting, move.peers, move.bytes);
   auto found = unevenness.find(mesh.ranks);
   double uneven = found == unevenness.end() ? 1 : found->second;
 
@@ -145,7 +129,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       // The way back of one wave travels with the way there of the next: bytes add up, messages
       // of the longer way are waited for.
       travelling +=
-          cluster.exchange(nearby, travel.peers, element * (travel.there + travel.back) * share);
+          cluster.exchange(meeting, travel.peers, element * (travel.there + travel.back) * share);
     }
     std::vector<plan::Factor> resolved;
     for (const plan::Hop &hop : judgement.hops)

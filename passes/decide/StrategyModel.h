@@ -7,9 +7,6 @@
 
 namespace stepc::decide {
 
-/// The module's `optim.cluster`; what it leaves out, or all, is the built-in profile's.
-cost::Cluster clusterOf(mlir::ModuleOp module);
-
 /// Seconds to compute one block where it is whole.
 double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 

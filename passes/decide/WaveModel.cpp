@@ -46,7 +46,7 @@ void WaveModel::add(GroupOp group) {
     totals[rank] = saturatingAdd(totals[rank], bytes);
   }
   ops.push_back(group);
-  nearby.push_back(cluster.nearby(geometry.mesh.ranks));
+  meetings.push_back(cluster.meeting(geometry.mesh.ranks));
   travels.push_back(hopTravel(geometry, geometry.group.hops));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
@@ -150,15 +150,15 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     for (auto [index, round] : llvm::enumerate(several.empty() ? ArrayRef(only) : several)) {
       // All groups' parts for one peer travel in one message: taken for the first group's alone.
       double messages = index < load.rounds ? 0 : round.peers;
-      double there = cluster.exchange(nearby[group], messages, round.there);
+      double there = cluster.exchange(meetings[group], messages, round.there);
       load.there += there;
-      load.back += cluster.exchange(nearby[group], messages, round.back);
+      load.back += cluster.exchange(meetings[group], messages, round.back);
       if (there > 0)
         load.rounds = std::max(load.rounds, index + 1);
     }
     for (const ListMove &move : lists[group])
       (move.back ? load.back : load.there) +=
-          cluster.exchange(nearby[group], move.peers, move.bytes * part);
+          cluster.exchange(meetings[group], move.peers, move.bytes * part);
     if (owned)
       load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
   }

@@ -4,6 +4,9 @@
 
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
+#include "passes/decide/ClusterOfModule.h"
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/Target.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/IR/Remarks.h"
@@ -67,11 +70,24 @@ bool Input::loadManifest(const std::string &path) {
   return manifest.has_value();
 }
 
+/// The profile of what a library is made for: of several targets, of the first one. What is decided above
+/// the target's level is decided once for all of them.
+static const cost::Cluster &profileOf(const CompileOptions &options) {
+  StringRef first = options.targets.empty() ? StringRef() : options.targets.front();
+  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
+  if (target && isCuda((*target)->chip()))
+    if (llvm::Expected<GpuTarget> gpus = cudaTarget((*target)->chip()))
+      return cost::gpuProfile(gpus->numbers().front());
+  llvm::consumeError(target.takeError()); // said when the target is needed
+  return cost::cpuProfile();
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
   import.numerics = options.numerics;
   import.workspaceLimit = options.workspaceLimit;
+  import.cluster = profileOf(options);
   auto module = frontends::importModule(context(), *spec.file,
                                         {*manifest, manifestPath, manifestText}, import);
   // The verifier finds what the manifest's own checks leave to the dialect.
@@ -177,6 +193,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       exitCode = kUsageError;
       return nullptr;
     }
+    if (levelOf(*module) == Level::Optim && module->getOps<optim::ClusterOp>().empty())
+      decide::setCluster(*module, profileOf(options), module->getLoc());
     return module;
   }
   if (options.manifest.empty())

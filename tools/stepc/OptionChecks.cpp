@@ -98,6 +98,23 @@ std::string driver::checkHyperparameter(const std::string &text) {
                                                  : "";
 }
 
+std::pair<int64_t, double> driver::parseOversubscription(const std::string &text) {
+  auto [ranks, devices] = llvm::StringRef(text).split('/');
+  int64_t count = 0;
+  double each = 0;
+  if (ranks.getAsInteger(10, count) || devices.getAsDouble(each) || count < 1 || !(each > 0) ||
+      each > double(count))
+    return {0, 0};
+  return {count, each};
+}
+
+std::string driver::checkOversubscription(const std::string &text) {
+  return parseOversubscription(text).first > 0
+             ? ""
+             : "expected RANKS/DEVICES, at least as many ranks as devices, as 8/2, found '" + text +
+                   "'";
+}
+
 std::string driver::tidy(std::string message) {
   while (!message.empty() && (message.back() == '\n' || message.back() == '.'))
     message.pop_back();

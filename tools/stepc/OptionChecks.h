@@ -22,9 +22,13 @@ std::string checkOneOf(const std::string &text, std::initializer_list<const char
 std::string checkCount(const std::string &text, int64_t most);
 std::string checkBytes(const std::string &text);
 std::string checkHyperparameter(const std::string &text);
+std::string checkOversubscription(const std::string &text);
 
 /// "Muon.1.lr=0.1" as a name and a value; no name if it is none.
 std::pair<std::string, double> parseHyperparameter(const std::string &text);
+
+/// "8/2" as 8 ranks and 2 devices; no ranks if it is none.
+std::pair<int64_t, double> parseOversubscription(const std::string &text);
 
 /// CLI11's text in the product's voice: lower case, no full stop.
 std::string tidy(std::string message);

@@ -171,6 +171,39 @@ void defineExplain(CLI::App &root, ExplainCommand &command) {
       std::string(kExitCodes));
 }
 
+void defineSimulate(CLI::App &root, SimulateCommand &command) {
+  CLI::App *app = root.add_subcommand(
+      "simulate", "Walk a step of all ranks on paper: its time, who waits, bytes on each link");
+  addCompileOptions(*app, command, "A specification (.optim), or a level's .mlir up to exec");
+  auto file = [&](const char *name, std::string &path, const char *help) {
+    app->add_option(name, path, help)->type_name("FILE");
+  };
+  file("--json", command.json,
+       "Write all figures as JSON; - is standard output, without the table");
+  file("--trace", command.trace, "Write a trace for Perfetto or chrome://tracing");
+  file("--html", command.html, "Write one page with timeline, loads and bytes; it fetches nothing");
+  app->add_option("--messages", command.messages,
+                  "streams: they travel while ranks compute, as on a GPU (the default for cuda and "
+                  "profiles of GPUs); waits: a rank's thread takes them in while it waits, as over "
+                  "MPI (the default else)")
+      ->check([](const std::string &text) { return checkOneOf(text, {"streams", "waits"}); })
+      ->type_name("HOW");
+  app->add_option_function<std::string>(
+         "--oversubscribe",
+         [&command](const std::string &text) {
+           command.oversubscribed = parseOversubscription(text);
+         },
+         "So many ranks in a row share so many devices, say 8/2: 8 ranks of one thread on 2 cores")
+      ->check(checkOversubscription)
+      ->type_name("RANKS/DEVICES");
+  app->footer("Examples:\n"
+              "  stepc simulate muon.optim --manifest model.json\n"
+              "  stepc simulate muon.optim --manifest model.json --target cuda:sm_90a --html "
+              "step.html --trace step.json\n"
+              "  stepc simulate muon.optim --manifest model.json --oversubscribe 8/2 --json -\n\n" +
+              std::string(kExitCodes));
+}
+
 void defineFormat(CLI::App &root, FormatCommand &command) {
   CLI::App *app = root.add_subcommand("fmt", "Format specifications, in place; comments stay");
   app->add_option("files", command.files,
@@ -290,6 +323,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   defineCompile(app, line.compile);
   defineCheck(app, line.check);
   defineExplain(app, line.explain);
+  defineSimulate(app, line.simulate);
   defineFormat(app, line.format);
   defineRun(app, line.run);
   defineManifest(app, line.manifest);
@@ -334,8 +368,9 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   }
   using Command = CommandLine::Command;
   static const std::pair<const char *, Command> commands[] = {
-      {"compile", Command::Compile}, {"check", Command::Check}, {"explain", Command::Explain},
-      {"fmt", Command::Format},      {"run", Command::Run},     {"manifest", Command::Manifest}};
+      {"compile", Command::Compile},   {"check", Command::Check}, {"explain", Command::Explain},
+      {"simulate", Command::Simulate}, {"fmt", Command::Format},  {"run", Command::Run},
+      {"manifest", Command::Manifest}};
   for (auto [subcommand, command] : commands)
     if (app.got_subcommand(subcommand))
       line.command = command;

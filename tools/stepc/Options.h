@@ -28,7 +28,7 @@ inline constexpr const char *kFaultOfStepc =
     "this is a fault of stepc, not of your input; please report it with the specification and the "
     "manifest";
 
-/// What shapes the compiled library. `compile`, `explain` and `run` share it.
+/// What shapes the compiled library. `compile`, `explain`, `simulate` and `run` share it.
 struct CompileOptions {
   std::string input; ///< A specification, or any level's .mlir.
   std::string manifest;
@@ -60,6 +60,12 @@ struct ExplainCommand : CompileOptions {
   bool json = false;
 };
 
+struct SimulateCommand : CompileOptions {
+  std::string json, trace, html; ///< Files; empty: none.
+  std::string messages;          ///< "streams" or "waits"; empty: as the target's device does.
+  std::pair<int64_t, double> oversubscribed = {1, 1}; ///< So many ranks share so many devices.
+};
+
 struct FormatCommand {
   std::vector<std::string> files; ///< "-": standard input to standard output.
   bool check = false;
@@ -80,11 +86,12 @@ struct ManifestCommand {
 };
 
 struct CommandLine {
-  enum class Command { None, Compile, Check, Explain, Format, Run, Manifest };
+  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest };
   Command command = Command::None;
   CompileCommand compile;
   CheckCommand check;
   ExplainCommand explain;
+  SimulateCommand simulate;
   FormatCommand format;
   RunCommand run;
   ManifestCommand manifest;
@@ -103,6 +110,7 @@ int64_t parseBytes(const std::string &text);
 int runCompile(const CompileCommand &command);
 int runCheck(const CheckCommand &command);
 int runExplain(const ExplainCommand &command);
+int runSimulate(const SimulateCommand &command);
 int runFormat(const FormatCommand &command);
 int runRun(const RunCommand &command);
 int runManifest(const ManifestCommand &command);

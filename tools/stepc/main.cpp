@@ -31,6 +31,8 @@ int main(int argc, char **argv) {
     return runCheck(line.check);
   case CommandLine::Command::Explain:
     return runExplain(line.explain);
+  case CommandLine::Command::Simulate:
+    return runSimulate(line.simulate);
   case CommandLine::Command::Format:
     return runFormat(line.format);
   case CommandLine::Command::Run:

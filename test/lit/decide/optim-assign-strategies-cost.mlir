@@ -31,7 +31,7 @@ optim.group @small rule @Matrix parameters [@c, @d]
 // CHECK-LABEL: @slow
 // CHECK: optim.group @large {{.*}} strategy #optim.local
 module @slow {
-optim.cluster between_bandwidth 1.0e+08 flops 1.0e+15 memory 1.0e+13
+optim.cluster levels [#optim.cluster_level<"network", latency = 2.0e-05, gap = 2.0e-05, bandwidth = 1.0e+08>] device <flops = 1.0e+15, memory = 1.0e+13, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
@@ -49,7 +49,7 @@ optim.group @large rule @Matrix parameters [@a, @b]
 // CHECK-LABEL: @gathered
 // CHECK: optim.group @cut {{.*}} strategy #optim.gather
 module @gathered {
-optim.cluster between_bandwidth 1.0e+08 between_latency 0.0 flops 1.0e+15 memory 1.0e+13
+optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = 0.0, bandwidth = 1.0e+08>] device <flops = 1.0e+15, memory = 1.0e+13, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>

@@ -34,9 +34,8 @@ protected:
 
   /// Messages take a second each; nothing else takes time.
   double secondsOfOneWave(optim::GroupOp group) {
-    cost::Cluster cluster;
-    cluster.inside = cluster.between = {1, 1e30};
-    cluster.device = {1e30, 1e30, 0, 1};
+    cost::Cluster cluster{
+        "", {{"network", cost::Level::kAll, {1, 1, 1e30}}}, {1e30, 1e30, 1e30, 0, 1}};
     WaveModel model(cluster);
     model.add(group);
     return model.cost({0}).seconds;

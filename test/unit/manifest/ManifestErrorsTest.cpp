@@ -160,25 +160,78 @@ TEST(ManifestErrors, DoubledNames) {
             "also at /parameters/2/aliases/1 (parameter 'c')\n");
 }
 
+/// Of a manifest with this cluster, on the ranks of kMesh.
+static std::string errorsOfCluster(const std::string &cluster) {
+  return errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh + R"(], "cluster": )" +
+                  cluster +
+                  R"(, "parameters": [{"name": "w", "shape": [], "dtype": "f32", "mesh": "m",
+                                       "placements": ["R", "R"]}]})");
+}
+
 TEST(ManifestErrors, Cluster) {
-  EXPECT_EQ(errorsOf(std::string(R"({"version": 1, "meshes": [)") + kMesh +
-                     R"(], "cluster": {"gpus_per_node": 0, "intra_node_gb_per_s": 0,
-                        "inter_node_gb_per_s": "x", "intra_node_latency_us": -1, "nodes": 2,
-                        "inter_node_latency_us": 1e308, "device_memory_gb_per_s": 1e308,
-                        "device_tflop_per_s": 0},
-                        "parameters": [{"name": "w", "shape": [], "dtype": "f32", "mesh": "m",
-                                        "placements": ["R", "R"]}]})"),
-            "/cluster/gpus_per_node: expected a count from 1 to 1048576, found 0\n"
-            "/cluster/intra_node_gb_per_s: expected a number above 0, up to 1e12, found 0\n"
-            "/cluster/inter_node_gb_per_s: expected a number above 0, up to 1e12, found \"x\"\n"
-            "/cluster/intra_node_latency_us: expected a number from 0 to 1e12, found -1\n"
-            "/cluster/nodes: expected a key of a cluster (gpus_per_node, "
-            "intra_node_gb_per_s, "
-            "inter_node_gb_per_s, intra_node_latency_us, inter_node_latency_us, "
-            "device_tflop_per_s, device_memory_gb_per_s), found 'nodes'\n"
-            "/cluster/inter_node_latency_us: expected a number from 0 to 1e12, found 1e+308\n"
-            "/cluster/device_memory_gb_per_s: expected a number above 0, up to 1e12, found 1e+308\n"
-            "/cluster/device_tflop_per_s: expected a number above 0, up to 1e12, found 0\n");
+  EXPECT_EQ(errorsOfCluster("7"), "/cluster: expected a cluster, found 7\n");
+  EXPECT_EQ(errorsOfCluster(R"({"profil": "cpu"})"),
+            "/cluster/profil: expected a key of a cluster (profile, levels, device), found "
+            "'profil', did you mean 'profile'?\n");
+  EXPECT_EQ(errorsOfCluster(R"({"profile": 5})"),
+            "/cluster/profile: expected a profile (cpu, a100, h100, h200, b200, gb200, gb300), "
+            "found 5\n");
+  EXPECT_EQ(errorsOfCluster(R"({"profile": "h10"})"),
+            "/cluster/profile: expected a profile (cpu, a100, h100, h200, b200, gb200, gb300), "
+            "found \"h10\", did you mean 'h100'?\n");
+  EXPECT_EQ(errorsOfCluster(R"({"device": {"tflop_per_s": 0, "memory_gb_per_s": 1e308, "memory_gb":
+                                           -1, "launch_us": "x", "threads": 0, "cores": 2}})"),
+            "/cluster/device/tflop_per_s: expected a number above 0, up to 1e12, found 0\n"
+            "/cluster/device/memory_gb_per_s: expected a number above 0, up to 1e12, found 1e+308\n"
+            "/cluster/device/memory_gb: expected a number above 0, up to 1e12, found -1\n"
+            "/cluster/device/launch_us: expected a number from 0 to 1e12, found \"x\"\n"
+            "/cluster/device/threads: expected a count from 1 to 1048576, found 0\n"
+            "/cluster/device/cores: expected a key of a device (tflop_per_s, memory_gb_per_s, "
+            "memory_gb, launch_us, threads), found 'cores'\n");
+}
+
+TEST(ManifestErrors, ClusterLevels) {
+  const std::string nvlink = R"({"name": "nvlink", "ranks": 8, "gb_per_s": 450, "latency_us": 3})";
+  const std::string network = R"({"name": "network", "gb_per_s": 50, "latency_us": 9})";
+  EXPECT_EQ(errorsOfCluster(R"({"levels": [)" + nvlink + ", " + network + "]}"), "");
+  EXPECT_EQ(errorsOfCluster(R"({"levels": []})"),
+            "/cluster/levels: expected at least one level, found none\n");
+  EXPECT_EQ(errorsOfCluster(R"({"levels": [3, {"ranks": 2}]})"),
+            "/cluster/levels/0: expected a level, found 3\n"
+            "/cluster/levels/1: expected the key 'name', found none\n");
+  EXPECT_EQ(
+      errorsOfCluster(R"({"levels": [{"name": "a", "ranks": 0, "gb_per_s": 0, "latency_us": -1,
+                                            "gap_us": "x"}, )" +
+                      network + "]}"),
+      "/cluster/levels/0/ranks: expected a count from 1 to 2147483648, found 0\n"
+      "/cluster/levels/0/gb_per_s: expected a number above 0, up to 1e12, found 0\n"
+      "/cluster/levels/0/latency_us: expected a number from 0 to 1e12, found -1\n"
+      "/cluster/levels/0/gap_us: expected a number from 0 to 1e12, found \"x\"\n");
+  EXPECT_EQ(errorsOfCluster(R"({"levels": [)" + nvlink + ", " + nvlink + "]}"),
+            "/cluster/levels/1/name: expected a name that no other level has, found 'nvlink', also "
+            "level 0\n"
+            "/cluster/levels/1/ranks: expected a larger multiple of the 8 ranks of the level "
+            "before, found 8\n");
+  EXPECT_EQ(errorsOfCluster(R"({"levels": [)" + nvlink +
+                            R"(, {"name": "rack", "ranks": 20, "gb_per_s": 1, "latency_us": 1}]})"),
+            "/cluster/levels/1/ranks: expected a larger multiple of the 8 ranks of the level "
+            "before, found 20\n");
+  EXPECT_EQ(errorsOfCluster(R"({"levels": [)" + network + ", " + nvlink + "]}"),
+            "/cluster/levels/0: expected the key 'ranks' of a level that is not the last, found "
+            "none\n");
+  // What a profile does not say has to be said; of a misspelt one that is not known.
+  EXPECT_EQ(errorsOfCluster(R"({"profile": "cpu", "levels": [{"name": "network"}]})"), "");
+  EXPECT_EQ(errorsOfCluster(R"({"profile": "cpu", "levels": [{"name": "net"}]})"),
+            "/cluster/levels/0: expected the key 'gb_per_s', found none\n"
+            "/cluster/levels/0: expected the key 'latency_us', found none\n");
+  EXPECT_EQ(errorsOfCluster(R"({"profile": "cpp", "levels": [{"name": "a"}, {"name": "b"}]})"),
+            "/cluster/profile: expected a profile (cpu, a100, h100, h200, b200, gb200, gb300), "
+            "found \"cpp\", did you mean 'cpu'?\n");
+  // Ranks 0 to 3 do not fit into a cluster of two.
+  EXPECT_EQ(errorsOfCluster(
+                R"({"levels": [{"name": "node", "ranks": 2, "gb_per_s": 1, "latency_us": 1}]})"),
+            "/meshes/0/ranks/2: expected a rank of the cluster, whose level 'node' has 2 ranks, "
+            "found 2\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {

@@ -145,11 +145,19 @@ TEST(Manifest, WrittenForm) {
     }
   ],
   "cluster": {
-    "gpus_per_node": 2,
-    "intra_node_gb_per_s": 450,
-    "inter_node_gb_per_s": 50,
-    "intra_node_latency_us": 3,
-    "inter_node_latency_us": 10
+    "levels": [
+      {
+        "name": "nvlink",
+        "ranks": 2,
+        "gb_per_s": 450,
+        "latency_us": 3
+      },
+      {
+        "name": "network",
+        "gb_per_s": 50,
+        "latency_us": 10
+      }
+    ]
   },
   "parameters": [
     {
@@ -199,13 +207,17 @@ TEST(Manifest, DocumentedExamplesRead) {
                           "axes",
                           "size",
                           "ranks",
-                          "gpus_per_node",
-                          "intra_node_gb_per_s",
-                          "inter_node_gb_per_s",
-                          "intra_node_latency_us",
-                          "inter_node_latency_us",
-                          "device_tflop_per_s",
-                          "device_memory_gb_per_s",
+                          "profile",
+                          "levels",
+                          "device",
+                          "gb_per_s",
+                          "latency_us",
+                          "gap_us",
+                          "tflop_per_s",
+                          "memory_gb_per_s",
+                          "memory_gb",
+                          "launch_us",
+                          "threads",
                           "aliases",
                           "shape",
                           "dtype",
@@ -238,15 +250,27 @@ public:
     if (upTo(0, 1)) {
       m.cluster.emplace();
       if (upTo(0, 1))
-        m.cluster->gpusPerNode = upTo(1, 16);
+        m.cluster->profile = "cpu";
+      for (int64_t i = 0, levels = upTo(0, 3); i < levels; ++i) {
+        ClusterLevel &level = m.cluster->levels.emplace_back();
+        level.name = "level " + std::to_string(i);
+        if (i + 1 < levels)
+          level.ranks = int64_t(1) << (3 * i);
+        level.bandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
+        level.latency = 0;
+        if (upTo(0, 1))
+          level.gap = 0.5;
+      }
       if (upTo(0, 1))
-        m.cluster->intraNodeBandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
+        m.cluster->tflops = std::uniform_real_distribution<>(1e-9, 1e4)(random);
       if (upTo(0, 1))
-        m.cluster->interNodeLatency = 0;
+        m.cluster->memory = 3350;
       if (upTo(0, 1))
-        m.cluster->deviceTflops = std::uniform_real_distribution<>(1e-9, 1e4)(random);
+        m.cluster->capacity = 80;
       if (upTo(0, 1))
-        m.cluster->deviceMemory = 3350;
+        m.cluster->launch = 2;
+      if (upTo(0, 1))
+        m.cluster->threads = 132;
     }
     for (int64_t i = 0, n = upTo(1, 6); i < n; ++i)
       m.parameters.push_back(parameter(m, i));

@@ -1,0 +1,238 @@
+#include "frontends/manifest/ManifestCluster.h"
+#include "passes/cost/Profiles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace json = llvm::json;
+
+namespace stepc::manifest {
+namespace {
+
+constexpr int64_t kMaxRanks = int64_t(1) << 31, kMaxThreads = 1 << 20;
+
+/// The profile's level of that name, or null.
+const cost::Level *findLevel(const cost::Cluster *profile, llvm::StringRef name) {
+  if (profile)
+    for (const cost::Level &level : profile->levels)
+      if (level.name == name)
+        return &level;
+  return nullptr;
+}
+
+/// Reads one cluster. A level with a bad value is not compared with others, so that one mistake gives one
+/// error.
+class Reader {
+public:
+  explicit Reader(JsonText &json) : json(json) {}
+
+  Cluster read(const json::Value &value, const std::string &at) {
+    const json::Object *object =
+        json.object(value, at, "a cluster", {"profile", "levels", "device"});
+    if (!object)
+      return cluster;
+    if (const json::Value *name = object->get("profile"))
+      readProfile(*name, at + "/profile");
+    if (const json::Value *list = object->get("levels"))
+      readLevels(*list, at + "/levels");
+    if (const json::Value *device = object->get("device"))
+      readDevice(*device, at + "/device");
+    return std::move(cluster);
+  }
+
+private:
+  void readProfile(const json::Value &value, const std::string &at) {
+    std::vector<llvm::StringRef> names;
+    for (const cost::Cluster &known : cost::profiles())
+      names.push_back(known.profile);
+    std::optional<llvm::StringRef> name = value.getAsString();
+    profile = name ? cost::findProfile(*name) : nullptr;
+    if (profile)
+      cluster.profile = profile->profile;
+    else
+      json.error(at, "expected a profile (" + llvm::join(names, ", ") + "), found " +
+                         describe(value) + (name ? nearestHint(*name, names) : ""));
+    profileIsGood = profile;
+  }
+
+  void readLevels(const json::Value &value, const std::string &at) {
+    const json::Array *list = json.array(value, at, "an array of levels");
+    if (!list)
+      return;
+    if (list->empty())
+      json.error(at, "expected at least one level, found none");
+    for (size_t i = 0; i < list->size(); ++i)
+      readLevel((*list)[i], at + "/" + std::to_string(i), i + 1 == list->size());
+    for (auto [i, level] : llvm::enumerate(cluster.levels))
+      for (size_t j = 0; j < i; ++j)
+        if (!level.name.empty() && cluster.levels[j].name == level.name)
+          json.error(at + "/" + std::to_string(i) + "/name",
+                     "expected a name that no other level has, found '" + level.name +
+                         "', also level " + std::to_string(j));
+  }
+
+  void readLevel(const json::Value &value, const std::string &at, bool isLast) {
+    ClusterLevel &level = cluster.levels.emplace_back();
+    const json::Object *object =
+        json.object(value, at, "a level", {"name", "ranks", "gb_per_s", "latency_us", "gap_us"});
+    const json::Value *name = object ? json.required(*object, "name", at) : nullptr;
+    if (!name) {
+      known = 0;
+      return;
+    }
+    level.name = json.name(*name, at + "/name", "a name").value_or("");
+    // Of a profile that is misspelt nobody knows the levels.
+    const cost::Level *base = findLevel(profile, level.name);
+    bool isComplete = !base && profileIsGood;
+    auto number = [&](llvm::StringRef key, bool zero, bool needed, std::optional<double> &field) {
+      if (isComplete && needed)
+        json.required(*object, key, at);
+      readNumber(*object, at, key, zero, field);
+    };
+    number("gb_per_s", false, true, level.bandwidth);
+    number("latency_us", true, true, level.latency);
+    number("gap_us", true, false, level.gap);
+    checkRanks(*object, at, base, isLast, level);
+  }
+
+  /// Domains consist of those of the level before.
+  void checkRanks(const json::Object &object, const std::string &at, const cost::Level *base,
+                  bool isLast, ClusterLevel &level) {
+    int64_t inner = std::exchange(known, 0);
+    if (const json::Value *ranks = object.get("ranks")) {
+      level.ranks =
+          json.integer(*ranks, at + "/ranks", "a count from 1 to 2147483648", 1, kMaxRanks);
+      if (!level.ranks)
+        return;
+    }
+    int64_t ranks = level.ranks.value_or(base ? base->ranks : cost::Level::kAll);
+    if (ranks == cost::Level::kAll) {
+      if (!isLast && profileIsGood)
+        json.error(at, "expected the key 'ranks' of a level that is not the last, found none");
+      return;
+    }
+    if (inner > 0 && (ranks == inner || ranks % inner != 0))
+      json.error(at + (level.ranks ? "/ranks" : ""),
+                 "expected a larger multiple of the " + llvm::Twine(inner) +
+                     " ranks of the level before, found " + llvm::Twine(ranks));
+    else
+      known = ranks;
+  }
+
+  void readDevice(const json::Value &value, const std::string &at) {
+    const json::Object *object =
+        json.object(value, at, "a device",
+                    {"tflop_per_s", "memory_gb_per_s", "memory_gb", "launch_us", "threads"});
+    if (!object)
+      return;
+    readNumber(*object, at, "tflop_per_s", false, cluster.tflops);
+    readNumber(*object, at, "memory_gb_per_s", false, cluster.memory);
+    readNumber(*object, at, "memory_gb", false, cluster.capacity);
+    readNumber(*object, at, "launch_us", true, cluster.launch);
+    if (const json::Value *threads = object->get("threads"))
+      cluster.threads =
+          json.integer(*threads, at + "/threads", "a count from 1 to 1048576", 1, kMaxThreads);
+  }
+
+  void readNumber(const json::Object &object, const std::string &at, llvm::StringRef key, bool zero,
+                  std::optional<double> &field) {
+    const json::Value *number = object.get(key);
+    if (!number)
+      return;
+    std::optional<double> read = number->getAsNumber();
+    // The comparison also refuses what overflowed to infinity.
+    if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
+      field = *read;
+    else
+      json.mismatch(at + "/" + key,
+                    zero ? "a number from 0 to 1e12" : "a number above 0, up to 1e12", *number);
+  }
+
+  JsonText &json;
+  Cluster cluster;
+  const cost::Cluster *profile = nullptr;
+  bool profileIsGood = true;
+  int64_t known = 0; // ranks of the level before, or 0
+};
+
+} // namespace
+
+bool Cluster::isComplete() const {
+  return profile.empty() && !levels.empty() && tflops && memory && capacity && launch && threads;
+}
+
+cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
+  const cost::Cluster *own = cost::findProfile(profile);
+  cost::Cluster result = own ? *own : base;
+  if (!levels.empty())
+    result.levels.clear();
+  for (const ClusterLevel &level : levels) {
+    const cost::Level *known = findLevel(own, level.name);
+    cost::Level &made =
+        result.levels.emplace_back(known ? *known : cost::Level{level.name, cost::Level::kAll, {}});
+    made.ranks = level.ranks.value_or(made.ranks);
+    // Quotients: 3 microseconds are the double nearest to 3e-6.
+    if (level.latency)
+      made.link.latency = *level.latency / 1e6;
+    if (level.gap)
+      made.link.gap = *level.gap / 1e6;
+    else if (!known || level.latency)
+      made.link.gap = made.link.latency;
+    if (level.bandwidth)
+      made.link.bandwidth = *level.bandwidth * 1e9;
+  }
+  auto set = [](double &figure, const auto &given, double unit) {
+    if (given)
+      figure = double(*given) * unit;
+  };
+  set(result.device.flops, tflops, 1e12);
+  set(result.device.memory, memory, 1e9);
+  set(result.device.capacity, capacity, 1e9);
+  set(result.device.threads, threads, 1);
+  if (launch)
+    result.device.launch = *launch / 1e6;
+  if (isComplete())
+    result.profile.clear();
+  return result;
+}
+
+Cluster readCluster(JsonText &json, const json::Value &value, const std::string &pointer) {
+  return Reader(json).read(value, pointer);
+}
+
+std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, ErrorList &errors) {
+  JsonText json(text, file, errors);
+  Cluster cluster;
+  if (!json.read([&](const json::Value &root) { cluster = readCluster(json, root, ""); }))
+    return std::nullopt;
+  return cluster;
+}
+
+void writeCluster(json::OStream &out, const Cluster &cluster) {
+  auto write = [&](llvm::StringRef key, const auto &field) {
+    if (field)
+      out.attribute(key, *field);
+  };
+  if (!cluster.profile.empty())
+    out.attribute("profile", cluster.profile);
+  if (!cluster.levels.empty())
+    out.attributeArray("levels", [&] {
+      for (const ClusterLevel &level : cluster.levels)
+        out.object([&] {
+          out.attribute("name", level.name);
+          write("ranks", level.ranks);
+          write("gb_per_s", level.bandwidth);
+          write("latency_us", level.latency);
+          write("gap_us", level.gap);
+        });
+    });
+  if (cluster.tflops || cluster.memory || cluster.capacity || cluster.launch || cluster.threads)
+    out.attributeObject("device", [&] {
+      write("tflop_per_s", cluster.tflops);
+      write("memory_gb_per_s", cluster.memory);
+      write("memory_gb", cluster.capacity);
+      write("launch_us", cluster.launch);
+      write("threads", cluster.threads);
+    });
+}
+
+} // namespace stepc::manifest

@@ -1,0 +1,58 @@
+//===- Work.h - What a rank's commands take by themselves -------*- C++ -*-===//
+#ifndef STEPC_PASSES_SIMULATE_WORK_H
+#define STEPC_PASSES_SIMULATE_WORK_H
+
+#include "passes/cost/Cluster.h"
+#include "runtime/plan/Tables.h"
+
+#include <map>
+#include <memory>
+
+namespace stepc::simulate {
+
+/// What some rows of tables come to.
+struct Sums {
+  int64_t items = 0, elements = 0, staged = 0, blocks = 0;
+};
+
+/// What a command does on one rank.
+struct Effort {
+  double seconds = 0, flops = 0, bytes = 0;
+};
+
+/// What every command takes on every rank with a device of its own. Rows are summed up once for all
+/// ranks that have them in common.
+class Work {
+public:
+  Work(const plan::Plan &plan, plan::Expander &expander, const cost::Device &device);
+
+  double seconds(size_t command, size_t rank) const { return times[command * ranks + rank]; }
+  /// All commands of one rank together.
+  const Effort &total(size_t rank) const { return totals[rank]; }
+  /// Bytes that are copied on one rank: read and written.
+  double copySeconds(int64_t bytes) const;
+  /// Bytes of a rank's parameters, gradients and states.
+  int64_t shardBytes(size_t rank) const { return shards[rank]; }
+
+private:
+  const std::vector<Sums> &sumsOf(int64_t table);
+  Sums sum(const plan::RankTable &rows) const;
+  std::vector<Effort> efforts(const plan::Command &command);
+  std::vector<Effort> chunks(const plan::Command &command);
+  std::vector<Effort> batch(const plan::Command &command);
+  std::vector<Effort> copy(const plan::Command &command);
+  void countShards();
+
+  const plan::Plan &plan;
+  plan::Expander &expander;
+  const cost::Device &device;
+  size_t ranks;
+  std::vector<double> times;
+  std::vector<Effort> totals;
+  std::vector<int64_t> shards;
+  std::map<int64_t, std::vector<Sums>> known; // per table
+};
+
+} // namespace stepc::simulate
+
+#endif

@@ -1,0 +1,279 @@
+//===- SimulateTest.cpp - Steps whose times are found by hand -------------===//
+
+#include "passes/simulate/Simulate.h"
+#include "test/unit/plan/RandomPlan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+using namespace stepc;
+using namespace stepc::simulate;
+using namespace stepc::plan;
+using test::Drawn;
+using test::simplePlan;
+
+namespace {
+
+constexpr Placement S0{PlacementKind::Shard, 0, 1};
+constexpr double kNever = 1e30;
+
+/// Nothing takes time but messages: 10 s and 1 s per byte inside of a node, 100 s and 2 s per byte between
+/// nodes.
+cost::Cluster network(int64_t ranksPerNode) {
+  cost::Cluster cluster;
+  cluster.levels = {{"inside", ranksPerNode, {10, 10, 1}},
+                    {"between", cost::Level::kAll, {100, 100, 0.5}}};
+  cluster.device = {.flops = kNever, .memory = kNever, .capacity = 0, .launch = 0, .threads = 1};
+  return cluster;
+}
+
+/// The values of one matrix travel to its owner, rank 0, as `there`; from it, as `back`.
+struct Program {
+  explicit Program(Drawn drawn) : plan(std::move(drawn.plan)), tables(drawn.values[0]) {}
+
+  void start(int64_t table) {
+    plan.tables[size_t(table)].elementBytes = 4;
+    plan.commands.push_back({CommandKind::Start, -1, 0, {table}, {{}, {}}});
+  }
+  void await(int64_t index) { plan.commands.push_back({CommandKind::Await, -1, index, {}, {}}); }
+  /// A kernel over each rank's shards of the gradient: 4 bytes per element.
+  void kernel() {
+    plan.kernels = {"kernel"};
+    plan.commands.push_back(
+        {CommandKind::Chunks, 0, 0, {tables.untouched}, {{OperandKind::Gradients}}});
+  }
+  /// A product of every computed block with itself.
+  void product(int64_t size) {
+    Operand operand{OperandKind::Batch, 0, 0, -1, 0, size, size};
+    plan.commands.push_back(
+        {CommandKind::Product, -1, 0, {tables.compute}, {operand, operand, operand}});
+    plan.commands.back().batch.kernels = {{0, 1}};
+  }
+  Result run(const cost::Cluster &cluster, Options options = {}, int64_t kept = 0) const {
+    Result result;
+    EXPECT_EQ(simulate::simulate(plan, cluster, options, kept, result), "");
+    return result;
+  }
+
+  Plan plan;
+  test::ValueTables tables;
+};
+
+Program shardedRows(int64_t ranks, std::vector<int64_t> shape) {
+  return Program(simplePlan({ranks}, {S0}, shape, 0, test::Strategy::Owner));
+}
+
+std::vector<double> ends(const Result &result) {
+  std::vector<double> times;
+  for (const RankResult &rank : result.ranks)
+    times.push_back(rank.end);
+  return times;
+}
+
+std::vector<double> exposed(const Result &result) {
+  std::vector<double> times;
+  for (const RankResult &rank : result.ranks)
+    times.push_back(rank.exposed);
+  return times;
+}
+
+using testing::DoubleEq;
+using testing::ElementsAre;
+
+TEST(Simulate, OneMessage) {
+  Program program = shardedRows(2, {2, 8});
+  program.start(program.tables.gather);
+  program.await(0);
+  // Eight elements of four bytes from rank 1 to the owner: 10 + 32 s.
+  Result result = program.run(network(2));
+  EXPECT_EQ(result.latency, 42);
+  EXPECT_THAT(exposed(result), ElementsAre(42, 42));
+  EXPECT_EQ(result.ranks[1].sent, (std::vector<Traffic>{{1, 32}, {}}));
+  EXPECT_EQ(result.ranks[0].received, (std::vector<Traffic>{{1, 32}, {}}));
+  EXPECT_EQ(result.ranks[0].sent, (std::vector<Traffic>{{}, {}}));
+  EXPECT_EQ(result.groupBytes, (std::vector<std::vector<int64_t>>{{32, 0}}));
+  // Two matrices of f32 (parameter and gradient) and a state, a row of each.
+  EXPECT_EQ(result.ranks[0].shardBytes, 3 * 32);
+}
+
+TEST(Simulate, TwoMessagesShareTheReceiversPort) {
+  Program program = shardedRows(3, {3, 8});
+  program.start(program.tables.gather);
+  program.await(0);
+  // The owner has both after 2 · 42 s. Rank 1's message is the first to arrive.
+  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(84, 42, 84));
+}
+
+TEST(Simulate, TwoMessagesShareTheSendersPort) {
+  Program program = shardedRows(3, {3, 8});
+  program.start(program.tables.scatter);
+  program.await(0);
+  // The owner begins behind itself: rank 1's row, then rank 2's.
+  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(84, 42, 84));
+}
+
+TEST(Simulate, FurtherMessagesAddAGap) {
+  Program program = shardedRows(3, {3, 8});
+  program.start(program.tables.gather);
+  program.await(0);
+  cost::Cluster cluster = network(3);
+  cluster.levels[0].link.gap = 4;
+  // What the choosing models say of a rank that receives both: 10 + 4 + 2 · 32 s.
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(78, 42, 78));
+  EXPECT_EQ(cluster.levels[0].link.seconds(2, 64), 78);
+  // A thread takes each in for 4 + 32 s, the first 6 s after it was sent.
+  EXPECT_THAT(ends(program.run(cluster, {Progress::Waits})), ElementsAre(78, 42, 78));
+}
+
+TEST(Simulate, LevelsWorkSideBySide) {
+  Program program = shardedRows(4, {4, 8});
+  program.start(program.tables.gather);
+  program.await(0);
+  // Ranks 0 and 1 share a node: 10 + 32 s; the other two share the owner's port between nodes: 100 + 64 s
+  // each.
+  Result result = program.run(network(2));
+  EXPECT_THAT(ends(result), ElementsAre(328, 42, 164, 328));
+  EXPECT_EQ(result.groupBytes, (std::vector<std::vector<int64_t>>{{32, 64}}));
+  EXPECT_THAT(result.levels, ElementsAre("inside", "between"));
+}
+
+TEST(Simulate, MessagesTravelWhileRanksCompute) {
+  Program program = shardedRows(2, {2, 8});
+  cost::Cluster cluster = network(2);
+  cluster.device.memory = 1;
+  program.start(program.tables.gather);
+  program.kernel();
+  program.await(0);
+  // Each reads 32 bytes at 1 byte per second while 42 s of travel go on; the owner's own row is copied
+  // first, 64 bytes read and written.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(96, 42));
+  EXPECT_THAT(exposed(result), ElementsAre(0, 10));
+  EXPECT_EQ(result.ranks[0].compute, 96);
+  EXPECT_EQ(result.idle(0), 0);
+  EXPECT_EQ(result.idle(1), 96 - 32);
+
+  // A thread that takes messages in itself begins with that when it waits.
+  result = program.run(cluster, {Progress::Waits});
+  EXPECT_THAT(ends(result), ElementsAre(96 + 42, 96 + 42));
+  EXPECT_THAT(exposed(result), ElementsAre(42, 96 + 42 - 32));
+}
+
+TEST(Simulate, ExchangesFollowEachOtherOnAStream) {
+  Program program = shardedRows(2, {2, 8});
+  program.start(program.tables.gather);
+  program.start(program.tables.scatter);
+  program.await(1);
+  program.await(0);
+  // The second begins when the first is done, in the order of the stream.
+  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(84, 84));
+}
+
+TEST(Simulate, APeerThatComesLateHoldsOthersUp) {
+  Program program = shardedRows(2, {3, 8});
+  cost::Cluster cluster = network(2);
+  cluster.device.memory = 1;
+  program.kernel();
+  program.start(program.tables.gather);
+  program.await(0);
+  // Rank 0 has two rows and begins after 64 s; the message needs both.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(64 + 128, 64 + 42));
+  EXPECT_THAT(exposed(result), ElementsAre(0, 64 + 42 - 32));
+}
+
+TEST(Simulate, WorkIsBoundByArithmeticOrMemory) {
+  Program program = shardedRows(2, {8, 8});
+  cost::Cluster cluster = network(2);
+  cluster.device = {.flops = 4, .memory = 3, .capacity = 0, .launch = 5, .threads = 1};
+  program.product(8);
+  // Rank 0 owns the block: two launches, and 1024 operations by 4 per second above 768 bytes by 3.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(10 + 256, 0));
+  EXPECT_EQ(result.ranks[0].flops, 1024);
+  EXPECT_EQ(result.ranks[0].touched, 768);
+  cluster.device.memory = 2;
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(10 + 384, 0));
+}
+
+TEST(Simulate, RanksShareDevices) {
+  Program program = shardedRows(3, {6, 8});
+  cost::Cluster cluster = network(3);
+  cluster.device.memory = 1;
+  program.kernel();
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(64, 64, 64));
+  // Three ranks of 64 s each on two devices.
+  EXPECT_THAT(ends(program.run(cluster, {Progress::Streams, 3, 2})), ElementsAre(96, 96, 96));
+  // Ranks 0 and 1 share one, and rank 2 has the next machine's.
+  EXPECT_THAT(ends(program.run(cluster, {Progress::Streams, 2, 1})), ElementsAre(128, 128, 64));
+}
+
+TEST(Simulate, WhoIsDoneLeavesItsShareToOthers) {
+  Program program = shardedRows(2, {3, 8});
+  cost::Cluster cluster = network(2);
+  cluster.device.memory = 1;
+  program.kernel();
+  // 64 s and 32 s of work on one device: half of it each, until the shorter one is done after 64 s.
+  Result result = program.run(cluster, {Progress::Streams, 2, 1});
+  EXPECT_THAT(ends(result), ElementsAre(96, 64));
+  EXPECT_EQ(result.ranks[1].work, 32);
+  EXPECT_EQ(result.ranks[1].compute, 64);
+}
+
+TEST(Simulate, TakingInSharesDevicesToo) {
+  Program program = shardedRows(2, {2, 8});
+  program.start(program.tables.gather);
+  program.kernel();
+  program.await(0);
+  cost::Cluster cluster = network(2);
+  cluster.device.memory = 1;
+  // One device: 64 s of copying and 32 s of kernel at the owner, 32 s at the other; then 42 s of taking in by
+  // the owner alone.
+  Result result = program.run(cluster, {Progress::Waits, 2, 1});
+  EXPECT_THAT(ends(result), ElementsAre(128 + 42, 128 + 42));
+}
+
+TEST(Simulate, TracksTellClassesApart) {
+  Program program = shardedRows(4, {4, 8});
+  program.kernel();
+  program.start(program.tables.gather);
+  program.await(0);
+  cost::Cluster cluster = network(4);
+  cluster.device.memory = 1;
+  Result result = program.run(cluster, {}, 10);
+  // The owner, and three ranks that send it a row each, of which rank 3's comes last.
+  ASSERT_EQ(result.tracks.size(), 2);
+  EXPECT_EQ(result.classes, 2);
+  EXPECT_THAT(result.tracks[0].ranks, ElementsAre(0));
+  EXPECT_THAT(result.tracks[1].ranks, ElementsAre(1, 2, 3));
+  EXPECT_EQ(result.tracks[1].rank, 3);
+  auto find = [&](const Track &track, Lane lane) {
+    for (const Slice &slice : track.slices)
+      if (slice.lane == lane)
+        return std::pair(slice.begin, slice.end);
+    return std::pair(-1.0, -1.0);
+  };
+  EXPECT_EQ(find(result.tracks[1], Lane::Compute), std::pair(0.0, 32.0));
+  EXPECT_EQ(find(result.tracks[1], Lane::Wait), std::pair(32.0, 32.0 + 3 * 42));
+  EXPECT_EQ(find(result.tracks[1], Lane::Messages), std::pair(32.0, 32.0 + 3 * 42));
+  // Bytes under way, summed over time: a message counts from when it is sent until it is there.
+  double sum = 0;
+  for (double bytes : result.flight.bytes[0])
+    sum += bytes * result.flight.part;
+  EXPECT_NEAR(sum, 32 * (42 + 84 + 126), 1);
+
+  EXPECT_EQ(program.run(cluster, {}, 1).tracks.size(), 1);
+}
+
+TEST(Simulate, AMessageThatNobodySendsIsAnError) {
+  Program program = shardedRows(2, {2, 8});
+  program.start(program.tables.gather);
+  program.await(1);
+  // A plan that was not validated: there is no second start.
+  program.start(program.tables.scatter);
+  Result result;
+  EXPECT_EQ(simulate::simulate(program.plan, network(2), {}, 0, result),
+            "rank 0 waits for exchange 1, whose messages never come");
+}
+
+} // namespace
