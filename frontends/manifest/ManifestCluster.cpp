@@ -2,6 +2,7 @@
 #include "passes/cost/Profiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include <charconv>
 
 namespace json = llvm::json;
 
@@ -17,6 +18,20 @@ const cost::Level *findLevel(const cost::Cluster *profile, llvm::StringRef name)
       if (level.name == name)
         return &level;
   return nullptr;
+}
+
+void readNumber(JsonText &json, const json::Object &object, const std::string &at,
+                llvm::StringRef key, bool zero, std::optional<double> &field) {
+  const json::Value *number = object.get(key);
+  if (!number)
+    return;
+  std::optional<double> read = number->getAsNumber();
+  // The comparison also refuses what overflowed to infinity.
+  if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
+    field = *read;
+  else
+    json.mismatch(at + "/" + key, zero ? "a number from 0 to 1e12" : "a number above 0, up to 1e12",
+                  *number);
 }
 
 /// Reads one cluster. A level with a bad value is not compared with others, so that one mistake gives one
@@ -35,7 +50,7 @@ public:
     if (const json::Value *list = object->get("levels"))
       readLevels(*list, at + "/levels");
     if (const json::Value *device = object->get("device"))
-      readDevice(*device, at + "/device");
+      readDevice(json, *device, at + "/device", cluster);
     return std::move(cluster);
   }
 
@@ -86,7 +101,7 @@ private:
     auto number = [&](llvm::StringRef key, bool zero, bool needed, std::optional<double> &field) {
       if (isComplete && needed)
         json.required(*object, key, at);
-      readNumber(*object, at, key, zero, field);
+      readNumber(json, *object, at, key, zero, field);
     };
     number("gb_per_s", false, true, level.bandwidth);
     number("latency_us", true, true, level.latency);
@@ -116,35 +131,6 @@ private:
                      " ranks of the level before, found " + llvm::Twine(ranks));
     else
       known = ranks;
-  }
-
-  void readDevice(const json::Value &value, const std::string &at) {
-    const json::Object *object =
-        json.object(value, at, "a device",
-                    {"tflop_per_s", "memory_gb_per_s", "memory_gb", "launch_us", "threads"});
-    if (!object)
-      return;
-    readNumber(*object, at, "tflop_per_s", false, cluster.tflops);
-    readNumber(*object, at, "memory_gb_per_s", false, cluster.memory);
-    readNumber(*object, at, "memory_gb", false, cluster.capacity);
-    readNumber(*object, at, "launch_us", true, cluster.launch);
-    if (const json::Value *threads = object->get("threads"))
-      cluster.threads =
-          json.integer(*threads, at + "/threads", "a count from 1 to 1048576", 1, kMaxThreads);
-  }
-
-  void readNumber(const json::Object &object, const std::string &at, llvm::StringRef key, bool zero,
-                  std::optional<double> &field) {
-    const json::Value *number = object.get(key);
-    if (!number)
-      return;
-    std::optional<double> read = number->getAsNumber();
-    // The comparison also refuses what overflowed to infinity.
-    if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
-      field = *read;
-    else
-      json.mismatch(at + "/" + key,
-                    zero ? "a number from 0 to 1e12" : "a number above 0, up to 1e12", *number);
   }
 
   JsonText &json;
@@ -199,6 +185,21 @@ Cluster readCluster(JsonText &json, const json::Value &value, const std::string 
   return Reader(json).read(value, pointer);
 }
 
+void readDevice(JsonText &json, const json::Value &value, const std::string &at, Cluster &cluster) {
+  const json::Object *object =
+      json.object(value, at, "a device",
+                  {"tflop_per_s", "memory_gb_per_s", "memory_gb", "launch_us", "threads"});
+  if (!object)
+    return;
+  readNumber(json, *object, at, "tflop_per_s", false, cluster.tflops);
+  readNumber(json, *object, at, "memory_gb_per_s", false, cluster.memory);
+  readNumber(json, *object, at, "memory_gb", false, cluster.capacity);
+  readNumber(json, *object, at, "launch_us", true, cluster.launch);
+  if (const json::Value *threads = object->get("threads"))
+    cluster.threads =
+        json.integer(*threads, at + "/threads", "a count from 1 to 1048576", 1, kMaxThreads);
+}
+
 std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, ErrorList &errors) {
   JsonText json(text, file, errors);
   Cluster cluster;
@@ -209,8 +210,14 @@ std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, E
 
 void writeCluster(json::OStream &out, const Cluster &cluster) {
   auto write = [&](llvm::StringRef key, const auto &field) {
-    if (field)
-      out.attribute(key, *field);
+    if (!field)
+      return;
+    // The shortest text that reads as this number.
+    char text[32];
+    auto end = std::to_chars(std::begin(text), std::end(text), *field).ptr;
+    out.attributeBegin(key);
+    out.rawValue(llvm::StringRef(text, end - text));
+    out.attributeEnd();
   };
   if (!cluster.profile.empty())
     out.attribute("profile", cluster.profile);

@@ -40,6 +40,9 @@ struct Cluster {
 
 /// The cluster at `pointer` of a text that is being read.
 Cluster readCluster(JsonText &json, const llvm::json::Value &value, const std::string &pointer);
+/// The same of its `device` alone.
+void readDevice(JsonText &json, const llvm::json::Value &value, const std::string &pointer,
+                Cluster &cluster);
 /// A file that is a cluster. Returns nothing if there was an error; all errors of the text are in `errors`.
 std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, ErrorList &errors);
 /// Its keys; defaults are left out.

@@ -107,10 +107,7 @@ private:
     for (const Judgement &other : judgements)
       if (&other != &chosen)
         report(group, false, other.strategy.name(), other.isLegal() ? &other : nullptr,
-               !other.isLegal()                 ? other.refusal
-               : *forced                        ? "another one is forced"
-               : other.seconds < chosen.seconds ? "it repeats work and saves less than a tenth"
-                                                : "it is modelled to take no less time");
+               StrategyModel::whyNot(other, chosen, bool(*forced)));
     return success();
   }
 

@@ -1,12 +1,11 @@
-//===- BalanceOwners.cpp - Longest processing time first -------------------===//
+//===- BalanceOwners.cpp - Longest processing time first, and better -------===//
 
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
-#include "passes/cost/OwnerQueues.h"
 #include "passes/cost/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
-#include "passes/decide/StrategyModel.h"
+#include "passes/decide/OwnerTable.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -24,39 +23,6 @@ namespace stepc::decide {
 using namespace stepc::decide;
 
 namespace {
-
-/// Picoseconds that a block costs where it is computed: its work and its way there and back.
-int64_t blockCost(GroupOp group, const cost::Cluster &cluster) {
-  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
-  plan::Group layout = group.toPlan();
-  int64_t rows = layout.rows(), cols = layout.cols();
-  double bytes = 2 * double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
-  MeshOp mesh = lookupMesh(group, group.getExemplar().getMeshAttr());
-  std::vector<double> meeting = cluster.meeting(mesh.getRanks().vec());
-  return cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device) +
-                           cluster.exchange(meeting, 0, bytes));
-}
-
-/// What ranks compute whoever owns the rest: blocks without bases, or with some already.
-void addFixedLoad(GroupOp group, const cost::Cluster &cluster, cost::Loads &load) {
-  if (!group.getHops())
-    return;
-  GroupGeometry geometry(group);
-  Bases bases(geometry);
-  int64_t cost = blockCost(group, cluster);
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-    int64_t blocks = 0;
-    if (!bases.owned.empty())
-      blocks = llvm::count(bases.of, bases.at(position));
-    else if (!geometry.group.hops.empty())
-      blocks = geometry.blockCount();
-    else
-      for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
-        blocks += geometry.held(position, block) > 0 ? geometry.parameters : 0;
-    int64_t &sum = load[geometry.mesh.ranks[position]];
-    sum = saturatingAdd(sum, saturatingMul(blocks, cost));
-  }
-}
 
 /// Gives each block of a group a base: of the positions that differ along owned factors, which stand
 /// for all that they leave open, the least loaded one.
@@ -84,9 +50,9 @@ std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::
   return result;
 }
 
-/// Says how even the loads are: the mean in per cent of the most.
+/// Says how even the loads are: the mean and the bound in per cent of the most.
 void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
-                   cost::Loads &load) {
+                   const cost::OwnerBalance &balance, cost::Loads load) {
   auto named = [](StringRef name) {
     return remark::RemarkOpts::name(name).category("optim-balance-owners");
   };
@@ -95,10 +61,13 @@ void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
     most = std::max(most, double(load[rank]));
     sum += double(load[rank]);
   }
+  auto percent = [&](double part) { return most > 0 ? int64_t(100 * part / most) : 100; };
   remark::passed(loc, named("owners-balanced"))
       << remark::metric("blocks", blocks) << remark::metric("ranks", ranks.size())
-      << remark::metric("balance-percent",
-                        most > 0 ? int64_t(100 * sum / double(ranks.size()) / most) : 100);
+      << remark::metric("balance-percent", percent(sum / double(ranks.size())))
+      << remark::metric("bound-percent",
+                        balance.isOptimal ? 100
+                                          : std::min<int64_t>(100, percent(double(balance.bound))));
   if (blocks < int64_t(ranks.size()))
     remark::missed(loc, named("ranks-without-blocks"))
         << remark::metric("blocks", blocks) << remark::metric("ranks", ranks.size())
@@ -109,12 +78,12 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
   void runOnOperation() override {
     std::vector<std::tuple<int64_t, size_t, GroupOp>> groups; // -cost of a block, number
     cost::Cluster cluster = clusterOf(getOperation());
-    cost::Loads load;
+    OwnerTable table(cluster);
     for (auto group : getOperation().getOps<GroupOp>())
       if (group.lacksBases())
         groups.push_back({-blockCost(group, cluster), groups.size(), group});
       else
-        addFixedLoad(group, cluster, load);
+        table.addFixed(group);
     if (groups.empty())
       return;
     llvm::sort(groups, [](auto &a, auto &b) {
@@ -122,17 +91,30 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     });
     std::set<int64_t> ranks;
     int64_t blocks = 0;
+    std::vector<std::vector<int64_t>> bases;
+    cost::Loads load = table.problem.fixed;
     for (auto [negativeCost, number, group] : groups) {
       GroupGeometry geometry(group);
-      std::vector<int64_t> base = balance(geometry, -negativeCost, load);
-      for (plan::Hop &hop : geometry.group.hops)
+      bases.push_back(balance(geometry, -negativeCost, load));
+      table.add(group, geometry, bases.back());
+      ranks.insert(geometry.mesh.ranks.begin(), geometry.mesh.ranks.end());
+      blocks += int64_t(bases.back().size());
+    }
+    cost::OwnerBalance better = cost::balanceOwners(table.problem, table.counts);
+    if (!better.isStart)
+      for (auto [base, other] : llvm::zip(bases, table.basesBy(better.counts)))
+        if (!other.empty())
+          base = std::move(other);
+    for (auto [entry, base] : llvm::zip(groups, bases)) {
+      GroupOp group = std::get<2>(entry);
+      std::vector<plan::Hop> hops = group.getPlanHops();
+      for (plan::Hop &hop : hops)
         if (!hop.owned.empty())
           hop.base = base;
-      group.setPlanHops(geometry.group.hops);
-      ranks.insert(geometry.mesh.ranks.begin(), geometry.mesh.ranks.end());
-      blocks += int64_t(base.size());
+      group.setPlanHops(hops);
     }
-    reportBalance(getOperation().getLoc(), blocks, ranks, load);
+    reportBalance(getOperation().getLoc(), blocks, ranks, better,
+                  cost::loadsOf(table.problem, better.counts));
   }
 };
 

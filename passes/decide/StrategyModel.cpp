@@ -2,7 +2,7 @@
 
 #include "passes/decide/StrategyModel.h"
 
-#include "passes/cost/OwnerQueues.h"
+#include "passes/cost/OwnerBalance.h"
 #include "passes/decide/ClusterOfModule.h"
 
 using namespace mlir;
@@ -22,9 +22,8 @@ static RuleOp ruleOf(GroupOp group) {
 }
 
 StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
-  // Longest processing time first, as owners are given, from what the groups' shapes tell alone.
-  using Work = std::vector<std::pair<int64_t, int64_t>>; // cost of a block, how many
-  std::map<std::vector<int64_t>, Work> byRanks;
+  // As owners are given, from what the groups' shapes tell alone.
+  std::map<std::vector<int64_t>, cost::OwnerProblem> byRanks;
   for (GroupOp group : module.getOps<GroupOp>()) {
     RuleOp rule = ruleOf(group);
     if (!hasMatrixSpace(rule))
@@ -32,24 +31,22 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
     plan::Group layout = group.toPlan();
     int64_t rows = layout.rows(), cols = layout.cols();
     int64_t blocks = rows * cols > 0 ? layout.blocksPerParameter() : 0;
-    MeshOp mesh = lookupMesh(group, group.getExemplar().getMeshAttr());
-    byRanks[mesh.getRanks().vec()].push_back(
-        {cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device)),
-         blocks * int64_t(group.getParameters().size())});
+    std::vector<int64_t> ranks =
+        lookupMesh(group, group.getExemplar().getMeshAttr()).getRanks().vec();
+    int64_t cost = cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device));
+    std::vector<cost::BlockKind> &kinds = byRanks[ranks].kinds;
+    blocks *= int64_t(group.getParameters().size());
+    if (auto same = llvm::find_if(kinds, [&](auto &kind) { return kind.cost == cost; });
+        same != kinds.end())
+      same->count += blocks;
+    else
+      kinds.push_back({ranks, cost, blocks});
   }
-  for (auto &[ranks, work] : byRanks) {
-    std::vector<std::vector<int64_t>> held(ranks.size(), {0});
-    cost::Loads loads;
-    cost::OwnerQueues queues(ranks, held, loads);
-    llvm::sort(work, std::greater<>());
-    double total = 0, most = 0;
-    for (auto [cost, count] : work) {
-      total += double(cost) * double(count);
-      for (int64_t block = 0; block < count; ++block)
-        queues.give(0, cost);
-    }
-    for (auto [rank, load] : loads)
-      most = std::max(most, double(load));
+  for (auto &[ranks, problem] : byRanks) {
+    double total = 0;
+    for (const cost::BlockKind &kind : problem.kinds)
+      total += double(kind.cost) * double(kind.count);
+    auto most = double(cost::balanceOwners(problem, cost::longestFirst(problem)).most);
     unevenness[ranks] = total > 0 ? most * double(ranks.size()) / total : 1;
   }
 }
@@ -90,11 +87,37 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
     // ranks as one copy stands on.
     travel.there = standing / count - before / count;
     if (travel.there > 0)
-      travel.peers = std::max(0.0, holders / copies * (apart / pieces) - 1);
+      travel.peersThere = std::max(0.0, holders / copies * (apart / pieces) - 1);
     if (!hop.owned.empty()) {
       travel.back = before * ranks / count - before / count;
-      travel.peers = std::max(travel.peers, holders * (ranks / count) - 1);
+      travel.peersBack = std::max(0.0, holders * (ranks / count) - 1);
     }
+  }
+  return result;
+}
+
+std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::ShardsKind home,
+                                            const plan::Mesh &mesh, ArrayRef<plan::Hop> hops,
+                                            const cost::Cluster &cluster) {
+  auto among = [&](const std::vector<plan::Factor> &factors) {
+    std::map<int64_t, std::vector<int64_t>> met; // ranks, by the position that stands for them
+    for (auto [position, rank] : llvm::enumerate(mesh.ranks))
+      met[int64_t(position) - plan::along(mesh, factors, int64_t(position))].push_back(rank);
+    std::vector<double> result(cluster.levels.size(), 0);
+    for (auto &[first, ranks] : met)
+      for (auto [sum, part] : llvm::zip(result, cluster.meeting(ranks)))
+        sum += part / double(met.size());
+    return result;
+  };
+  std::vector<bool> replicated = geometry::replicatedAxes(group, plan::ValueKind::Full, home);
+  std::vector<HopMeeting> result;
+  for (const plan::Hop &hop : hops) {
+    std::vector<plan::Factor> all = hop.owned, apart;
+    all.insert(all.end(), hop.replicated.begin(), hop.replicated.end());
+    llvm::copy_if(all, std::back_inserter(apart),
+                  [&](const plan::Factor &factor) { return !replicated[factor.axis]; });
+    std::vector<double> there = among(apart);
+    result.push_back({there, apart.size() == all.size() ? there : among(all)});
   }
   return result;
 }
@@ -123,29 +146,31 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     judgement.hops = strategy.hops(geometry.group, mesh);
     // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
     double owners = 1, share = 1, travelling = lists;
-    for (const HopTravel &travel : hopTravel(geometry, judgement.hops)) {
+    for (const auto &[travel, met] :
+         llvm::zip(hopTravel(geometry, judgement.hops),
+                   hopMeetings(geometry.group, geometry.home, mesh, judgement.hops, cluster))) {
       owners = travel.owners;
       share = owners > 1 ? uneven / owners : 1;
       // The way back of one wave travels with the way there of the next: bytes add up, messages
       // of the longer way are waited for.
-      travelling +=
-          cluster.exchange(meeting, travel.peers, element * (travel.there + travel.back) * share);
+      travelling += cluster.exchange(met.there, travel.peersThere, element * travel.there * share,
+                                     met.back, travel.peersBack, element * travel.back * share);
     }
     std::vector<plan::Factor> resolved;
     for (const plan::Hop &hop : judgement.hops)
       for (const auto *factors : {&hop.owned, &hop.replicated})
         resolved.insert(resolved.end(), factors->begin(), factors->end());
     // Blocks of which something stands with the ranks that come together in one.
-    std::map<int64_t, std::pair<double, std::vector<bool>>> met;
+    std::map<int64_t, std::pair<double, std::vector<bool>>> together;
     for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
-      auto &[members, any] = met[position - plan::along(mesh, resolved, position)];
+      auto &[members, any] = together[position - plan::along(mesh, resolved, position)];
       ++members;
       any.resize(geometry.blocksPerParameter());
       for (auto [block, area] : llvm::enumerate(geometry.heldByBlock(position)))
         any[block] = any[block] || area > 0;
     }
     double most = 0, computed = 0;
-    for (const auto &[first, part] : met) {
+    for (const auto &[first, part] : together) {
       double parts = double(llvm::count(part.second, true)) * parameters;
       most = std::max(most, parts);
       computed += parts * part.first / owners;
@@ -161,6 +186,17 @@ const Judgement *StrategyModel::find(ArrayRef<Judgement> judgements,
   const Judgement *found =
       llvm::find_if(judgements, [&](const Judgement &each) { return each.strategy == strategy; });
   return found == judgements.end() ? nullptr : found;
+}
+
+std::string StrategyModel::whyNot(const Judgement &judgement, const Judgement &chosen,
+                                  bool isForced) {
+  if (!judgement.isLegal())
+    return judgement.refusal;
+  if (isForced)
+    return "another one is forced";
+  return judgement.seconds < chosen.seconds
+             ? "it repeats work, and saves less than the tenth that is asked for then"
+             : "it is modelled to take no less time";
 }
 
 const Judgement &StrategyModel::choose(ArrayRef<Judgement> judgements) {

@@ -13,11 +13,21 @@ double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 /// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
 /// computes all of them.
 struct HopTravel {
-  double peers = 0;           ///< messages of the longer way
-  double there = 0, back = 0; ///< elements
-  double owners = 1;          ///< among how many ranks owners are chosen by now
+  double peersThere = 0, peersBack = 0; ///< messages each way
+  double there = 0, back = 0;           ///< elements
+  double owners = 1;                    ///< among how many ranks owners are chosen by now
 };
 std::vector<HopTravel> hopTravel(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
+
+/// Where the ranks that exchange in a hop meet, on the average (cost::Cluster::meeting): each way.
+struct HopMeeting {
+  std::vector<double> there, back;
+};
+/// There what comes to a rank comes from where it is along the axes that replicate it; back it goes to
+/// all that take part in the hop.
+std::vector<HopMeeting> hopMeetings(const plan::Group &group, plan::ShardsKind home,
+                                    const plan::Mesh &mesh, llvm::ArrayRef<plan::Hop> hops,
+                                    const cost::Cluster &cluster);
 
 /// Whether a strategy is legal for a group, and what a step of the group takes with it.
 struct Judgement {
@@ -42,6 +52,8 @@ public:
   /// The legal strategy that takes the fewest seconds. One that repeats work must save a tenth
   /// of what the best of the others takes; of equal ones the first is taken.
   static const Judgement &choose(llvm::ArrayRef<Judgement> judgements);
+  /// Why another one was chosen, by `choose` or by force.
+  static std::string whyNot(const Judgement &judgement, const Judgement &chosen, bool isForced);
 
 private:
   cost::Cluster cluster;

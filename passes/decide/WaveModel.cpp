@@ -48,6 +48,8 @@ void WaveModel::add(GroupOp group) {
   ops.push_back(group);
   meetings.push_back(cluster.meeting(geometry.mesh.ranks));
   travels.push_back(hopTravel(geometry, geometry.group.hops));
+  met.push_back(
+      hopMeetings(geometry.group, geometry.home, geometry.mesh, geometry.group.hops, cluster));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
@@ -136,7 +138,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
   if (travels[group].size() > 1)
     for (const HopTravel &travel : travels[group]) {
       double bytes = double(element) * part / travel.owners;
-      several.push_back({travel.peers, travel.there * bytes, travel.back * bytes});
+      several.push_back(
+          {travel.peersThere, travel.peersBack, travel.there * bytes, travel.back * bytes});
     }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   for (int64_t position = 0; position < ranks; ++position) {
@@ -146,13 +149,15 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     if (sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     double bytes = double(element) * std::max(sent[position], received[position]);
-    HopTravel only{double(peers[position]), bytes, owned ? bytes : 0};
-    for (auto [index, round] : llvm::enumerate(several.empty() ? ArrayRef(only) : several)) {
+    auto others = double(peers[position]);
+    HopTravel only{others, others, bytes, owned ? bytes : 0};
+    for (auto [index, hop] : llvm::enumerate(met[group])) {
+      const HopTravel &round = several.empty() ? only : several[index];
       // All groups' parts for one peer travel in one message: taken for the first group's alone.
-      double messages = index < load.rounds ? 0 : round.peers;
-      double there = cluster.exchange(meetings[group], messages, round.there);
+      bool isFirst = index >= load.rounds;
+      double there = cluster.exchange(hop.there, isFirst ? round.peersThere : 0, round.there);
       load.there += there;
-      load.back += cluster.exchange(meetings[group], messages, round.back);
+      load.back += cluster.exchange(hop.back, isFirst ? round.peersBack : 0, round.back);
       if (there > 0)
         load.rounds = std::max(load.rounds, index + 1);
     }

@@ -71,9 +71,10 @@ private:
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
-  std::vector<std::vector<double>> meetings;                      // per group, cost::Cluster's
-  std::vector<std::vector<HopTravel>> travels;                    // per group and hop
-  std::vector<std::vector<ListMove>> lists;                       // per group
+  std::vector<std::vector<double>> meetings;   // per group, of all ranks of its mesh
+  std::vector<std::vector<HopTravel>> travels; // per group and hop
+  std::vector<std::vector<HopMeeting>> met;    // likewise
+  std::vector<std::vector<ListMove>> lists;    // per group
   // Per group, whether ranks share copies of what hops bring; and along which factors of which mesh any do.
   // Where others share something else, it is sent from a copy for each peer, in all as large as what
   // arrives.

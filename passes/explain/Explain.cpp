@@ -3,6 +3,8 @@
 #include "passes/explain/Explain.h"
 
 #include "passes/cost/Saturate.h"
+#include "passes/decide/ClusterOfModule.h"
+#include "passes/decide/OwnerTable.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
 #include "passes/plan/StepScratch.h"
@@ -12,38 +14,6 @@
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::explain;
-
-RankCost &RankCost::operator+=(const RankCost &other) {
-  messagesSent += other.messagesSent;
-  bytesSent += other.bytesSent;
-  messagesReceived += other.messagesReceived;
-  bytesReceived += other.bytesReceived;
-  flops = saturatingAdd(flops, other.flops);
-  return *this;
-}
-
-Cost explain::summarize(ArrayRef<RankCost> ranks) {
-  Cost cost;
-  auto range = [&](int64_t RankCost::*field) {
-    Range result{ranks.empty() ? 0 : ranks[0].*field, 0};
-    for (const RankCost &rank : ranks) {
-      result.least = std::min(result.least, rank.*field);
-      result.most = std::max(result.most, rank.*field);
-    }
-    return result;
-  };
-  cost.bytesSent = range(&RankCost::bytesSent);
-  cost.messagesSent = range(&RankCost::messagesSent);
-  cost.bytesReceived = range(&RankCost::bytesReceived);
-  cost.messagesReceived = range(&RankCost::messagesReceived);
-  cost.flops = range(&RankCost::flops);
-  double sum = 0;
-  for (const RankCost &rank : ranks)
-    sum += double(rank.flops);
-  if (sum > 0)
-    cost.balance = double(cost.flops.most) * double(ranks.size()) / sum;
-  return cost;
-}
 
 namespace {
 
@@ -120,6 +90,7 @@ public:
     const plan::Plan &plan = program.plan;
     report.name = plan.name;
     report.arena = plan.arenaBytes;
+    report.cluster = decide::clusterOf(module);
     for (auto step : module.getOps<func::FuncOp>())
       report.scratch = scratchBound(program, step, MostBlocks(program));
     report.exchanges = plan.starts().size();
@@ -129,6 +100,13 @@ public:
     report.ranks.resize(report.world.size());
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
+    decide::OwnerTable owners(report.cluster);
+    owners.addAll(module);
+    if (!owners.problem.kinds.empty()) {
+      int64_t most = cost::mostOf(cost::loadsOf(owners.problem, owners.counts));
+      report.busiest = double(most) * 1e-12;
+      report.leastBusiest = double(cost::loadBound(owners.problem, most)) * 1e-12;
+    }
     expander.emplace(plan);
     countMessages();
     countFlops();
@@ -363,17 +341,25 @@ private:
         {group.strategy, true, op.getReason().value_or("").str(), summarize(ranks)});
     if (!group.computes)
       return;
-    for (const decide::Judgement &other : strategies.judge(op, geometry)) {
+    std::vector<decide::Judgement> judgements = strategies.judge(op, geometry);
+    const decide::Judgement *chosen = decide::StrategyModel::find(judgements, op.getStrategyAttr());
+    out.strategies.front().seconds = chosen ? chosen->seconds : 0;
+    for (const decide::Judgement &other : judgements) {
       std::string name = other.strategy.name().str();
-      if (other.strategy == op.getStrategy())
-        out.strategies.front().seconds = other.seconds;
-      else if (!other.isLegal())
+      if (&other == chosen)
+        continue;
+      if (!other.isLegal()) {
         out.strategies.push_back({name, false, "not legal: " + other.refusal, std::nullopt});
-      else
-        out.strategies.push_back(
-            {name, false, "",
-             summarize(model(group, geometry, rule, other.hops, flopsPerBlock[index])),
-             other.seconds});
+        continue;
+      }
+      bool isForced = chosen && chosen != &decide::StrategyModel::choose(judgements);
+      std::string why;
+      if (chosen && other.seconds < chosen->seconds)
+        why = decide::StrategyModel::whyNot(other, *chosen, isForced);
+      out.strategies.push_back(
+          {name, false, why,
+           summarize(model(group, geometry, rule, other.hops, flopsPerBlock[index])),
+           other.seconds});
     }
   }
 

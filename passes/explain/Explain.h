@@ -7,6 +7,7 @@
 #ifndef STEPC_PASSES_EXPLAIN_EXPLAIN_H
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
+#include "passes/cost/Cluster.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/PlanFromIR.h"
@@ -39,7 +40,7 @@ Cost summarize(llvm::ArrayRef<RankCost> ranks);
 struct Alternative {
   std::string strategy;
   bool chosen = false;
-  std::string why;          ///< of the chosen one; why an illegal one is
+  std::string why; ///< of the chosen one; why another one is not, where seconds do not tell
   std::optional<Cost> cost; ///< nothing where it is illegal
   double seconds = 0; ///< that the model by which strategies are chosen gives the group's step
 };
@@ -93,7 +94,10 @@ struct Report {
   std::optional<GpuTarget> gpus; ///< that there is code for
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
-  int64_t scratch = 0; ///< at most: a target decides
+  int64_t scratch = 0;   ///< at most: a target decides
+  cost::Cluster cluster; ///< that seconds are modelled on
+  /// Of the busiest rank in matrix space, and less than which no owners can make it; 0 where no block has an owner.
+  double busiest = 0, leastBusiest = 0;
   std::vector<plan::Mesh> meshes;
   std::vector<std::string>
       overridden; ///< parameters of whose blocks the specification's hold instead

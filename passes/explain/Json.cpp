@@ -53,6 +53,30 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"strategies", std::move(strategies)}};
 }
 
+/// In the manifest's form and units.
+static llvm::json::Object toJson(const cost::Cluster &cluster) {
+  llvm::json::Array levels;
+  for (const cost::Level &level : cluster.levels) {
+    llvm::json::Object object{{"name", level.name},
+                              {"gb_per_s", level.link.bandwidth / 1e9},
+                              {"latency_us", level.link.latency * 1e6},
+                              {"gap_us", level.link.gap * 1e6}};
+    if (level.ranks != cost::Level::kAll)
+      object["ranks"] = level.ranks;
+    levels.push_back(std::move(object));
+  }
+  const cost::Device &device = cluster.device;
+  llvm::json::Object object{{"levels", std::move(levels)},
+                            {"device", llvm::json::Object{{"tflop_per_s", device.flops / 1e12},
+                                                          {"memory_gb_per_s", device.memory / 1e9},
+                                                          {"memory_gb", device.capacity / 1e9},
+                                                          {"launch_us", device.launch * 1e6},
+                                                          {"threads", int64_t(device.threads)}}}};
+  if (!cluster.profile.empty())
+    object["profile"] = cluster.profile;
+  return object;
+}
+
 static llvm::json::Object toJson(const ProductReport &one, bool hasTable) {
   llvm::json::Array groups;
   for (const auto &[name, times] : one.groups)
@@ -118,6 +142,9 @@ std::string explain::toJson(const Report &report) {
                                         {"sizes", llvm::json::Array(mesh.sizes)},
                                         {"ranks", llvm::json::Array(mesh.ranks)}});
   llvm::json::Object object{{"name", report.name},
+                            {"cluster", ::toJson(report.cluster)},
+                            {"busiest_seconds", report.busiest},
+                            {"busiest_seconds_at_least", report.leastBusiest},
                             {"meshes", std::move(meshes)},
                             {"world", llvm::json::Array(report.world)},
                             {"arena_bytes", report.arena},

@@ -1,5 +1,6 @@
 //===- Text.cpp - The report as tables --------------------------------------===//
 
+#include "passes/cost/Profiles.h"
 #include "passes/explain/Explain.h"
 #include "passes/explain/TextTable.h"
 #include "runtime/plan/Pinned.h"
@@ -12,6 +13,12 @@ using namespace stepc::explain;
 using llvm::StringRef;
 
 namespace {
+
+std::string milliseconds(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format(value < 0.1 ? "%.3g" : "%.0f", value * 1e3);
+  return text;
+}
 
 std::string span(Range value, std::string (*spell)(int64_t)) {
   return explain::range(value.least, value.most, spell);
@@ -88,6 +95,27 @@ std::string edges(auto... extents) {
   return text;
 }
 
+/// The figures that everything is modelled with, over as many lines as they take.
+void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
+  const cost::Cluster *profile = cost::findProfile(cluster.profile);
+  std::string text = "Milliseconds are modelled on ";
+  text += !profile              ? "the cluster that is given"
+          : *profile == cluster ? "the profile " + cluster.profile
+                                : "the profile " + cluster.profile + " with what is given";
+  for (const cost::Level &level : cluster.levels) {
+    const cost::Link &link = level.link;
+    text += &level == &cluster.levels[0] ? ": " : ", ";
+    text += level.name + " of " +
+            (level.ranks == cost::Level::kAll ? "all" : std::to_string(level.ranks)) +
+            " ranks at " + perSecond(link.bandwidth, "B") + " and " + seconds(link.latency);
+  }
+  const cost::Device &device = cluster.device;
+  text += "; devices of " + perSecond(device.flops, "FLOP") + ", " + perSecond(device.memory, "B") +
+          " and " + capacity(device.capacity) + ".";
+  for (StringRef rest = text; !rest.empty();)
+    os << takeLine(rest, kPageWidth) << '\n';
+}
+
 void printPinned(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts by cuBLASLt on the GPUs that are named, by the kernels above elsewhere\n";
   for (const ProductReport &one : report.products) {
@@ -146,7 +174,7 @@ std::string explain::toText(const Report &report) {
        << cut(patternOf(report.overridden), 60) << ".\n";
 
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
-  TextTable costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled",
+  TextTable costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled ms",
                    "waves", "why"},
                   "<<>>>>>><");
   for (const GroupReport &group : report.groups)
@@ -161,10 +189,12 @@ std::string explain::toText(const Report &report) {
       bool computes = cost.flops.most > 0;
       costs.add({label, name, span(cost.bytesSent, bytes), span(cost.messagesSent, count),
                  computes ? flops(cost.flops.most) : "", computes ? fixed(cost.balance) : "",
-                 item.seconds > 0 ? seconds(item.seconds) : "",
+                 item.seconds > 0 ? milliseconds(item.seconds) : "",
                  item.chosen && group.strategies.size() > 1 ? count(group.waves) : "", item.why});
     }
   costs.print(os);
+  os << '\n';
+  printCluster(report.cluster, os);
 
   if (!report.products.empty())
     printProducts(report, os);
@@ -186,10 +216,16 @@ std::string explain::toText(const Report &report) {
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
        << " times the mean.\n";
+  if (report.busiest > 0)
+    os << "The busiest rank's blocks are modelled to take " << milliseconds(report.busiest)
+       << " ms; no owners can make that less than " << milliseconds(report.leastBusiest)
+       << " ms.\n";
   os << "The workspace is " << bytes(report.arena) << " on each rank, and at most "
      << bytes(report.scratch) << " of scratch";
   if (report.limit > 0)
     os << "; the limit is " << bytes(report.limit);
+  if (double(report.arena) > report.cluster.device.capacity)
+    os << ", and a device has " << capacity(report.cluster.device.capacity);
   os << ".\n";
   if (report.gpus) {
     os << "The library has machine code for " << llvm::join(report.gpus->chips, ", ");

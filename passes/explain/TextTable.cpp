@@ -8,8 +8,6 @@
 using namespace stepc;
 using llvm::StringRef;
 
-static constexpr size_t kWidth = 120;
-
 /// Columns on a terminal: characters, not bytes.
 static size_t widthOf(StringRef text) {
   return llvm::count_if(text, [](char c) { return (c & 0xC0) != 0x80; });
@@ -29,7 +27,7 @@ std::string explain::cut(StringRef text, size_t width) {
 }
 
 /// Takes as many words from the front of `text` as `width` columns hold, at least one.
-static std::string takeLine(StringRef &text, size_t width) {
+std::string explain::takeLine(StringRef &text, size_t width) {
   std::string line;
   while (!text.empty()) {
     auto [word, rest] = text.split(' ');
@@ -54,7 +52,7 @@ void explain::TextTable::print(llvm::raw_ostream &os) const {
     }
     if (aligned.back() == '>')
       line += std::string(widths.back() - widthOf(row.back()), ' ');
-    size_t indent = widthOf(line), room = kWidth - std::min(kWidth - 20, indent);
+    size_t indent = widthOf(line), room = kPageWidth - std::min(kPageWidth - 20, indent);
     StringRef rest = row.back();
     line += takeLine(rest, room);
     os << StringRef(line).rtrim() << '\n';
@@ -84,6 +82,12 @@ std::string explain::bytes(int64_t value) {
 }
 std::string explain::flops(int64_t value) {
   return scaled(double(value), 1000, {"", " k", " M", " G", " T", " P"});
+}
+std::string explain::perSecond(double value, StringRef what) {
+  return scaled(value, 1000, {" ", " k", " M", " G", " T", " P"}) + what.str() + "/s";
+}
+std::string explain::capacity(double value) {
+  return scaled(value, 1000, {" B", " kB", " MB", " GB", " TB"});
 }
 std::string explain::seconds(double value) {
   return scaled(value * 1e9, 1000, {" ns", " µs", " ms", " s"});

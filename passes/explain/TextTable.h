@@ -13,8 +13,13 @@ namespace stepc::explain {
 /// The first `width` columns of a terminal, the last of them "…" where something is cut.
 std::string cut(llvm::StringRef text, size_t width);
 
+/// Columns of the page.
+inline constexpr size_t kPageWidth = 120;
+/// Takes as many words from the front of `text` as `width` columns hold, at least one.
+std::string takeLine(llvm::StringRef &text, size_t width);
+
 /// Rows of cells under a header, as wide as they need to be. The last column goes on in further
-/// lines where the page, of 120 columns, ends.
+/// lines where the page ends.
 class TextTable {
 public:
   /// `aligned` has '>' or '<' per column: to the right or to the left.
@@ -33,6 +38,8 @@ private:
 std::string bytes(int64_t value);
 std::string flops(int64_t value);
 std::string seconds(double value);
+std::string perSecond(double value, llvm::StringRef what);
+std::string capacity(double value); // in powers of 1000
 
 std::string count(int64_t value);
 /// Two digits behind the point.

@@ -31,7 +31,7 @@ double Work::copySeconds(int64_t bytes) const {
 
 Sums Work::sum(const plan::RankTable &rows) const {
   Sums sums;
-  sums.items = int64_t(rows.chunks.size() + rows.copies.size());
+  sums.items = int64_t(rows.chunks.size() + rows.copies.size() + rows.sums.size());
   sums.blocks = rows.blocks;
   for (const plan::Chunk &chunk : rows.chunks) {
     sums.elements += chunk.rows * chunk.cols;
@@ -39,6 +39,10 @@ Sums Work::sum(const plan::RankTable &rows) const {
   }
   for (const plan::CopyRow &row : rows.copies)
     sums.elements += row.rows * row.cols;
+  for (const plan::SumRow &row : rows.sums) {
+    sums.elements += row.rows * row.cols;
+    sums.staged += row.rows * row.cols * row.count; // contributions
+  }
   return sums;
 }
 
@@ -72,6 +76,8 @@ std::vector<Effort> Work::efforts(const plan::Command &command) {
     return batch(command);
   case Copy:
     return copy(command);
+  case Sum:
+    return addUp(command);
   case Parameters:
     // A few numbers per parameter.
     return std::vector<Effort>(ranks, {device.launch, 0, 0});
@@ -184,6 +190,20 @@ std::vector<Effort> Work::copy(const plan::Command &command) {
   for (size_t rank = 0; rank < ranks; ++rank)
     result[rank] = {copySeconds(sums[rank].elements * element), 0,
                     2 * double(sums[rank].elements * element)};
+  return result;
+}
+
+std::vector<Effort> Work::addUp(const plan::Command &command) {
+  std::vector<Effort> result(ranks);
+  const std::vector<Sums> &sums = sumsOf(command.tables[0]);
+  int64_t element = plan.tables[size_t(command.tables[0])].elementBytes;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (sums[rank].items == 0)
+      continue;
+    auto flops = double(sums[rank].staged);
+    double bytes = double((sums[rank].elements + sums[rank].staged) * element);
+    result[rank] = {device.launch + device.seconds(flops, bytes), flops, bytes};
+  }
   return result;
 }
 

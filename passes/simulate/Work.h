@@ -41,6 +41,7 @@ private:
   std::vector<Effort> chunks(const plan::Command &command);
   std::vector<Effort> batch(const plan::Command &command);
   std::vector<Effort> copy(const plan::Command &command);
+  std::vector<Effort> addUp(const plan::Command &command);
   void countShards();
 
   const plan::Plan &plan;

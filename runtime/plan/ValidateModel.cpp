@@ -145,7 +145,8 @@ private:
   static bool areOfEqualShards(const Group &a, const Group &b) {
     auto fields = [](const Group &g) {
       return std::tie(g.rule, g.mesh, g.shape, g.batchAxes, g.parameterType, g.gradientType,
-                      g.placements, g.gradientPlacements, g.statePlacements, g.division);
+                      g.placements, g.gradientPlacements, g.statePlacements, g.division,
+                      g.specified);
     };
     return a.part >= 0 && b.part >= 0 && fields(a) == fields(b);
   }

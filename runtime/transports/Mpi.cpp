@@ -58,6 +58,7 @@ struct World {
   char notice[kNoticeBytes] = "";
   std::vector<MPI_Request> notices;
   stepc_traffic traffic{};
+  bool endsMpi = false; // what began it here
 };
 
 std::string mpiError(int code) {
@@ -269,7 +270,10 @@ void destroy(void *context) try {
   if (!*world->abortText) {
     MPI_Comm_free(&world->data);
     MPI_Comm_free(&world->control);
+    bool endsMpi = world->endsMpi;
     delete world;
+    if (endsMpi)
+      MPI_Finalize();
     return;
   }
   // Freeing is collective, and not every rank comes here after an abort. What MPI may still touch
@@ -359,4 +363,17 @@ stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t er
   return STEPC_OK;
 } catch (...) {
   return refuse(error, errorSize, STEPC_ERROR_MEMORY, "out of memory");
+}
+
+extern "C" __attribute__((visibility("default"))) int32_t stepc_mpi_world(stepc_transport *out,
+                                                                          char *error,
+                                                                          int64_t errorSize) {
+  int initialized = 0, provided = 0;
+  MPI_Initialized(&initialized);
+  if (!initialized && MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided))
+    return refuse(error, errorSize, STEPC_ERROR_TRANSPORT, "MPI cannot be initialized");
+  int32_t status = stepc_mpi_transport(MPI_COMM_WORLD, out, error, errorSize);
+  if (!status)
+    static_cast<World *>(out->context)->endsMpi = !initialized;
+  return status;
 }

@@ -166,12 +166,31 @@ def test_a_definition_or_a_library(given, found):
 
 @pytest.mark.parametrize("option", [
     {"target": "banana"}, {"strategy": {"*": "owner"}}, {"workspace_limit": 0}, {"numerics": "exact"}, {"arguments": ["--waves", "2"]},
-    {"if_present": ["head*"]},
+    {"if_present": ["head*"]}, {"cluster": "h100"},
 ])  # fmt: skip
 def test_a_ready_library_takes_no_compile_options(option):
     (name,) = option
     with pytest.raises(TypeError, match=f"expected no compile options beside library=, .* found {name}=$"):
         Optimizer(Model().named_parameters(), library="libmuon.so", **option)
+
+
+@pytest.mark.parametrize("cluster", ["", 3, ["h100"], b"h100"])
+def test_clusters_are_names_files_or_dicts(fake, cluster):
+    for function in (
+        lambda: make(Model(), cluster=cluster),
+        lambda: stepc.compile(SPEC, {}, cluster=cluster),
+        lambda: stepc.explain(SPEC, {}, cluster=cluster),
+    ):
+        with pytest.raises(TypeError, match="cluster: expected a profile's name, the path of a JSON file, or what"):
+            function()
+
+
+def test_files_of_clusters_are_read_before_anything_else(fake, tmp_path):
+    with pytest.raises(stepc.CompileError, match=r"none.json: cannot read the cluster: .*No such file"):
+        make(Model(), cluster=tmp_path / "none.json")
+    (tmp_path / "list.json").write_text("[]")
+    with pytest.raises(stepc.CompileError, match=r"list.json: expected a cluster as a JSON object"):
+        make(Model(), cluster=str(tmp_path / "list.json"))
 
 
 @pytest.mark.parametrize("target", [[], (), "", 3, ["cpu", 3], ["cpu", ""], b"cpu"])

@@ -4,9 +4,9 @@
 
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
+#include "frontends/manifest/ManifestCheck.h"
 #include "passes/decide/ClusterOfModule.h"
-#include "passes/kernels/GpuChips.h"
-#include "passes/kernels/Target.h"
+#include "tools/stepc/ClusterOption.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/IR/Remarks.h"
@@ -70,19 +70,24 @@ bool Input::loadManifest(const std::string &path) {
   return manifest.has_value();
 }
 
-/// The profile of what a library is made for: of several targets, of the first one. What is decided above
-/// the target's level is decided once for all of them.
-static const cost::Cluster &profileOf(const CompileOptions &options) {
-  StringRef first = options.targets.empty() ? StringRef() : options.targets.front();
-  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
-  if (target && isCuda((*target)->chip()))
-    if (llvm::Expected<GpuTarget> gpus = cudaTarget((*target)->chip()))
-      return cost::gpuProfile(gpus->numbers().front());
-  llvm::consumeError(target.takeError()); // said when the target is needed
-  return cost::cpuProfile();
+bool Input::overrideCluster(const std::string &text) {
+  std::optional<manifest::Cluster> given = readClusterOption(text, report);
+  if (!given)
+    return false;
+  if (manifest->cluster)
+    report.note("--cluster stands in the place of the manifest's cluster");
+  manifest->cluster = std::move(given);
+  bool good = true;
+  manifest::checkClusterRanks(*manifest, [&](const std::string &at, const std::string &message) {
+    good = false;
+    report.error(manifestPath, at + ": " + message);
+  });
+  return good;
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
+  if (!options.cluster.empty() && !overrideCluster(options.cluster))
+    return nullptr;
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
   import.numerics = options.numerics;
@@ -135,6 +140,19 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
     }
   }
   return true;
+}
+
+bool Input::setCluster(mlir::ModuleOp module, const CompileOptions &options) {
+  if (module.getOps<optim::ClusterOp>().empty())
+    decide::setCluster(module, profileOf(options), module.getLoc());
+  if (options.cluster.empty())
+    return true;
+  std::optional<manifest::Cluster> given = readClusterOption(options.cluster, report);
+  if (!given)
+    return false;
+  report.note("--cluster stands in the place of the module's cluster");
+  decide::setCluster(module, given->resolve(profileOf(options)), module.getLoc());
+  return succeeded(mlir::verify(module));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
@@ -193,8 +211,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       exitCode = kUsageError;
       return nullptr;
     }
-    if (levelOf(*module) == Level::Optim && module->getOps<optim::ClusterOp>().empty())
-      decide::setCluster(*module, profileOf(options), module->getLoc());
+    if (levelOf(*module) == Level::Optim && !setCluster(*module, options))
+      return nullptr;
     return module;
   }
   if (options.manifest.empty())

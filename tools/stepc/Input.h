@@ -46,6 +46,10 @@ private:
   /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
   bool enableRemarks(llvm::StringRef pattern);
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
+  /// Puts what `--cluster` names in the manifest's place; false after an error.
+  bool overrideCluster(const std::string &text);
+  /// Gives a module at level optim the cluster of the options, or, where it has none, the target's.
+  bool setCluster(mlir::ModuleOp module, const CompileOptions &options);
   std::string manifestPath;
   llvm::StringRef manifestText;
   std::unique_ptr<mlir::MLIRContext> mlirContext;

@@ -3,10 +3,13 @@
 #include "tools/stepc/OptionChecks.h"
 
 #include "dialects/optim/NamePattern.h"
+#include "frontends/manifest/JsonText.h"
 #include "frontends/text/Text.h"
+#include "passes/cost/Profiles.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace stepc;
 
@@ -30,6 +33,32 @@ int64_t driver::parseBytes(const std::string &text) {
       return bytes < 9e18 ? int64_t(bytes) : -1; // a limit in part of a byte allows the whole ones
     }
   return -1;
+}
+
+std::string driver::profileNames() {
+  std::string names;
+  for (const cost::Cluster &profile : cost::profiles())
+    names += (names.empty() ? "" : ", ") + profile.profile;
+  return names;
+}
+
+std::string driver::checkCluster(const std::string &text) {
+  bool isJson = text.rfind('{', 0) == 0;
+  if (isJson || cost::findProfile(text) || llvm::sys::fs::exists(text))
+    return "";
+  std::vector<llvm::StringRef> known;
+  for (const cost::Cluster &profile : cost::profiles())
+    known.push_back(profile.profile);
+  return "expected a profile (" + profileNames() + ") or a file, found '" + text + "'" +
+         manifest::nearestHint(text, known);
+}
+
+std::string driver::checkLevel(const std::string &text) {
+  auto [name, ranks] = llvm::StringRef(text).rsplit('=');
+  int64_t count = 0;
+  if (name.empty() || ranks.getAsInteger(10, count) || count < 1 || count > int64_t(1) << 31)
+    return "expected NAME=RANKS as in nvlink=8, found '" + text + "'";
+  return "";
 }
 
 std::string driver::checkTarget(const std::string &text) {

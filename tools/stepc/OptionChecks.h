@@ -15,6 +15,11 @@
 
 namespace stepc::driver {
 
+/// The profiles of clusters: "cpu, a100, …".
+std::string profileNames();
+std::string checkCluster(const std::string &text);
+/// "nvlink=8"
+std::string checkLevel(const std::string &text);
 std::string checkTarget(const std::string &text);
 std::string checkStrategy(const std::string &text);
 std::string checkNumerics(const std::string &text);

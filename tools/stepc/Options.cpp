@@ -58,6 +58,13 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("T");
+  app.add_option("--cluster", options.cluster,
+                 "Choose the plan for these machines, in the place of the manifest's cluster: " +
+                     profileNames() +
+                     ", or a file that says what such a cluster says (JSON), as stepc probe "
+                     "writes it; results are the same")
+      ->check(checkCluster)
+      ->type_name("NAME|FILE");
   app.add_option(
          "--products", options.products,
          "A table of algorithms of cuBLASLt (JSON), which benchmarks/pin_products.py makes on "
@@ -297,6 +304,44 @@ void defineManifest(CLI::App &root, ManifestCommand &command) {
       std::string(kExitCodes));
 }
 
+void defineProbe(CLI::App &root, ProbeCommand &command) {
+  CLI::App *app = root.add_subcommand(
+      "probe", "Measure the cluster that MPI's processes run on, for --cluster and manifests");
+  app->add_option("-o,--output", command.output,
+                  "The cluster (JSON), which rank 0 writes; - is standard output")
+      ->required()
+      ->type_name("FILE");
+  app->add_option_function<std::vector<std::string>>(
+         "--level",
+         [&command](const std::vector<std::string> &list) {
+           for (llvm::StringRef text : list) {
+             auto [name, ranks] = text.rsplit('=');
+             int64_t count = 0;
+             ranks.getAsInteger(10, count);
+             command.levels.emplace_back(name.str(), count);
+           }
+         },
+         "Ranks of a domain of links, innermost first, in the place of hosts; the network "
+         "between the last ones is added")
+      ->check(checkLevel)
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("NAME=RANKS");
+  app->add_option("--threads", command.threads, "Threads of each rank's device (default 1)")
+      ->check([](const std::string &text) { return checkCount(text, kMostThreads); })
+      ->type_name("T");
+  app->add_option("--samples", command.samples,
+                  "Measure nothing: make the cluster of times that another program measured (JSON)")
+      ->type_name("FILE");
+  app->footer("Examples:\n"
+              "  mpirun -np 16 stepc probe -o cluster.json\n"
+              "  mpirun -np 16 stepc probe --level socket=4 --level node=8 --threads 6 "
+              "-o cluster.json\n"
+              "  stepc explain muon.optim -m model.json --cluster cluster.json\n\n" +
+              std::string(kExitCodes));
+}
+
 /// The suggestion for the first word that looks like an option of `app` and is none.
 std::string suggestOption(const CLI::App &app, int argc, char **argv) {
   std::vector<std::string> names = {"--help"};
@@ -327,6 +372,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   defineFormat(app, line.format);
   defineRun(app, line.run);
   defineManifest(app, line.manifest);
+  defineProbe(app, line.probe);
 
   exitCode = kSuccess;
   std::string name = "stepc";
@@ -370,7 +416,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   static const std::pair<const char *, Command> commands[] = {
       {"compile", Command::Compile},   {"check", Command::Check}, {"explain", Command::Explain},
       {"simulate", Command::Simulate}, {"fmt", Command::Format},  {"run", Command::Run},
-      {"manifest", Command::Manifest}};
+      {"manifest", Command::Manifest}, {"probe", Command::Probe}};
   for (auto [subcommand, command] : commands)
     if (app.got_subcommand(subcommand))
       line.command = command;

@@ -33,6 +33,7 @@ struct CompileOptions {
   std::string input; ///< A specification, or any level's .mlir.
   std::string manifest;
   std::vector<std::string> targets; ///< None: the host, or what the .mlir says.
+  std::string cluster;              ///< A profile, a file or JSON; empty: the manifest's.
   std::string products;             ///< A table of pinned products; empty: none.
   std::string numerics = "exact";
   std::vector<std::string> strategies;
@@ -85,8 +86,14 @@ struct ManifestCommand {
   std::vector<std::string> place, batch;
 };
 
+struct ProbeCommand {
+  std::string output, samples;
+  std::vector<std::pair<std::string, int64_t>> levels; ///< Names and ranks; none: hosts.
+  int64_t threads = 1;
+};
+
 struct CommandLine {
-  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest };
+  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest, Probe };
   Command command = Command::None;
   CompileCommand compile;
   CheckCommand check;
@@ -95,6 +102,7 @@ struct CommandLine {
   FormatCommand format;
   RunCommand run;
   ManifestCommand manifest;
+  ProbeCommand probe;
 };
 
 /// Fills `line`. Returns true to go on; otherwise help, version or an error was
@@ -114,6 +122,7 @@ int runSimulate(const SimulateCommand &command);
 int runFormat(const FormatCommand &command);
 int runRun(const RunCommand &command);
 int runManifest(const ManifestCommand &command);
+int runProbe(const ProbeCommand &command);
 
 } // namespace stepc::driver
 

@@ -147,6 +147,8 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--strategy", Level::Optim);
   if (level > Level::Optim && !options.ifPresent.empty())
     return refuse("--if-present", Level::Optim);
+  if (level > Level::Optim && !options.cluster.empty())
+    return refuse("--cluster", Level::Optim);
   if (level > Level::Optim && options.waves)
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)

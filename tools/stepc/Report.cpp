@@ -70,6 +70,12 @@ void Report::hint(const Twine &message) {
   err() << message << '\n';
 }
 
+void Report::note(const Twine &message) {
+  err() << "stepc: ";
+  paint(raw_ostream::CYAN, "note: ");
+  err() << message << '\n';
+}
+
 void Report::internalError(const Twine &message) {
   error("internal error: " + message);
   hint(kFaultOfStepc);

@@ -34,6 +34,8 @@ public:
   /// The same with a name in front: "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
   void hint(const llvm::Twine &message);
+  /// "stepc: note: message".
+  void note(const llvm::Twine &message);
   /// What was found wrong is stepc's own fault: says so, and what to do.
   void internalError(const llvm::Twine &message);
   void errors(const manifest::ErrorList &list);

@@ -332,13 +332,14 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --graph with a target that has graphs, say emulated, found '" + target +
                  "'");
   // What would be ignored is refused.
-  for (auto [option, given] : {std::pair("--strategy", !command.strategies.empty()),
-                               std::pair("--waves", command.waves != 0),
-                               std::pair("--workspace-limit", command.workspaceLimit != 0),
-                               std::pair("--target", command.reference && !command.targets.empty()),
-                               std::pair("--products", !command.products.empty()),
-                               std::pair("--threads", command.reference && command.threads != 0),
-                               std::pair("--graph", command.reference && command.graph)})
+  for (auto [option, given] :
+       {std::pair("--strategy", !command.strategies.empty()),
+        std::pair("--cluster", !command.cluster.empty()), std::pair("--waves", command.waves != 0),
+        std::pair("--workspace-limit", command.workspaceLimit != 0),
+        std::pair("--target", command.reference && !command.targets.empty()),
+        std::pair("--products", !command.products.empty()),
+        std::pair("--threads", command.reference && command.threads != 0),
+        std::pair("--graph", command.reference && command.graph)})
     if (given && (command.reference || !command.library.empty()))
       return usage("expected no " + Twine(option) +
                    (command.reference ? " beside --reference, which steps whole tensors in float64"

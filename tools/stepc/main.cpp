@@ -39,6 +39,8 @@ int main(int argc, char **argv) {
     return runRun(line.run);
   case CommandLine::Command::Manifest:
     return runManifest(line.manifest);
+  case CommandLine::Command::Probe:
+    return runProbe(line.probe);
   case CommandLine::Command::None:
     break;
   }

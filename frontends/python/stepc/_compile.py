@@ -26,6 +26,8 @@ from stepc import _abi
 from stepc._inputs import Inputs, Manifest, Spec
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
+Cluster = str | os.PathLike[str] | Mapping[str, Any]
+
 _WARNINGS = "warnings.json"
 _HEADER = re.compile(r"^\S.*?: (error|warning|note|remark): ")
 
@@ -110,10 +112,13 @@ def option_arguments(
     numerics: str | None = None,
     arguments: Sequence[str] = (),
     if_present: Sequence[str] = (),
+    cluster: Cluster | None = None,
 ) -> list[str]:
     """The command-line form of the compile options."""
     check_arguments(arguments)
     result: list[str] = []
+    if cluster is not None:
+        result.append(f"--cluster={cluster_text(cluster)}")
     result += [f"--target={item}" for item in target_names(target)]
     if isinstance(strategy, str):
         strategy = [strategy]
@@ -125,6 +130,26 @@ def option_arguments(
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
+
+
+def cluster_text(cluster: Cluster) -> str:
+    """A profile's name, or a cluster as JSON: text that is the same wherever the compiler runs."""
+    if isinstance(cluster, Mapping):
+        return json.dumps(dict(cluster))
+    if not isinstance(cluster, str | os.PathLike) or not os.fspath(cluster):
+        raise TypeError(
+            "cluster: expected a profile's name, the path of a JSON file, or what the manifest's "
+            f"cluster says, found {cluster!r}"
+        )
+    if isinstance(cluster, str) and re.fullmatch(r"\w+", cluster):
+        return cluster
+    try:
+        text = Path(cluster).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CompileError(f"{os.fspath(cluster)}: cannot read the cluster: {error}") from error
+    if not text.lstrip().startswith("{"):
+        raise CompileError(f"{os.fspath(cluster)}: expected a cluster as a JSON object")
+    return text.strip()
 
 
 def target_names(target: str | Sequence[str] | None) -> list[str]:
@@ -162,16 +187,17 @@ def check_arguments(arguments: Sequence[str]) -> None:
             )
 
 
-def _table(options: Sequence[str]) -> str:
-    """The text of the table that ``--products`` names, if it does: another one makes another library."""
+def _files(options: Sequence[str]) -> str:
+    """The texts of files that options name: others make another library."""
+    texts = []
     for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")
-        if name == "--products":
+        if name in ("--products", "--cluster"):
             try:
-                return Path(path or following).read_text(encoding="utf-8")
+                texts.append(Path(path or following).read_text(encoding="utf-8"))
             except OSError:
-                return ""  # the compiler says it
-    return ""
+                texts.append("")  # a name, or what the compiler says
+    return json.dumps(texts)
 
 
 def present_arguments(if_present: Sequence[str]) -> list[str]:
@@ -223,6 +249,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     numerics: str | None = None,
     arguments: Sequence[str] = (),
     if_present: Sequence[str] = (),
+    cluster: Cluster | None = None,
 ) -> Compiled:
     """Compiles an optimizer definition for the parameters of a manifest.
 
@@ -239,13 +266,18 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         numerics: ``exact``, which is the default and so far the only one.
         arguments: further arguments of ``stepc compile``, verbatim, as ``["--products", "table.json"]``.
         if_present: patterns of the definition's routes that may match no parameter.
+        cluster: the machines that the plan is chosen for, in the place of the manifest's: a
+            profile's name (``"h100"``), a file that ``stepc probe`` wrote, or what the manifest's
+            ``cluster`` says, as a dict.
 
     The compiler's warnings become :class:`stepc.CompileWarning`.
 
     Raises:
         CompileError: the input was refused; the message is the compiler's diagnostics.
     """
-    options = option_arguments(target, strategy, workspace_limit, numerics, arguments, if_present)
+    options = option_arguments(
+        target, strategy, workspace_limit, numerics, arguments, if_present, cluster
+    )
     made = compile_silently(spec, manifest, options, output)
     for text in made.warnings:
         warn_user(text)
@@ -265,7 +297,7 @@ def compile_silently(
     key = hashlib.sha256()
     versions = f"{_abi.ABI_VERSION} {_abi.TRANSPORT_VERSION}"
     for part in (name, inputs.spec, inputs.manifest, json.dumps(options),
-                 _table(options), _host_chip(), _identity(compiler), versions):  # fmt: skip
+                 _files(options), _host_chip(), _identity(compiler), versions):  # fmt: skip
         data = part.encode()
         key.update(len(data).to_bytes(8, "little") + data)
     folder = cache_directory() / key.hexdigest()[:40]

@@ -5,11 +5,12 @@
 // RUN: stepc-opt %s -split-input-file --optim-balance-owners | diff %t.first -
 
 // How even the loads are, in per cent of the most loaded rank's, and where blocks are too few.
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=75, blocks=6, ranks=4
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=50, blocks=2, ranks=4
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=75, blocks=6, bound-percent=100, ranks=4
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=50, blocks=2, bound-percent=100, ranks=4
 // REMARK: remark: [Missed] ranks-without-blocks | Category:optim-balance-owners | Reason="a block is computed by one rank, and there are fewer than ranks", blocks=2, ranks=4
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=66, blocks=2, ranks=3
-// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=92, blocks=4, ranks=2
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=66, blocks=2, bound-percent=100, ranks=3
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent={{[0-9]+}}, blocks=4, bound-percent={{[0-9]+}}, ranks=2
+// REMARK: remark: [Passed] owners-balanced | Category:optim-balance-owners | balance-percent=100, blocks=5, bound-percent=100, ranks=2
 
 // Largest first, over all groups together: the two large blocks go to two ranks, and the small ones to the others
 // until those have as much.
@@ -110,4 +111,29 @@ optim.parameter @y shape [8, 8] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @z shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @shared rule @Matrix parameters [@x] strategy #optim.owner hops [#optim.hop<replicated [<0, 1, 2>]>, #optim.hop<owned [<0, 2, 2>]>]
 optim.group @after rule @Matrix parameters [@y, @z] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 4>]>]
+}
+
+// -----
+
+// Largest first would give the two large blocks to two ranks, and one of these two small ones more: 112 elements of 192. Both
+// together, and the three small ones together, are as much each.
+// CHECK-LABEL: @pairs
+// CHECK: optim.group @small {{.*}} base {{\[(0, 0, 0|1, 1, 1)\]}}>]
+// CHECK: optim.group @large {{.*}} base {{\[(0, 0|1, 1)\]}}>]
+module @pairs {
+optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = 0.0, bandwidth = 1.0e+06>]
+  device <flops = 1.0e+18, memory = 1.0e+18, capacity = 1.0e+09, launch = 0.0, threads = 1>
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @s0 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @s1 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @s2 shape [4, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @l0 shape [6, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @l1 shape [6, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @small rule @Matrix parameters [@s0, @s1, @s2] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
+optim.group @large rule @Matrix parameters [@l0, @l1] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
 }

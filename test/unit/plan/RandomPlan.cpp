@@ -94,6 +94,7 @@ private:
     }
     if (axes == g.batchAxes + 2 && chance(30))
       divide(g);
+    g.specified = !g.division.parts.empty() && chance(50);
     for (auto parts = static_cast<int64_t>(g.division.parts.size()), i = int64_t(0);
          i < std::max<int64_t>(1, parts); ++i) {
       g.part = parts ? i : -1;

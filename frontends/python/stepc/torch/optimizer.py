@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from stepc._calls import cause
+from stepc._compile import Cluster
 from stepc._inputs import Spec
 from stepc._library import Instance, Library
 from stepc.errors import GraphError, StepcError, StepcTimeout, TransportError
@@ -54,7 +55,7 @@ class Optimizer(Failures, RoutedGroups):
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
             their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
-        target, strategy, workspace_limit, numerics, arguments, if_present: see
+        target, strategy, workspace_limit, numerics, arguments, if_present, cluster: see
             :func:`stepc.compile`; not beside ``library``.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
             have it, ``lr=0.02``.
@@ -81,6 +82,7 @@ class Optimizer(Failures, RoutedGroups):
         numerics: str | None = None,
         arguments: Sequence[str] = (),
         if_present: Sequence[str] = (),
+        cluster: Cluster | None = None,
         **routes: Any,
     ) -> None:
         if (spec is None) == (library is None):
@@ -92,7 +94,7 @@ class Optimizer(Failures, RoutedGroups):
         self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
         self._compile_options = compile_options(
             library, target=target, strategy=strategy, workspace_limit=workspace_limit,
-            numerics=numerics, arguments=arguments, if_present=if_present,
+            numerics=numerics, arguments=arguments, if_present=if_present, cluster=cluster,
         )  # fmt: skip
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None

@@ -1,0 +1,51 @@
+//===- OwnerBalance.h - Who computes which blocks ---------------*- C++ -*-===//
+#ifndef STEPC_PASSES_COST_OWNERBALANCE_H
+#define STEPC_PASSES_COST_OWNERBALANCE_H
+
+#include "passes/cost/OwnerQueues.h"
+
+namespace stepc::cost {
+
+/// Blocks of equal cost, each of which one of some ranks computes.
+struct BlockKind {
+  std::vector<int64_t> ranks; ///< global ones, in any order; kinds of other meshes may share some
+  int64_t cost, count;        ///< picoseconds of a block, and how many there are
+};
+
+/// All blocks whose owners are chosen together, and what ranks compute whoever owns these.
+struct OwnerProblem {
+  std::vector<BlockKind> kinds;
+  Loads fixed;
+};
+
+/// How many blocks of each kind each of its ranks owns: [kind][index in its ranks].
+using OwnerCounts = std::vector<std::vector<int64_t>>;
+
+Loads loadsOf(const OwnerProblem &problem, const OwnerCounts &counts);
+/// That of the busiest rank.
+int64_t mostOf(const Loads &loads);
+
+/// A load that the busiest rank cannot be below: of the ranks of each mesh, and of all together, the mean; the
+/// largest block; of 1 + k · ranks largest blocks the k + 1 least, which meet on some rank; as many of the least
+/// block as some rank has at least; and what the ranks have anyway. Also less than `most`, where it can be shown that
+/// blocks of such sizes do not fill ranks up to there.
+int64_t loadBound(const OwnerProblem &problem, int64_t most);
+
+/// Longest processing time first: blocks in decreasing order of cost, each to the least loaded of its ranks; of
+/// kinds with `ranksFirst`, those with fewer ranks to choose from before the others.
+OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst = false);
+
+struct OwnerBalance {
+  OwnerCounts counts;
+  int64_t most = 0, bound = 0;
+  bool isOptimal = false; ///< proven: no other counts have a lesser `most`
+  bool isStart = true;    ///< nothing better than the start was found
+};
+
+/// The best of `start` and what a search finds, where that is better by more than its rounding; the search ends
+/// where the busiest rank is within half a percent of the bound. Deterministic, and bounded in its work.
+OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start);
+
+} // namespace stepc::cost
+
+#endif

@@ -1,0 +1,241 @@
+//===- OwnerSearch.cpp - Better owners than the longest first --------------===//
+
+#include "passes/cost/OwnerSearch.h"
+
+#include "passes/cost/DenseRanks.h"
+#include "passes/cost/Saturate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace stepc::cost {
+namespace {
+
+/// How many sums of blocks half of a split may have, and how many are looked at for all ranks together. They bound the
+/// time: a few seconds at 2,048 ranks.
+constexpr int64_t kMostSums = 1024, kMostWork = 60000000;
+
+/// What of one kind may be split between two ranks: the first gets from `low` to `high` blocks of all.
+struct Part {
+  size_t kind;
+  int64_t cost, all, low, high, now;
+};
+
+/// All sums of some parts, with their counts in mixed radix.
+std::vector<std::pair<int64_t, int64_t>> sumsOf(const std::vector<Part> &parts) {
+  std::vector<std::pair<int64_t, int64_t>> sums{{0, 0}};
+  int64_t radix = 1;
+  for (const Part &part : parts) {
+    size_t before = sums.size();
+    for (int64_t count = 1; count <= part.high - part.low; ++count)
+      for (size_t i = 0; i < before; ++i)
+        sums.emplace_back(saturatingAdd(sums[i].first, saturatingMul(count, part.cost)),
+                          sums[i].second + count * radix);
+    radix *= part.high - part.low + 1;
+  }
+  std::sort(sums.begin(), sums.end());
+  return sums;
+}
+
+class Improver {
+public:
+  Improver(const OwnerProblem &problem, OwnerCounts &counts)
+      : dense(problem), counts(counts), loads(dense.fixed), owned(dense.ranks()) {
+    for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
+      for (size_t i = 0; i < dense.choices[kind].size(); ++i)
+        if (int64_t count = counts[kind][i]; count > 0) {
+          size_t rank = dense.choices[kind][i];
+          owned[rank].insert(kind);
+          loads[rank] = saturatingAdd(loads[rank], saturatingMul(count, problem.kinds[kind].cost));
+        }
+    for (size_t rank = 0; rank < loads.size(); ++rank)
+      byLoad.emplace(loads[rank], rank);
+  }
+
+  void run(int64_t enough) {
+    while (!byLoad.empty() && byLoad.rbegin()->first > enough && work <= kMostWork) {
+      auto [load, busy] = *byLoad.rbegin();
+      if (!relieve(busy, load, busy) && !passOn(busy, load))
+        return;
+    }
+  }
+
+private:
+  /// Calls `split` with the ranks that have less than `below`, from the least loaded on, and what they can split with
+  /// `rank`, until it is true: of ranks that own the same with one. False where it never is.
+  template <typename Split>
+  bool anyPartner(size_t rank, int64_t below, size_t except, Split split) {
+    std::set<std::vector<int64_t>> known;
+    // A copy: what is tried changes loads.
+    std::vector<std::pair<int64_t, size_t>> others(byLoad.begin(), byLoad.lower_bound({below, 0}));
+    for (auto [load, other] : others) {
+      if (other == rank || other == except)
+        continue;
+      std::vector<Part> parts = partsOf(rank, other);
+      std::vector<int64_t> key{load, dense.alike(other)};
+      for (const Part &part : parts)
+        key.insert(key.end(), {static_cast<int64_t>(part.kind), part.all});
+      work += 64;
+      if (parts.empty() || !known.insert(std::move(key)).second)
+        continue;
+      if (work > kMostWork)
+        return false;
+      if (split(other, std::move(parts)))
+        return true;
+    }
+    return false;
+  }
+
+  /// Splits the blocks of a rank and of another one so that both have less than `below`.
+  bool relieve(size_t rank, int64_t below, size_t except) {
+    return anyPartner(rank, below, except, [&](size_t other, std::vector<Part> parts) {
+      return split(rank, other, std::move(parts), below, below);
+    });
+  }
+
+  /// The same where the other one has to be relieved by a third then.
+  bool passOn(size_t busy, int64_t below) {
+    return anyPartner(busy, below, busy, [&](size_t other, std::vector<Part> parts) {
+      constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+      std::vector<Part> before = parts;
+      if (!split(busy, other, std::move(parts), below, kAny))
+        return false;
+      if (relieve(other, below, busy))
+        return true;
+      for (Part &part : before) {
+        int64_t mine = std::exchange(part.now, count(part.kind, busy));
+        give(part, busy, other, mine);
+      }
+      return false;
+    });
+  }
+
+  int64_t &count(size_t kind, size_t rank) {
+    return counts[kind][static_cast<size_t>(dense.slotOf(kind, rank))];
+  }
+
+  std::vector<Part> partsOf(size_t a, size_t b) {
+    std::set<size_t> kinds = owned[a];
+    kinds.insert(owned[b].begin(), owned[b].end());
+    std::vector<Part> parts;
+    for (size_t kind : kinds)
+      if (dense.slotOf(kind, a) >= 0 && dense.slotOf(kind, b) >= 0) {
+        int64_t now = count(kind, a), all = now + count(kind, b);
+        parts.push_back({kind, dense.problem.kinds[kind].cost, all, 0, all, now});
+      }
+    return parts;
+  }
+
+  /// Fewer choices where there are too many: the widest range shrinks around what is, and of equally wide ones
+  /// that of every second cost first, so that coarse and fine ones are left.
+  static void narrow(std::vector<Part> &parts) {
+    std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
+      return std::tie(a.cost, a.kind) < std::tie(b.cost, b.kind);
+    });
+    auto sums = [&] {
+      double product = 1;
+      for (const Part &part : parts)
+        product *= static_cast<double>(part.high - part.low + 1);
+      return product;
+    };
+    for (size_t turn = 1;
+         sums() > static_cast<double>(kMostSums) * static_cast<double>(kMostSums) / 4; ++turn) {
+      Part *widest = nullptr;
+      for (size_t i = 0; i < parts.size(); ++i) {
+        Part &part = parts[(i * 2 + turn) % parts.size()];
+        if (!widest || part.high - part.low > widest->high - widest->low)
+          widest = &part;
+      }
+      // A quarter on each side; the last two by the farther one.
+      int64_t cut = std::max<int64_t>(1, (widest->high - widest->low) / 4);
+      if (widest->high - widest->now >= widest->now - widest->low)
+        widest->high = std::max(widest->now, widest->high - cut);
+      else
+        widest->low = std::min(widest->now, widest->low + cut);
+    }
+  }
+
+  /// The split by which the busier of both has least, the first less than `below` and the second than `others`;
+  /// false where there is none.
+  bool split(size_t busy, size_t other, std::vector<Part> parts, int64_t below, int64_t others) {
+    narrow(parts);
+    int64_t mine = loads[busy], theirs = loads[other];
+    std::vector<Part> halves[2];
+    double sizes[2] = {1, 1};
+    for (const Part &part : parts) {
+      mine -= (part.now - part.low) * part.cost;
+      theirs += (part.now - part.low) * part.cost;
+      if (part.high == part.low)
+        continue;
+      size_t half = sizes[0] <= sizes[1] ? 0 : 1;
+      halves[half].push_back(part);
+      sizes[half] *= static_cast<double>(part.high - part.low + 1);
+    }
+    auto first = sumsOf(halves[0]), second = sumsOf(halves[1]);
+    work += static_cast<int64_t>(first.size() + second.size());
+    int64_t best = std::numeric_limits<int64_t>::max();
+    const std::pair<int64_t, int64_t> *chosen[2] = {nullptr, nullptr};
+    auto consider = [&](const auto &one, const auto &two) {
+      int64_t sum = one.first + two.first, most = std::max(mine + sum, theirs - sum);
+      if (mine + sum < below && theirs - sum < others && most < best) {
+        best = most;
+        chosen[0] = &one;
+        chosen[1] = &two;
+      }
+    };
+    // With each sum of the first half the best of the second ones are those around which both ranks have the same:
+    // the greatest that leaves the first one less, and the one above; and they fall as the first half's rise.
+    auto at = second.rbegin();
+    for (const auto &one : first) {
+      while (at != second.rend() && mine + one.first + at->first > theirs - one.first - at->first)
+        consider(one, *at++);
+      if (at != second.rend())
+        consider(one, *at);
+    }
+    if (!chosen[0])
+      return false;
+    for (int half : {0, 1}) {
+      int64_t rest = chosen[half]->second;
+      for (const Part &part : halves[half]) {
+        int64_t width = part.high - part.low + 1;
+        give(part, busy, other, part.low + rest % width);
+        rest /= width;
+      }
+    }
+    return true;
+  }
+
+  void give(const Part &part, size_t busy, size_t other, int64_t mine) {
+    for (auto [rank, now, then] : {std::tuple(busy, part.now, mine),
+                                   std::tuple(other, part.all - part.now, part.all - mine)}) {
+      byLoad.erase({loads[rank], rank});
+      loads[rank] += (then - now) * part.cost;
+      byLoad.emplace(loads[rank], rank);
+      count(part.kind, rank) = then;
+      if (then > 0)
+        owned[rank].insert(part.kind);
+      else
+        owned[rank].erase(part.kind);
+    }
+  }
+
+  Dense dense;
+  OwnerCounts &counts;
+  std::vector<int64_t> loads;
+  std::vector<std::set<size_t>> owned; // [rank]: kinds
+  std::set<std::pair<int64_t, size_t>> byLoad;
+  int64_t work = 0;
+};
+
+} // namespace
+
+void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough) {
+  // Differences of larger loads would not stay in range.
+  if (mostOf(loadsOf(problem, counts)) < std::numeric_limits<int64_t>::max() / 8)
+    Improver(problem, counts).run(enough);
+}
+
+} // namespace stepc::cost

@@ -1,0 +1,110 @@
+//===- OwnerTable.cpp - Which blocks have which owners ---------------------===//
+
+#include "passes/decide/OwnerTable.h"
+
+#include "passes/cost/Saturate.h"
+
+#include <tuple>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::decide;
+using namespace stepc::optim;
+
+int64_t decide::blockCost(GroupOp group, const cost::Cluster &cluster) {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  plan::Group layout = group.toPlan();
+  plan::Mesh mesh = optim::toPlan(lookupMesh(group, group.getExemplar().getMeshAttr()));
+  int64_t rows = layout.rows(), cols = layout.cols();
+  double bytes = double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
+  double seconds = blockSeconds(rule, rows, cols, cluster.device);
+  for (const HopMeeting &hop : hopMeetings(layout, plan::home(layout, optim::toPlan(rule)).whose(),
+                                           mesh, group.getPlanHops(), cluster))
+    seconds += cluster.exchange(hop.there, 0, bytes, hop.back, 0, bytes);
+  return cost::picoseconds(seconds);
+}
+
+void OwnerTable::addFixed(GroupOp group) {
+  if (!group.getHops())
+    return;
+  GroupGeometry geometry(group);
+  Bases bases(geometry);
+  int64_t cost = blockCost(group, cluster);
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    int64_t blocks = 0;
+    if (!bases.owned.empty())
+      blocks = llvm::count(bases.of, bases.at(position));
+    else if (!geometry.group.hops.empty())
+      blocks = geometry.blockCount();
+    else
+      for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block)
+        blocks += geometry.held(position, block) > 0 ? geometry.parameters : 0;
+    int64_t &sum = problem.fixed[geometry.mesh.ranks[position]];
+    sum = saturatingAdd(sum, saturatingMul(blocks, cost));
+  }
+}
+
+void OwnerTable::add(GroupOp group, const GroupGeometry &geometry, ArrayRef<int64_t> base) {
+  Bases bases(geometry);
+  int64_t cost = blockCost(group, cluster);
+  Owned &entry = owned.emplace_back(Owned{group, 0, {}});
+  std::vector<int64_t> ranks;
+  bool isTeam = false;
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    isTeam |= bases.at(position) != position;
+    entry.choices.push_back(position);
+    ranks.push_back(geometry.mesh.ranks[position]);
+  }
+  if (isTeam) {
+    entry.choices.clear();
+    for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+      int64_t &sum = problem.fixed[geometry.mesh.ranks[position]];
+      sum = saturatingAdd(sum, saturatingMul(llvm::count(base, bases.at(position)), cost));
+    }
+    return;
+  }
+  auto [found, isNew] = kinds.try_emplace({ranks, cost}, problem.kinds.size());
+  entry.kind = found->second;
+  if (isNew) {
+    problem.kinds.push_back({ranks, cost, 0});
+    counts.emplace_back(ranks.size(), 0);
+  }
+  problem.kinds[entry.kind].count += int64_t(base.size());
+  for (int64_t position : base)
+    ++counts[entry.kind][position];
+}
+
+void OwnerTable::addAll(ModuleOp module) {
+  for (auto group : module.getOps<GroupOp>()) {
+    GroupGeometry geometry(group);
+    Bases bases(geometry);
+    if (group.getHops() && !bases.of.empty())
+      add(group, geometry, bases.of);
+    else
+      addFixed(group);
+  }
+}
+
+std::vector<std::vector<int64_t>> OwnerTable::basesBy(cost::OwnerCounts left) const {
+  std::vector<std::vector<int64_t>> result;
+  for (const Owned &entry : owned) {
+    std::vector<int64_t> &bases = result.emplace_back();
+    if (entry.choices.empty())
+      continue;
+    GroupGeometry geometry(entry.group);
+    std::vector<int64_t> &slots = left[entry.kind];
+    for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
+      int64_t within = block % geometry.blocksPerParameter(), best = -1;
+      // Of equal holders the one that gets most in all, so that a group's blocks are spread as all are.
+      auto key = [&](int64_t position) {
+        return std::tuple(geometry.held(position, within), slots[position]);
+      };
+      for (int64_t position : entry.choices)
+        if (slots[position] > 0 && (best < 0 || key(position) > key(best)))
+          best = position;
+      --slots[best];
+      bases.push_back(best);
+    }
+  }
+  return result;
+}

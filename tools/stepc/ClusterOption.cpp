@@ -1,0 +1,41 @@
+//===- ClusterOption.cpp - The cluster that a plan is chosen for -----------===//
+
+#include "tools/stepc/ClusterOption.h"
+
+#include "passes/cost/Profiles.h"
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/Target.h"
+
+using namespace stepc;
+using llvm::StringRef;
+
+const cost::Cluster &driver::profileOf(const CompileOptions &options) {
+  StringRef first = options.targets.empty() ? StringRef("cpu") : options.targets.front();
+  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
+  if (!target)
+    llvm::consumeError(target.takeError()); // said where the options are checked
+  else if (isCuda((*target)->chip()))
+    return cost::gpuProfile(llvm::cantFail(cudaTarget((*target)->chip())).numbers().front());
+  return cost::cpuProfile();
+}
+
+std::optional<manifest::Cluster> driver::readClusterOption(const std::string &text,
+                                                           Report &report) {
+  if (cost::findProfile(text)) {
+    manifest::Cluster cluster;
+    cluster.profile = text;
+    return cluster;
+  }
+  std::string name = "--cluster";
+  std::optional<StringRef> json = text;
+  if (!StringRef(text).starts_with("{")) {
+    name = text;
+    json = report.read(name, "a cluster");
+  }
+  if (!json)
+    return std::nullopt;
+  manifest::ErrorList errors;
+  std::optional<manifest::Cluster> cluster = manifest::readCluster(*json, name, errors);
+  report.errors(errors);
+  return cluster;
+}
