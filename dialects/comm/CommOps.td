@@ -312,9 +312,8 @@ def Comm_SumOp : Comm_DpsOp<"sum"> {
     %g = comm.sum by 4 ins(%r : tensor<?xbf16, #comm.place<@g0, full, gradient_shards to state_shards, received>>)
       outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>) -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
     ```
-    Constraints: full values of one segment, received and then kept where they were received; equal element types; a divisor
-    of 1 or more. That the one distribution is the gradient's and the other where the group adds it up, and that the divisor
-    is what the placements say, is checked with the plan.
+    Constraints: full values of one segment, received and then kept there; equal element types; a divisor of 1 or more. That the
+    distributions and the divisor are what the group's placements say is checked with the plan.
   }];
   let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);

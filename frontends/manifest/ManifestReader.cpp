@@ -61,8 +61,8 @@ void Reader::readRoot(const json::Value &root) {
           "/version", "version " + llvm::Twine(kManifestVersion) + ", the one this stepc reads",
           *version);
   }
-  const json::Object *object =
-      json.object(root, "", "a manifest", {"version", "meshes", "buckets", "cluster", "parameters"});
+  const json::Object *object = json.object(
+      root, "", "a manifest", {"version", "meshes", "buckets", "cluster", "parameters"});
   if (!object)
     return;
   if (const json::Value *value = json.required(*object, "meshes", ""))

@@ -40,8 +40,7 @@ void writeBucket(json::OStream &out, const Bucket &bucket) {
   out.attributeArray("parameters", [&] {
     for (const Bucket::Member &member : bucket.parameters)
       out.rawValue([&](llvm::raw_ostream &os) {
-        os << "{\"name\": " << json::Value(member.name) << ", \"offset\": " << member.offset
-           << "}";
+        os << "{\"name\": " << json::Value(member.name) << ", \"offset\": " << member.offset << "}";
       });
   });
 }

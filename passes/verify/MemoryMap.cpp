@@ -29,7 +29,8 @@ std::vector<Span> inPart(const std::vector<Span> &spans, const std::vector<plan:
       int64_t begin = std::max(run.begin, span.global);
       int64_t end = std::min(run.end, span.global + span.length);
       if (begin < end)
-        result.push_back({before + begin - run.begin, span.local + begin - span.global, end - begin});
+        result.push_back(
+            {before + begin - run.begin, span.local + begin - span.global, end - begin});
     }
     before += run.end - run.begin;
   }
@@ -38,8 +39,7 @@ std::vector<Span> inPart(const std::vector<Span> &spans, const std::vector<plan:
 
 Lines linesOf(const plan::Group &group, const ShardRuns &runs, int64_t axis, bool isRows) {
   const auto &parts = group.division.parts;
-  bool divides =
-      !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
+  bool divides = !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
   if (axis < 0 && divides) { // an element per part in the place of the axis
     auto count = int64_t(parts.size());
     return {group.part < 0 ? std::vector<Span>{{0, 0, count}}
@@ -71,8 +71,7 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
   map.gridSize = rows.extent * cols.extent;
   for (const Span &row : rows.spans)
     for (const Span &col : cols.spans)
-      map.parts.push_back(
-          {row.local, col.local, row.length, col.length, row.global, col.global});
+      map.parts.push_back({row.local, col.local, row.length, col.length, row.global, col.global});
   std::vector<int64_t> blocks{0};
   for (size_t axis : kept.leading) {
     std::vector<int64_t> next;
@@ -141,8 +140,7 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
 
 bool MemoryMap::isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const {
   return width == other.width && gridSize == other.gridSize && grids == other.grids &&
-         spans == other.spans && windowBegin == other.windowBegin &&
-         windowEnd == other.windowEnd &&
+         spans == other.spans && windowBegin == other.windowBegin && windowEnd == other.windowEnd &&
          std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
                     [&](Part part, const Part &moved) {
                       part.blockRow += rows;

@@ -133,8 +133,7 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
               strip.secondStride, count);
   else
     for (int64_t i = 0; i < strip.rows; ++i)
-      line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols,
-           count);
+      line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols, count);
   return visited == strip.rows * strip.cols; // the rest is of other parts
 }
 

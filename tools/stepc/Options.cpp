@@ -8,12 +8,11 @@
 #include "tools/stepc/Options.h"
 
 #include "tools/stepc/OptionChecks.h"
+#include "tools/stepc/OtherOptions.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
-
-#include <CLI/CLI.hpp>
 
 #include <iostream>
 
@@ -25,8 +24,8 @@ using namespace stepc::driver;
 
 namespace {
 
-/// The most of each that is asked for on purpose; threads are started, so many as that says.
-constexpr int64_t kMostWaves = 1000000, kMostSteps = 1000000000, kMostThreads = 1024;
+/// The most of each that is asked for on purpose.
+constexpr int64_t kMostWaves = 1000000, kMostSteps = 1000000000;
 
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
   app.add_option("--if-present", patterns,
@@ -106,14 +105,6 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_flag("--timing", options.timing, "Print the time of every pass on standard error")
       ->group("Debugging");
 }
-
-constexpr const char *kExitCodes = "Exit status:\n"
-                                   "  0  success\n"
-                                   "  1  an input file is wrong, or an output's place; the "
-                                   "messages say where\n"
-                                   "  2  the command line is wrong\n"
-                                   "  3  stepc or a tool that it calls failed: a fault of stepc "
-                                   "where the message says so\n";
 
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
@@ -211,20 +202,6 @@ void defineSimulate(CLI::App &root, SimulateCommand &command) {
               std::string(kExitCodes));
 }
 
-void defineFormat(CLI::App &root, FormatCommand &command) {
-  CLI::App *app = root.add_subcommand("fmt", "Format specifications, in place; comments stay");
-  app->add_option("files", command.files,
-                  "Specifications; - reads standard input and writes standard output")
-      ->required()
-      ->type_name("FILE");
-  app->add_flag("--check", command.check, "Change nothing; exit status 1 if a file would change");
-  app->footer("Examples:\n"
-              "  stepc fmt muon.optim\n"
-              "  stepc fmt --check examples/*.optim\n"
-              "  stepc fmt - < muon.optim\n\n" +
-              std::string(kExitCodes));
-}
-
 void defineRun(CLI::App &root, RunCommand &command) {
   CLI::App *app = root.add_subcommand(
       "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
@@ -267,78 +244,6 @@ void defineRun(CLI::App &root, RunCommand &command) {
               "-o out.safetensors\n"
               "  stepc run muon.optim --manifest m.json --tensors in.safetensors --reference "
               "--hyper Muon.lr=0.1 -o ref.safetensors\n\n" +
-              std::string(kExitCodes));
-}
-
-void defineManifest(CLI::App &root, ManifestCommand &command) {
-  CLI::App *app = root.add_subcommand("manifest", "Write a manifest from a safetensors header");
-  app->add_option("tensors", command.tensors, "A safetensors file")
-      ->required()
-      ->type_name("IN.safetensors");
-  app->add_option("--mesh", command.mesh, "Axes and sizes, outermost first")
-      ->required()
-      ->type_name("dp=2,tp=2");
-  app->add_option("--place", command.place, "Placements, one per mesh axis; the last match holds")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false)
-      ->type_name("'PATTERN=S(0),R'");
-  app->add_option("--batch", command.batch,
-                  "Of matching parameters with three or more axes the leading ones are batch axes")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false)
-      ->type_name("PATTERN");
-  app->add_option("--grad-dtype", command.gradDType, "The gradients' type: f32, bf16 or f16")
-      ->check([](const std::string &text) { return checkOneOf(text, {"f32", "bf16", "f16"}); })
-      ->type_name("DTYPE");
-  app->add_option("-o,--output", command.output, "The manifest; - is standard output")
-      ->required()
-      ->type_name("M");
-  app->footer(
-      "Examples:\n"
-      "  stepc manifest model.safetensors --mesh dp=2,tp=2 --place '*=S(0),R' "
-      "--place '*.down.*=S(0),S(1)' -o model.json\n"
-      "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
-      "--batch '*.experts.*' -o moe.json\n\n" +
-      std::string(kExitCodes));
-}
-
-void defineProbe(CLI::App &root, ProbeCommand &command) {
-  CLI::App *app = root.add_subcommand(
-      "probe", "Measure the cluster that MPI's processes run on, for --cluster and manifests");
-  app->add_option("-o,--output", command.output,
-                  "The cluster (JSON), which rank 0 writes; - is standard output")
-      ->required()
-      ->type_name("FILE");
-  app->add_option_function<std::vector<std::string>>(
-         "--level",
-         [&command](const std::vector<std::string> &list) {
-           for (llvm::StringRef text : list) {
-             auto [name, ranks] = text.rsplit('=');
-             int64_t count = 0;
-             ranks.getAsInteger(10, count);
-             command.levels.emplace_back(name.str(), count);
-           }
-         },
-         "Ranks of a domain of links, innermost first, in the place of hosts; the network "
-         "between the last ones is added")
-      ->check(checkLevel)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false)
-      ->type_name("NAME=RANKS");
-  app->add_option("--threads", command.threads, "Threads of each rank's device (default 1)")
-      ->check([](const std::string &text) { return checkCount(text, kMostThreads); })
-      ->type_name("T");
-  app->add_option("--samples", command.samples,
-                  "Measure nothing: make the cluster of times that another program measured (JSON)")
-      ->type_name("FILE");
-  app->footer("Examples:\n"
-              "  mpirun -np 16 stepc probe -o cluster.json\n"
-              "  mpirun -np 16 stepc probe --level socket=4 --level node=8 --threads 6 "
-              "-o cluster.json\n"
-              "  stepc explain muon.optim -m model.json --cluster cluster.json\n\n" +
               std::string(kExitCodes));
 }
 

@@ -184,8 +184,7 @@ TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
         MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full,
                                            plan::ShardsKind::Parameter);
         EXPECT_EQ(map.elements(), isFlat ? (position % 2 ? 5 : 7) : 12);
-        Places places =
-            placesOf(group, mesh, position, plan::ValueKind::Full, map.elements());
+        Places places = placesOf(group, mesh, position, plan::ValueKind::Full, map.elements());
         int64_t others = std::count(places.begin(), places.end(), kOther);
         EXPECT_EQ(others > 0, group.part >= 0);
         EXPECT_EQ(map.blockElements(0), map.elements() - others);
@@ -215,8 +214,8 @@ TEST(MemoryMap, AgreesWithTheRuntimesGeometry) {
       for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position)
         for (int64_t kind = 0; kind < 4; ++kind) {
           auto value = plan::ValueKind(kind);
-          MemoryMap map = MemoryMap::ofShard(each.group, mesh, position, value,
-                                             plan::ShardsKind::Parameter);
+          MemoryMap map =
+              MemoryMap::ofShard(each.group, mesh, position, value, plan::ShardsKind::Parameter);
           Places places = placesOf(each.group, mesh, position, value, map.elements());
           std::map<int64_t, int64_t> counts;
           for (int64_t at = 0; at < map.elements(); ++at) {

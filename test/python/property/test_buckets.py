@@ -1,0 +1,115 @@
+"""Flat buckets and partial gradients: each way to keep them (ZeRO-0 to 3, hybrid, layer-wise) has the bits of one rank."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
+from test_lists import SPEC
+
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+
+SHAPES = {"matrix.a": (16, 12), "matrix.b": (6, 10), "embed": (10, 4), "bias": (8,), "scalar": ()}
+STEPS = 2
+# Mesh, and the placements of parameters, gradients and states.
+WAYS = {
+    "ZeRO-0": ((4,), ["R"], ["P(avg)"], ["R"]),
+    "ZeRO-1": ((4,), ["R"], ["P(avg)"], ["flat"]),
+    "ZeRO-1, reduced by the trainer": ((4,), ["R"], ["R"], ["flat"]),
+    "ZeRO-2": ((4,), ["R"], ["flat"], ["flat"]),
+    "ZeRO-3": ((4,), ["flat"], ["flat"], ["flat"]),
+    "ZeRO-3, reduced by the step": ((4,), ["flat"], ["P(sum)"], ["flat"]),
+    "hybrid": ((2, 2), ["R", "flat"], ["R", "flat"], ["R", "flat"]),
+    "hybrid, reduced by the step": ((2, 2), ["R", "flat"], ["P(avg)", "P(avg)"], ["R", "flat"]),
+    "states over both axes": ((2, 2), ["R", "R"], ["P(sum)", "P(avg)"], ["flat", "flat"]),
+    "beside tensor parallelism": ((2, 2), ["R", "S(0)"], ["P(avg)", "S(0)"], ["flat", "S(0)"]),
+    "layer-wise": ((4,), ["R"], ["P(avg)"], ["owned(2)"]),
+}
+
+
+def fitting(placements, shape):
+    """What shards no dimension of the shape is replicated."""
+    return [p if not p.startswith("S") or shape else "R" for p in placements]
+
+
+def local(shape, placements, sizes):
+    ways = math.prod(size for p, size in zip(placements, sizes, strict=True) if p.startswith("S"))
+    return math.prod((shape[0] // ways, *shape[1:])) if shape else 1
+
+
+def document(sizes, parameter, gradient, state, padding=3):
+    """One bucket holds all, with padding between them and at its end."""
+    axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
+    lists = {"placements": parameter, "grad_placements": gradient, "state_placements": state}
+    parameters, members, end = [], [], 0
+    for name, shape in SHAPES.items():
+        own = {key: fitting(placements, shape) for key, placements in lists.items()}
+        parameters.append({"name": name, "shape": list(shape), "dtype": "bf16", "grad_dtype": "f32", "mesh": "m", **own})
+        members.append({"name": name, "offset": end})
+        end += local(shape, own["state_placements"], sizes) + padding
+    flat = [size for p, size in zip(state, sizes, strict=True) if p == "flat"]
+    ranks = math.prod(flat)
+    bucket = {"name": "all", "size": -(-end // (8 * ranks)) * 8 * ranks, "alignment": 8, "parameters": members}
+    return {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters,
+            **({"buckets": [bucket]} if flat else {})}  # fmt: skip
+
+
+def reduced(contributions, divisor):
+    total = contributions[0]
+    for one in contributions[1:]:
+        total = (total + one).astype(np.float32)
+    return total / np.float32(divisor)
+
+
+@pytest.mark.parametrize("strategy", ["owner", "gather"])
+@pytest.mark.parametrize("way", WAYS)
+def test_bits_do_not_depend_on_how_optimizer_states_are_kept(tmp_path, way, strategy):
+    sizes, parameter, gradient, state = WAYS[way]
+    count = math.prod(size for p, size in zip(gradient, sizes, strict=True) if p.startswith("P"))
+    divisor = math.prod(size for p, size in zip(gradient, sizes, strict=True) if p == "P(avg)")
+    (tmp_path / "spec.optim").write_text(SPEC)
+    generator = np.random.default_rng(7)
+    many = {f"param:{name}": tensor(generator.normal(size=shape), "bf16") for name, shape in SHAPES.items()}
+    one = dict(many)
+    for name, shape in SHAPES.items():
+        for step in range(1, STEPS + 1):
+            each = generator.normal(size=(count, *shape)).astype(np.float32)
+            many[f"grad:{name}@{step}"] = tensor(each if count > 1 else each[0], "f32")
+            one[f"grad:{name}@{step}"] = tensor(reduced(each, divisor), "f32")
+    save(tmp_path / "many.safetensors", many)
+    save(tmp_path / "one.safetensors", one)
+    (tmp_path / "many.json").write_text(json.dumps(document(sizes, parameter, gradient, state)))
+    (tmp_path / "one.json").write_text(json.dumps(document((1,), ["R"], ["R"], ["R"])))
+    expected = run(tmp_path / "spec.optim", tmp_path / "one.json", tmp_path / "one.safetensors",
+                   tmp_path / "expected.safetensors", steps=STEPS)  # fmt: skip
+    options = ("--strategy", f"matrix*={strategy}", "--waves", "2")
+    files = [tmp_path / name for name in ("spec.optim", "many.json", "many.safetensors")]
+    assert run(*files, tmp_path / "out.safetensors", *options, steps=STEPS) == expected
+    # The reference adds contributions up as the step does.
+    exact = run(*files, tmp_path / "reference.safetensors", "--reference", steps=STEPS)
+    other = run(tmp_path / "spec.optim", tmp_path / "one.json", tmp_path / "one.safetensors",
+                tmp_path / "alone.safetensors", "--reference", steps=STEPS)  # fmt: skip
+    assert exact == other
+
+
+def test_blocks_are_computed_where_their_states_are(tmp_path):
+    """Layer-wise: each matrix has an owner, to whom contributions go, and who gives the new parameter to all."""
+    (tmp_path / "spec.optim").write_text(SPEC)
+    (tmp_path / "m.json").write_text(json.dumps(document(*WAYS["layer-wise"])))
+    text = stepc("explain", tmp_path / "spec.optim", "-m", tmp_path / "m.json", "--strategy", "matrix*=local")
+    rows = [line.split() for line in text.splitlines() if " local " in line and "* local" in line]
+    # Of 16 × 12 numbers of f32 each of three ranks sends all to the owner, who sends three times as many of bf16.
+    assert ["768", "B–1.12", "KiB"] == rows[0][3:6]
+
+
+def test_contributions_of_another_number_are_refused(tmp_path):
+    (tmp_path / "spec.optim").write_text(SPEC)
+    (tmp_path / "m.json").write_text(json.dumps(document(*WAYS["ZeRO-1"])))
+    tensors = {f"param:{name}": tensor(np.ones(shape), "bf16") for name, shape in SHAPES.items()}
+    tensors |= {f"grad:{name}": tensor(np.ones((3, *shape)), "f32") for name, shape in SHAPES.items()}
+    save(tmp_path / "in.safetensors", tensors)
+    with pytest.raises(CompilerFailed) as failed:
+        run(tmp_path / "spec.optim", tmp_path / "m.json", tmp_path / "in.safetensors", tmp_path / "out.safetensors")
+    expected = "expected the manifest's shape [8] for each of 4 contributions, [4, 8], in 'grad:bias', found [3, 8]"
+    assert expected in str(failed.value)

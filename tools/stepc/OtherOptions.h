@@ -1,0 +1,30 @@
+//===- OtherOptions.h - Commands that compile nothing -----------*- C++ -*-===//
+#ifndef STEPC_TOOLS_STEPC_OTHEROPTIONS_H
+#define STEPC_TOOLS_STEPC_OTHEROPTIONS_H
+
+#include "tools/stepc/Options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace stepc::driver {
+
+/// The most threads that are started, so many as a user says.
+inline constexpr int64_t kMostThreads = 1024;
+
+/// Ends the help of each command.
+inline constexpr const char *kExitCodes =
+    "Exit status:\n"
+    "  0  success\n"
+    "  1  an input file is wrong, or an output's place; the "
+    "messages say where\n"
+    "  2  the command line is wrong\n"
+    "  3  stepc or a tool that it calls failed: a fault of stepc "
+    "where the message says so\n";
+
+void defineFormat(CLI::App &root, FormatCommand &command);
+void defineManifest(CLI::App &root, ManifestCommand &command);
+void defineProbe(CLI::App &root, ProbeCommand &command);
+
+} // namespace stepc::driver
+
+#endif
