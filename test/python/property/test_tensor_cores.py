@@ -45,7 +45,8 @@ def test_random_programs(tmp_path, index, capsys):
             break
     assert products["tensorcore"] >= 3 and products["rounded_chain"] == 0, products
     spec, inputs = tmp_path / "spec.optim", tmp_path / "in.safetensors"
-    expected = run(spec, tmp_path / "one.json", inputs, tmp_path / "one.safetensors", *CORES, steps=STEPS)
+    alone = tmp_path / "one.in.safetensors"
+    expected = run(spec, tmp_path / "one.json", alone, tmp_path / "one.safetensors", *CORES, steps=STEPS)
     ways = {"drawn": batch.options(), "owner": ["--waves", 2, *of_all(batch, "owner")], "gather": ["--waves", 3, *of_all(batch, "gather")]}
     for number, (way, options) in enumerate(ways.items()):
         found = run(spec, tmp_path / "many.json", inputs, tmp_path / f"{way}.safetensors", *CORES, *options, "--threads", 1 + number,
