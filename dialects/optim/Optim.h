@@ -43,6 +43,23 @@ template <> struct mlir::FieldParser<stepc::plan::Factor> {
 namespace stepc::optim {
 /// A finite number of `optim.cluster`, in IR as an f64's value is.
 mlir::FailureOr<llvm::APFloat> parseFigure(mlir::AsmParser &parser);
+
+/// What a strategy is asked about: the blocks of a group, and the machines that hold them.
+struct StrategyQuery {
+  const plan::Group &group; ///< without hops, of one of its parameters
+  int64_t parameters;       ///< how many it has
+  const plan::Mesh &mesh;
+  plan::ShardsKind home; ///< the shards that the blocks come from
+  /// Per position and block of a parameter, how many elements the position holds at home.
+  const std::vector<std::vector<int64_t>> &held;
+  std::vector<plan::ValueKind> states; ///< kinds of the rule's states
+  std::vector<int64_t> domains;        ///< of the cluster's levels but the last, innermost first:
+                                       ///< ranks r with equal r / domain share one
+  int64_t maxPeers = 0;                ///< that a rank may exchange with in a hop; 0: any number
+  /// True when every rank that holds any of a block holds it whole, once what differs along the
+  /// `resolved` factors came together.
+  bool areWhole(const std::vector<plan::Factor> &resolved = {}) const;
+};
 } // namespace stepc::optim
 
 #include "dialects/optim/OptimAttrInterfaces.h.inc"
@@ -112,6 +129,8 @@ inline constexpr double kLeastEps = 0x1p-100;
 /// below 2^148.
 inline constexpr int kNormExponent = -24;
 
+/// Set on the module: with how many others the user lets a rank exchange in a hop.
+inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
 /// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 /// The space of an operation of a decided rule; nothing where it has none, or for null.

@@ -1,6 +1,7 @@
 //===- OptimAttrs.cpp - Placements, hops and strategies --------------------===//
 
 #include "dialects/optim/Optim.h"
+#include "dialects/optim/strategies/Factors.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -191,6 +192,10 @@ LogicalResult HopAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!owned.empty() || base.empty())
     return success();
   return emitError() << "expected no base without owned factors, found " << base.size();
+}
+
+bool StrategyQuery::areWhole(const std::vector<plan::Factor> &resolved) const {
+  return geometry::blocksAreWhole(group, mesh, resolved, home, states, &held);
 }
 
 SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {

@@ -168,11 +168,18 @@ def Optim_Device : Optim_Attr<"Device", "device"> {
   let genVerifyDecl = 1;
 }
 
-class Optim_Strategy<string name, string mnemonicName>
-    : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]>;
+class Optim_Strategy<string name, string mnemonicName, string userName = mnemonicName>
+    : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]> {
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kName = "}] # userName # [{";
+  }];
+}
 
 include "dialects/optim/strategies/Local.td"
 include "dialects/optim/strategies/Owner.td"
 include "dialects/optim/strategies/Gather.td"
+include "dialects/optim/strategies/SubgroupGather.td"
+include "dialects/optim/strategies/Agrs.td"
+include "dialects/optim/strategies/Hierarchical.td"
 
 #endif

@@ -31,6 +31,7 @@ def Optim_Dialect : Dialect {
 
     Discardable attributes of a decided rule: `optim.space` on its operations is where each runs, `#optim.space<in>`,
     `<matrix>` or `<out>`; `optim.writes` on its yield is where each value is stored, or `unit` for one that does not change.
+    On the module, `optim.max_peers` is with how many others the user lets a rank exchange in a hop, an i64 above 0.
     Constraints: no others, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";

@@ -29,7 +29,8 @@ struct Strategies : StrategyListInterface {
   using StrategyListInterface::StrategyListInterface;
   SmallVector<StrategyAttrInterface> strategies() const override {
     MLIRContext *context = getContext();
-    return {LocalAttr::get(context), OwnerAttr::get(context), GatherAttr::get(context)};
+    return {LocalAttr::get(context),  OwnerAttr::get(context), SubgroupGatherAttr::get(context),
+            GatherAttr::get(context), AgrsAttr::get(context),  HierarchicalAttr::get(context)};
   }
 };
 } // namespace
@@ -55,6 +56,13 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     if (writes && llvm::all_of(writes, llvm::IsaPred<SpaceAttr, UnitAttr>))
       return success();
     return op->emitOpError("expected optim.writes of #optim.space or unit, found ")
+           << attribute.getValue();
+  }
+  if (name == kMaxPeersAttr && isa<ModuleOp>(op)) {
+    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (number && number.getType().isInteger(64) && number.getInt() > 0)
+      return success();
+    return op->emitOpError("expected optim.max_peers of an i64 above 0, found ")
            << attribute.getValue();
   }
   return op->emitOpError("expected an attribute of the dialect optim, found ") << name;

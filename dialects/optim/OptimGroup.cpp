@@ -126,10 +126,9 @@ LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
   MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
   if (!mesh)
     return success(); // the parameter's own error
-  std::vector<plan::Factor> factors;
+  std::vector<plan::Hop> hops = getPlanHops();
+  std::vector<plan::Factor> factors = plan::resolvedFactors(hops, hops.size());
   for (auto hop : getHops()->getAsRange<HopAttr>()) {
-    for (ArrayRef<plan::Factor> some : {hop.getOwned(), hop.getReplicated()})
-      factors.insert(factors.end(), some.begin(), some.end());
     ArrayRef<int64_t> base = hop.getBase();
     if (!base.empty() && int64_t(base.size()) != blocks)
       return emitOpError("expected one base per block, ") << blocks << ", found " << base.size();

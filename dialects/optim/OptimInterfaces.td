@@ -23,18 +23,14 @@ def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
     A dialect lists its strategies through StrategyListInterface.
   }];
   let methods = [
-    InterfaceMethod<"What users call it.", "::llvm::StringRef", "name", (ins),
-                    "return ConcreteAttr::getMnemonic();">,
-    InterfaceMethod<[{Empty, or why it cannot bring the blocks of such a group together. `home`: the shards that they come
-      from.}], "::std::string", "whyIllegal",
-                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh,
-                         "::stepc::plan::ShardsKind":$home)>,
-    InterfaceMethod<"The hops from the group's shards to whole blocks, without bases: owners are balanced over all groups.",
-                    "::std::vector<::stepc::plan::Hop>", "hops",
-                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh)>,
+    InterfaceMethod<"What users call it: `kName`, which each one declares.", "::llvm::StringRef", "name", (ins),
+                    "return ConcreteAttr::kName;">,
+    InterfaceMethod<"Empty, or why it cannot bring the blocks of such a group together.", "::std::string", "whyIllegal",
+                    (ins "const ::stepc::optim::StrategyQuery &":$query)>,
+    InterfaceMethod<[{The hops from the group's shards to whole blocks, without bases: owners are balanced over all groups. Asked
+      where it is legal.}], "::std::vector<::stepc::plan::Hop>", "hops", (ins "const ::stepc::optim::StrategyQuery &":$query)>,
     InterfaceMethod<"For people: why it is a good choice there.", "::std::string", "reason",
-                    (ins "const ::stepc::plan::Group &":$group, "const ::stepc::plan::Mesh &":$mesh,
-                         "::stepc::plan::ShardsKind":$home)>,
+                    (ins "const ::stepc::optim::StrategyQuery &":$query)>,
   ];
 }
 

@@ -39,8 +39,6 @@ public:
         ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     comm::setLevel(*module, "optim");
     (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
-    if (options.workspaceLimit > 0)
-      (*module)->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));
     builder.setInsertionPointToEnd(module->getBody());
     if (failed(nameParameters()))
       return nullptr;

@@ -22,7 +22,6 @@ inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
 struct ImportOptions {
   std::string name; ///< The library's, see libraryName.
   std::string numerics = "exact";
-  int64_t workspaceLimit = 0; ///< Bytes per rank; 0: none.
   /// The machines that the plan is chosen for, but for what the manifest says of them.
   cost::Cluster cluster = cost::cpuProfile();
 };

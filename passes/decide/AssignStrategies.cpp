@@ -90,14 +90,22 @@ private:
     }
     GroupGeometry geometry(group);
     std::vector<Judgement> judgements = model.judge(group, geometry);
-    const Judgement &chosen = *forced ? *StrategyModel::find(judgements, (*forced)->strategy)
-                                      : StrategyModel::choose(judgements);
+    const Judgement *best = *forced ? StrategyModel::find(judgements, (*forced)->strategy)
+                                    : StrategyModel::choose(judgements);
+    if (!best) {
+      auto diag = group.emitError("expected a strategy that is legal for '")
+                  << firstParameter(group) << "', found none";
+      for (const Judgement &each : judgements)
+        diag.attachNote() << each.strategy.name() << ": " << each.refusal;
+      return diag;
+    }
+    const Judgement &chosen = *best;
     StringRef name = chosen.strategy.name();
     if (!chosen.isLegal())
       return blameOptions(group.emitError("expected a strategy that is legal to force on '")
                           << firstParameter(group) << "', found " << name << ": "
                           << chosen.refusal);
-    std::string reason = chosen.strategy.reason(geometry.group, geometry.mesh, geometry.home);
+    std::string reason = chosen.reason;
     if (*forced)
       reason = ("forced by '" + Twine((*forced)->pattern.text()) + "=" + name + "'").str();
     group.setStrategyAttr(chosen.strategy);

@@ -19,13 +19,7 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
   group.parameters = {0};
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr());
   home = plan::home(group, optim::toPlan(rule)).whose();
-  int64_t blocks = group.blocksPerParameter();
-  for (int64_t position = 0, e = mesh.ranks.size(); position < e; ++position) {
-    std::vector<int64_t> &area = areas.emplace_back(blocks, 0);
-    for (const geometry::Rect &rect :
-         geometry::rectangles(group, mesh, position, plan::ValueKind::Full, home))
-      area[rect.block] += rect.rows * rect.cols;
-  }
+  areas = geometry::heldElements(group, mesh, home);
 }
 
 int64_t GroupGeometry::firstHolder(int64_t block) const {

@@ -107,14 +107,15 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{
     None when the rule has no matrix space: the group is elementwise. Otherwise, of the legal ones that dialects list
-    (`StrategyListInterface`; those of optim are `local` where every block is whole on the ranks that hold it, `owner` and
-    `gather` always), the one whose modelled step takes least (`StrategyModel.h`): computing on the busiest rank, with owners
+    (`StrategyListInterface`; docs/strategies.md has those of optim), the one whose modelled step takes least (`StrategyModel.h`): computing on the busiest rank, with owners
     balanced over all groups, and travelling by its hops. A strategy by which several ranks compute a block must save a tenth
     of the time of one by which one rank does. So replicas divide large matrices and share the results, and compute small
     ones themselves. The group gets the strategy and its hops.
 
     `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
-    matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it.
+    matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it. With `optim.max_peers` on the
+    module no strategy is legal by which a rank exchanges with more others in a hop; a group that is left without any is an
+    error that says why of each.
 
     Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the reason and
     what a step would take.

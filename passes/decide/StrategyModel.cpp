@@ -22,6 +22,8 @@ static RuleOp ruleOf(GroupOp group) {
 }
 
 StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
+  if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
+    maxPeers = most.getInt();
   // As owners are given, from what the groups' shapes tell alone.
   std::map<std::vector<int64_t>, cost::OwnerProblem> byRanks;
   for (GroupOp group : module.getOps<GroupOp>()) {
@@ -51,6 +53,13 @@ StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
   }
 }
 
+static double ranksAlong(const std::vector<plan::Factor> &factors) {
+  double ranks = 1;
+  for (const plan::Factor &factor : factors)
+    ranks *= double(factor.size);
+  return ranks;
+}
+
 std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef<plan::Hop> hops) {
   const plan::Mesh &mesh = geometry.mesh;
   auto count = double(mesh.ranks.size());
@@ -70,17 +79,26 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
   double pieces = 1; // of which each copy consists
   for (auto [size, copied] : llvm::zip(mesh.sizes, replicated))
     pieces *= copied ? 1 : double(size);
-  double standing = held, owners = 1; // elements that stand after a hop, times ranks
+  // Elements that stand after a hop, and where results go back to, times ranks.
+  double standing = held, origin = held, owners = 1;
   std::vector<HopTravel> result;
-  for (const plan::Hop &hop : hops) {
+  std::vector<plan::Hop> all = hops.vec();
+  std::vector<bool> returns(all.size(), true); // whether results come by there on the way back
+  double passed = 1;                           // ranks along what the others own
+  for (size_t hop = 0; hop < all.size(); ++hop)
+    for (size_t before = plan::returnsTo(all, hop); before < hop && !all[hop].owned.empty();
+         ++before)
+      returns[before] = false;
+  for (auto [index, hop] : llvm::enumerate(hops)) {
     double ranks = 1, apart = 1, before = standing;
+    bool chooses = plan::chooses(all, index);
     for (const auto *factors : {&hop.owned, &hop.replicated})
       for (const plan::Factor &factor : *factors) {
         ranks *= double(factor.size);
         apart *= replicated[factor.axis] ? 1 : double(factor.size);
         owners *= factors == &hop.owned ? double(factor.size) : 1;
       }
-    standing *= apart;
+    standing *= chooses ? 1 : apart;
     HopTravel &travel = result.emplace_back();
     travel.owners = owners;
     // Of the blocks that come to a rank it holds a part already; the rest comes from as many
@@ -88,9 +106,13 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
     travel.there = standing / count - before / count;
     if (travel.there > 0)
       travel.peersThere = std::max(0.0, holders / copies * (apart / pieces) - 1);
-    if (!hop.owned.empty()) {
-      travel.back = before * ranks / count - before / count;
+    if (!returns[index])
+      passed *= ranksAlong(hop.owned);
+    if (!hop.owned.empty() && returns[index]) {
+      ranks *= std::exchange(passed, 1);
+      travel.back = origin * ranks / count - origin / count;
       travel.peersBack = std::max(0.0, holders * (ranks / count) - 1);
+      origin = standing;
     }
   }
   return result;
@@ -122,6 +144,24 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
   return result;
 }
 
+/// Empty, or that a hop lets a rank exchange with more others than it may.
+static std::string tooManyPeers(const StrategyQuery &query, ArrayRef<plan::Hop> hops) {
+  std::vector<bool> replicated =
+      geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
+  for (const plan::Hop &hop : hops) {
+    int64_t ranks = 1;
+    // Along an axis that replicates what leaves only results travel.
+    for (const plan::Factor &factor : hop.owned)
+      ranks *= factor.size;
+    for (const plan::Factor &factor : hop.replicated)
+      ranks *= replicated[factor.axis] ? 1 : factor.size;
+    if (query.maxPeers && ranks - 1 > query.maxPeers)
+      return "a rank would exchange with " + std::to_string(ranks - 1) +
+             " others in a hop, at most " + std::to_string(query.maxPeers) + " are allowed";
+  }
+  return "";
+}
+
 std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
   std::vector<Judgement> result;
   const plan::Mesh &mesh = geometry.mesh;
@@ -137,13 +177,25 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   auto found = unevenness.find(mesh.ranks);
   double uneven = found == unevenness.end() ? 1 : found->second;
 
+  StrategyQuery query{
+      geometry.group, geometry.parameters, mesh, geometry.home, geometry.held(), {}, {}, maxPeers};
+  for (const plan::State &state : optim::toPlan(rule).states)
+    if (state.kind != plan::ValueKind::Full)
+      query.states.push_back(state.kind);
+  for (const cost::Level &level : llvm::drop_end(cluster.levels))
+    query.domains.push_back(level.ranks);
+
   for (StrategyAttrInterface strategy : strategies(group.getContext())) {
     Judgement &judgement = result.emplace_back();
     judgement.strategy = strategy;
-    judgement.refusal = strategy.whyIllegal(geometry.group, mesh, geometry.home);
+    judgement.refusal = strategy.whyIllegal(query);
+    if (judgement.isLegal()) {
+      judgement.hops = strategy.hops(query);
+      judgement.reason = strategy.reason(query);
+      judgement.refusal = tooManyPeers(query, judgement.hops);
+    }
     if (!judgement.isLegal())
       continue;
-    judgement.hops = strategy.hops(geometry.group, mesh);
     // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
     double owners = 1, share = 1, travelling = lists;
     for (const auto &[travel, met] :
@@ -156,10 +208,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       travelling += cluster.exchange(met.there, travel.peersThere, element * travel.there * share,
                                      met.back, travel.peersBack, element * travel.back * share);
     }
-    std::vector<plan::Factor> resolved;
-    for (const plan::Hop &hop : judgement.hops)
-      for (const auto *factors : {&hop.owned, &hop.replicated})
-        resolved.insert(resolved.end(), factors->begin(), factors->end());
+    std::vector<plan::Factor> resolved =
+        plan::resolvedFactors(judgement.hops, judgement.hops.size());
     // Blocks of which something stands with the ranks that come together in one.
     std::map<int64_t, std::pair<double, std::vector<bool>>> together;
     for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
@@ -199,7 +249,7 @@ std::string StrategyModel::whyNot(const Judgement &judgement, const Judgement &c
              : "it is modelled to take no less time";
 }
 
-const Judgement &StrategyModel::choose(ArrayRef<Judgement> judgements) {
+const Judgement *StrategyModel::choose(ArrayRef<Judgement> judgements) {
   constexpr double kSaving = 0.9;
   const Judgement *best[2] = {nullptr, nullptr}; // of those that repeat no work, and that do
   for (const Judgement &each : judgements)
@@ -208,8 +258,8 @@ const Judgement &StrategyModel::choose(ArrayRef<Judgement> judgements) {
       least = &each;
   auto [single, repeating] = best;
   if (!single || !repeating)
-    return single ? *single : *repeating;
+    return single ? single : repeating;
   double enough = single->seconds * kSaving;
   bool saves = repeating < single ? repeating->seconds <= enough : repeating->seconds < enough;
-  return saves ? *repeating : *single;
+  return saves ? repeating : single;
 }

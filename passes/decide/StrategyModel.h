@@ -32,7 +32,8 @@ std::vector<HopMeeting> hopMeetings(const plan::Group &group, plan::ShardsKind h
 /// Whether a strategy is legal for a group, and what a step of the group takes with it.
 struct Judgement {
   optim::StrategyAttrInterface strategy;
-  std::string refusal; ///< why it is not legal, or empty: then the rest holds
+  std::string refusal;     ///< why it is not legal, or empty: then the rest holds
+  std::string reason = {}; ///< for people: why it is a good choice there
   std::vector<plan::Hop> hops = {};
   double seconds = 0;   ///< computing, and travelling there and back
   bool repeats = false; ///< some block is computed by several ranks
@@ -49,14 +50,15 @@ public:
   /// That of a strategy, or null.
   static const Judgement *find(llvm::ArrayRef<Judgement> judgements,
                                optim::StrategyAttrInterface strategy);
-  /// The legal strategy that takes the fewest seconds. One that repeats work must save a tenth
+  /// The legal strategy that takes the fewest seconds, or null. One that repeats work must save a tenth
   /// of what the best of the others takes; of equal ones the first is taken.
-  static const Judgement &choose(llvm::ArrayRef<Judgement> judgements);
+  static const Judgement *choose(llvm::ArrayRef<Judgement> judgements);
   /// Why another one was chosen, by `choose` or by force.
   static std::string whyNot(const Judgement &judgement, const Judgement &chosen, bool isForced);
 
 private:
   cost::Cluster cluster;
+  int64_t maxPeers = 0; // that the module allows in a hop; 0: any number
   /// Per ranks of a mesh: how much longer than the even share the busiest rank computes when all
   /// blocks that may have owners are dealt out.
   std::map<std::vector<int64_t>, double> unevenness;

@@ -61,6 +61,10 @@ void WaveModel::add(GroupOp group) {
     for (const plan::Factor &factor : hop.replicated)
       sharing.insert(sharing.end(), {factor.axis, factor.stride, factor.size});
   shares.push_back(!sharing.empty());
+  const std::vector<plan::Hop> &hops = geometries.back().group.hops;
+  chooses.push_back(false);
+  for (size_t hop = 0; hop < hops.size(); ++hop)
+    chooses.back() = chooses.back() || plan::chooses(hops, hop);
   if (!geometries.back().group.hops.empty())
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
   // Without a matrix space there is memory to divide, and a few more launches to pay.
@@ -175,7 +179,9 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
   if (!local) {
     result.held = saturatingMul(*llvm::max_element(held), element);
-    result.whole = saturatingMul(most, element * size);
+    // Where a hop chooses, all ranks are given all.
+    int64_t arriving = chooses[group] ? int64_t(blocks.size()) : most;
+    result.whole = saturatingMul(arriving, element * size);
     if (shares[group] && sharings.size() > 1)
       result.held = std::max(result.held, result.whole);
   }

@@ -79,6 +79,7 @@ private:
   // Where others share something else, it is sent from a copy for each peer, in all as large as what
   // arrives.
   std::vector<bool> shares;
+  std::vector<bool> chooses; // per group, whether a hop chooses
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Seconds> seconds;      // per group

@@ -68,7 +68,8 @@ static Distribution standsAfter(const plan::Group &group, size_t hops, Distribut
 Moves distribute::movesThere(const plan::Group &group, Distribution home) {
   Moves moves;
   for (size_t hop = 0; hop < group.hops.size(); ++hop)
-    moves.push_back({standsAfter(group, hop, home), standsAfter(group, hop + 1, home)});
+    if (!plan::chooses(group.hops, hop))
+      moves.push_back({standsAfter(group, hop, home), standsAfter(group, hop + 1, home)});
   return moves;
 }
 
@@ -80,7 +81,7 @@ Moves distribute::movesBack(const plan::Group &group, Distribution home) {
       --to;
   };
   for (skip(); to > 0; from = to) {
-    --to;
+    to = plan::returnsTo(group.hops, to - 1);
     skip();
     moves.push_back({standsAfter(group, from, home), standsAfter(group, to, home)});
   }
@@ -320,10 +321,10 @@ void GroupChain::buildIn() {
     values.push_back(rule.getStateArgument(state));
     places.push_back(copy(stateShards(state), staged(attr.getKind(), attr.getType())));
   }
-  for (size_t hop = 0; hop < moves.size() && !places.empty(); ++hop) {
-    places = exchange(places, layout.hops[hop].owned.empty());
+  for (size_t move = 0; move < moves.size() && !places.empty(); ++move) {
+    places = exchange(places, layout.hops[moves[move].second.level(layout) - 1].owned.empty());
     for (Value &place : places)
-      place = copy(place, next(hop + 1, placeOf(place).getValue(), elementOf(place)));
+      place = copy(place, next(move + 1, placeOf(place).getValue(), elementOf(place)));
   }
   for (auto [value, place] : llvm::zip(values, places))
     matrix[value] = place;

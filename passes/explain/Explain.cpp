@@ -352,7 +352,7 @@ private:
         out.strategies.push_back({name, false, "not legal: " + other.refusal, std::nullopt});
         continue;
       }
-      bool isForced = chosen && chosen != &decide::StrategyModel::choose(judgements);
+      bool isForced = chosen && chosen != decide::StrategyModel::choose(judgements);
       std::string why;
       if (chosen && other.seconds < chosen->seconds)
         why = decide::StrategyModel::whyNot(other, *chosen, isForced);

@@ -147,7 +147,13 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
       for (const auto *factors : {&hop.owned, &hop.replicated})
         for (const plan::Factor &factor : *factors) {
           left[factor.axis] -= left[factor.axis] / factor.stride % factor.size * factor.stride;
-          sizes[factor.axis] /= factor.size;
+          // What is replicated may be owned later on.
+          auto replicates = [&](const plan::Hop &other) {
+            return std::ranges::find(other.replicated, factor) != other.replicated.end();
+          };
+          bool isNew =
+              factors == &hop.replicated || std::find_if(g.hops.data(), &hop, replicates) == &hop;
+          sizes[factor.axis] /= isNew ? factor.size : 1;
         }
     anyLeft = std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size > 1; });
     return left;
@@ -156,12 +162,12 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   auto [found, isNew] = broughtTo[group].try_emplace(here);
   if (!isNew)
     return found->second;
-  // One value per block tells who holds it, also where a block has no elements. All shards together
-  // hold every block.
+  // All shards together hold every block, and of one without elements its single value.
+  ValueKind value = g.rows() * g.cols() > 0 ? ValueKind::Full : ValueKind::One;
   std::vector<bool> any(perParameter[group], !anyLeft);
   for (int64_t holder = 0; anyLeft && holder < int64_t(mesh.ranks.size()); ++holder)
     if (unresolved(holder) == here)
-      shard(group, ValueKind::One, holder, beforeHops(group)).forBlocks([&](int64_t block) {
+      shard(group, value, holder, beforeHops(group)).forBlocks([&](int64_t block) {
         any[block] = true;
       });
   for (size_t block = 0; block < any.size(); ++block)

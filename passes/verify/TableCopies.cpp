@@ -76,7 +76,13 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   // What is filled is filled once; what is read may be read for several receivers.
   if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
     return false;
-  return unbroken();
+  // Of what all ranks were given for a few to choose from, each reads its own.
+  bool chooses = table.from.isMoving() && table.to.isResting(Distribution::Blocks) &&
+                 table.from.to != table.to.from;
+  if (!chooses)
+    return unbroken();
+  sortByStart(packed);
+  return true;
 }
 
 bool TableCheck::sumRows(const plan::RankTable &rows) {

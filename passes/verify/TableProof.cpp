@@ -157,8 +157,8 @@ bool TableProof::checkGathers(int64_t table) {
 // Ways
 //===----------------------------------------------------------------------===//
 
-std::optional<Packed> TableProof::relay(const Way &way, int64_t rank,
-                                        const std::vector<Packed> &sent) {
+std::optional<std::vector<Piece>> TableProof::arrived(const Way &way, int64_t rank,
+                                                      const std::vector<Packed> &sent) {
   auto arrivals = arriving(way, rank);
   if (!arrivals)
     return std::nullopt;
@@ -168,6 +168,41 @@ std::optional<Packed> TableProof::relay(const Way &way, int64_t rank,
                 m->receiveOffset, arrived);
     result.routedElements += m->receiveCount;
   }
+  return arrived;
+}
+
+bool TableProof::checkChosen(const Way &way, int64_t rank, const Packed &read,
+                             const std::vector<Packed> &sent) {
+  auto there = arrived(way, rank, sent);
+  if (!there)
+    return false;
+  int64_t group = truth.groupOf(plan.tables[way.consumer].from.segment);
+  int64_t end = there->empty() ? 0 : there->back().start + there->back().size();
+  Near near;
+  for (size_t i = 0; i < read.pieces->size(); ++i) {
+    Piece piece = read.view().at(i);
+    if (piece.start < 0 || piece.start + piece.size() > end)
+      return fail(way.message,
+                  "expected " + truth.describe(group, piece) + " on rank " + std::to_string(rank) +
+                      ", found messages of " + std::to_string(end) + " elements",
+                  way.consumer);
+    if (auto difference =
+            findDifference(*there, piece.start, read.view(), piece.start, piece.size(), near))
+      return fail(way.message,
+                  "expected " + truth.describeElement(group, difference->received) +
+                      " as element " + std::to_string(piece.start + difference->position) +
+                      " of what arrives on rank " + std::to_string(rank) + ", found " +
+                      truth.describeElement(group, difference->sent),
+                  way.consumer);
+  }
+  return true;
+}
+
+std::optional<Packed> TableProof::relay(const Way &way, int64_t rank,
+                                        const std::vector<Packed> &sent) {
+  auto arrived = this->arrived(way, rank, sent);
+  if (!arrived)
+    return std::nullopt;
   plan::CommonTable rows = expand.table(way.consumer, rank);
   if (!staysInParts(way.consumer, rows.rows, rank, Side::Received))
     return std::nullopt;
@@ -177,7 +212,7 @@ std::optional<Packed> TableProof::relay(const Way &way, int64_t rank,
   }
   TableCheck check(truth, useOf[way.consumer], rank);
   const plan::Place &place = plan.tables[way.consumer].from;
-  if (check.runRelay(rows.resolve(plan.groups[truth.groupOf(place.segment)]), arrived))
+  if (check.runRelay(rows.resolve(plan.groups[truth.groupOf(place.segment)]), *arrived))
     return Packed{std::make_shared<const std::vector<Piece>>(std::move(check.packed)), nullptr};
   fail(way.consumer, check.error, way.message);
   return std::nullopt;
@@ -212,7 +247,11 @@ void TableProof::checkWay(const Way &way, const std::vector<Packed> *relayed) {
     bool goesOn = isRelay(way.consumer);
     auto packed =
         goesOn ? relay(way, rank, sent) : check(useOf[way.consumer], rank, Side::Received);
-    if (!packed || (!goesOn && !checkReceived(way, rank, *packed, sent)))
+    auto agrees = [&] {
+      return isChoice(way.consumer) ? checkChosen(way, rank, *packed, sent)
+                                    : checkReceived(way, rank, *packed, sent);
+    };
+    if (!packed || (!goesOn && !agrees()))
       return;
     if (goesOn)
       next[rank] = std::move(*packed);

@@ -108,6 +108,18 @@ private:
   bool isRelay(int64_t table) const {
     return plan.tables[table].from.isMoving() && plan.tables[table].to.isMoving();
   }
+  /// Whether a rank reads of what arrives only what it computes.
+  bool isChoice(int64_t table) const {
+    const plan::Table &copy = plan.tables[table];
+    return copy.from.isMoving() && copy.to.isResting(plan::Distribution::Blocks) &&
+           copy.from.standsIn() != copy.to.from;
+  }
+  /// What arrives on a rank, where it arrives; or nothing and a fault.
+  std::optional<std::vector<Piece>> arrived(const Way &way, int64_t rank,
+                                            const std::vector<Packed> &sent);
+  /// What a rank reads of that.
+  bool checkChosen(const Way &way, int64_t rank, const Packed &read,
+                   const std::vector<Packed> &sent);
   /// What a rank that sends on what arrives packs; or nothing and a fault.
   std::optional<Packed> relay(const Way &way, int64_t rank, const std::vector<Packed> &sent);
   /// What travels together stands in one message per peer.

@@ -106,12 +106,19 @@ std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind,
 bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind from,
               plan::ShardsKind to);
 
-/// True when every rank holds only whole blocks once what differs along the `resolved` factors came
-/// together: what is left shards block axes alone. A matrix axis of size 1 that is sharded does not
-/// count as whole, because a state that drops this axis would have holders that compute nothing.
+/// Per position, how many elements of each block of a parameter (or its gradient, or states) it holds.
+std::vector<std::vector<int64_t>> heldElements(const plan::Group &group, const plan::Mesh &mesh,
+                                               plan::ShardsKind of = plan::ShardsKind::Parameter);
+
+/// True when every rank that holds any of a block holds it whole, once what differs along the `resolved`
+/// factors came together; and so does every rank that holds a state of it, of these kinds: one that
+/// drops an axis stands on ranks that hold other blocks. `held` tells what heldElements does; without it
+/// that is asked for where placements alone do not tell.
 bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
                     const std::vector<plan::Factor> &resolved = {},
-                    plan::ShardsKind of = plan::ShardsKind::Parameter);
+                    plan::ShardsKind of = plan::ShardsKind::Parameter,
+                    const std::vector<plan::ValueKind> &states = {},
+                    const std::vector<std::vector<int64_t>> *held = nullptr);
 
 /// Where contributions to a partial gradient are added up: where the shards of `home` stand, and where those
 /// are replicated along a partial axis, in equal ranges of these shards, so that each element is added up

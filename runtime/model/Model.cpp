@@ -114,6 +114,40 @@ int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t posi
   return result;
 }
 
+/// The first hop that replicates a factor which hop number `hop` owns, or that hop itself.
+static size_t firstReplicating(const std::vector<Hop> &hops, size_t hop, const Factor &factor) {
+  size_t before = 0;
+  while (before < hop &&
+         std::count(hops[before].replicated.begin(), hops[before].replicated.end(), factor) == 0)
+    ++before;
+  return before;
+}
+
+bool chooses(const std::vector<Hop> &hops, size_t hop) {
+  const std::vector<Factor> &owned = hops[hop].owned;
+  return !owned.empty() && hops[hop].replicated.empty() &&
+         std::all_of(owned.begin(), owned.end(), [&](const Factor &factor) {
+           return firstReplicating(hops, hop, factor) < hop;
+         });
+}
+
+size_t returnsTo(const std::vector<Hop> &hops, size_t hop) {
+  size_t result = hop;
+  for (const Factor &factor : hops[hop].owned)
+    if (chooses(hops, hop))
+      result = std::min(result, firstReplicating(hops, hop, factor));
+  return result;
+}
+
+std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count) {
+  std::vector<Factor> result;
+  for (size_t hop = 0; hop < count; ++hop)
+    if (!chooses(hops, hop))
+      for (const auto *factors : {&hops[hop].owned, &hops[hop].replicated})
+        result.insert(result.end(), factors->begin(), factors->end());
+  return result;
+}
+
 std::string checkDivision(const Division &division, int64_t size) {
   const char *what = division.axis == Division::Rows ? "row" : "column";
   std::vector<Span> spans;

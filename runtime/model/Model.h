@@ -144,11 +144,19 @@ int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t posi
 
 /// One step on the way from shards to whole blocks. It brings together what ranks that differ along
 /// its factors hold: along an owned factor a block goes to the coordinate of its base, along a
-/// replicated one to all coordinates.
+/// replicated one to all coordinates. A hop whose factors, all of them owned, an earlier one replicates
+/// brings nothing together: of the ranks that have a block it chooses the one that goes on with it.
 struct Hop {
   std::vector<Factor> owned, replicated;
   std::vector<int64_t> base; // per block, a position in mesh.ranks; none without owned factors
 };
+/// Whether hop number `hop` chooses.
+bool chooses(const std::vector<Hop> &hops, size_t hop);
+/// How many hops lead to where results go back to from hop number `hop`, which owns factors: those
+/// before it, or before the first that replicates what it chooses from.
+size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
+/// The factors that the first `count` hops resolve, each once.
+std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
 /// Parameters of equal shape, types, mesh, placements and rule. A parameter of
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…

@@ -59,6 +59,8 @@ KindView &BlockMap::kind(int64_t group, Form form) {
       view->levels.push_back({&classes(g.mesh, resolved), all});
       if (level == g.hops.size())
         break;
+      if (chooses(g.hops, level))
+        continue;
       for (const auto *factors : {&g.hops[level].owned, &g.hops[level].replicated})
         for (const Factor &factor : *factors)
           if (auto axis = static_cast<size_t>(factor.axis); !view->replicated[axis]) {
@@ -310,30 +312,35 @@ std::vector<int64_t> BlockMap::standing(int64_t segment, Form form, int64_t leve
   return result;
 }
 
+/// The kind of value by which a rank has a block. One without elements has a single value nonetheless.
+static ValueKind presence(const Group &group) {
+  return group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One;
+}
+
 std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return held(place.segment, sharedOf(place, position));
-  // Blocks have slots, which are the same for values of all kinds.
+  // Blocks have slots, which are the same for values of all kinds: a kind that drops an axis may stand
+  // on ranks that do not compute the block.
   Form form = formOf(place);
   if (place.standsIn().kind == Distribution::Blocks)
-    form.value = ValueKind::One;
+    form.value = presence(groupOf(place.segment));
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }
 
-// Blocks are whole there, so that one value per block tells who has it.
-static Place computedIn(int64_t segment) {
-  return Place::resting(segment, ValueKind::One, Distribution::Blocks);
+static Place computedIn(int64_t segment, const Group &group) {
+  return Place::resting(segment, presence(group), Distribution::Blocks);
 }
 
 std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
-  return groupOf(segment).computes ? standing(computedIn(segment), position)
+  return groupOf(segment).computes ? standing(computedIn(segment, groupOf(segment)), position)
                                    : std::vector<int64_t>();
 }
 
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());
-  Form form = formOf(computedIn(segment));
+  Form form = formOf(computedIn(segment, group));
   if (!group.computes || !at(kind(at(thePlan.segments, segment).group, form).levels, level).all)
     return static_cast<int64_t>(computed(segment, position).size());
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);

@@ -92,9 +92,12 @@ bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
       other.end == End::Received)
     return false;
-  // A rank that has a block whole has it in its shard, too: else a move leads there.
+  // A rank that has a block whole has it in its shard, too: else a move leads there. Between hops
+  // another one may choose the ranks that compute a block (checkChoice).
   if (isMoving() || other.isMoving())
-    return standsIn() == other.standsIn();
+    return standsIn() == other.standsIn() ||
+           (end == End::Received && to.kind == Distribution::Pieces &&
+            other.isResting(Distribution::Blocks));
   return from != other.from || end != other.end;
 }
 

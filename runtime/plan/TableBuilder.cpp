@@ -56,7 +56,8 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
                : std::nullopt;
   bool sameShards =
       packed.value == own.value && whose(map.plan(), packed) == whose(map.plan(), own);
-  if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards))
+  if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards) ||
+      (blocks && table.kind == TableKind::Copy && packed.standsIn() != other.from))
     return std::nullopt;
   std::optional<std::vector<int64_t>> key = map.walkKey(packed, position);
   if (key && !blocks)
@@ -122,7 +123,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
                add(number, block, rect, offset, rect.cols);
              });
   } else if (table.to.isResting(Distribution::Blocks)) {
-    std::vector<int64_t> slots = computedSlots();
+    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       int64_t slot = slots[static_cast<size_t>(k)];
       add(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
@@ -186,10 +187,15 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
                add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
              });
   } else if (packed.isMoving() && other.isResting(Distribution::Blocks)) {
-    map.walk(packed, position, [&](int64_t slot, int64_t block, const Rect &rect, int64_t offset) {
+    // Where a hop chooses, some of what stands there is computed on other ranks.
+    std::vector<int64_t> slots = slotsOf(map.standing(packed, position));
+    map.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
+      int64_t slot = slots[static_cast<size_t>(k)];
+      if (slot < 0)
+        return;
       if (borders.at(offset))
         rows.flush();
-      add(pieceOf(slot, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
+      add(pieceOf(k, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
     });
   } else if (packed.isMoving()) {
     fromFirst = table.to.isMoving();
@@ -204,7 +210,8 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     });
   } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
     fromFirst = table.from.isOfShards();
-    std::vector<int64_t> slots = computedSlots(), shifts = map.shifts(own, position);
+    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own))),
+                         shifts = map.shifts(own, position);
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       auto held = static_cast<size_t>(k);
       if (slots[held] >= 0)
@@ -249,11 +256,11 @@ const ShardRects &TableBuilder::shardOf(const Place &place) {
   return map.shard(groupIndex, {place.value, whose(map.plan(), place)}, position);
 }
 
-std::vector<int64_t> TableBuilder::computedSlots() {
+std::vector<int64_t> TableBuilder::slotsOf(const std::vector<int64_t> &indices) {
   std::vector<int64_t> slots;
   std::vector<int64_t> computed = map.computed(table.from.segment, position);
   size_t slot = 0;
-  for (int64_t index : map.held(table.from.segment, shardOf(own))) {
+  for (int64_t index : indices) {
     while (slot < computed.size() && computed[slot] < index)
       ++slot;
     bool found = slot < computed.size() && computed[slot] == index;

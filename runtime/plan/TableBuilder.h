@@ -61,8 +61,8 @@ private:
   }
 
   const ShardRects &shardOf(const Place &place);
-  /// Per held block, its slot if it is computed here or -1.
-  std::vector<int64_t> computedSlots();
+  /// Of blocks by their ascending indices in the segment: the slot of each if it is computed here, or -1.
+  std::vector<int64_t> slotsOf(const std::vector<int64_t> &indices);
   /// visit(number of the held block, block in the group, rectangle), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
     const ShardRects &shard = shardOf(own);

@@ -11,7 +11,9 @@
 // ranks that have b are those that compute it. A move takes what stands in the lower distribution to
 // the upper one, from the one rank that has it and differs along the hop's factors alone; and
 // results back, from the one rank at the base along the owned factors to every rank of the lower
-// distribution. Hops without owned factors need no way back: the result is there.
+// distribution. Hops without owned factors need no way back: the result is there. A hop that chooses
+// brings nothing: what arrived by the hop before is copied where it is computed, and results go back to
+// where that hop started.
 //
 // Places on one rank (elements; every list in the order given):
 //   blocks             slot k · R · C of the k-th computed block in segment order

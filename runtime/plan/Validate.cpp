@@ -79,6 +79,11 @@ private:
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
              name(place.from) + " and " + name(place.to);
+    int64_t from = place.from.level(group), to = place.to.level(group);
+    for (; place.isMoving() && from < to; ++from)
+      if (chooses(group.hops, static_cast<size_t>(from)))
+        return "expected a move by hops that bring something together, found one by hop " +
+               std::to_string(from) + ", which chooses";
     if (place.end == End::Kept && !place.from.isShards())
       return "expected a copy of shards, found one in " + name(place.from);
     return checkShards(plan, place);
@@ -92,6 +97,16 @@ private:
     return std::string(name(place.value)) + " (" + name(place.from) +
            (place.from == place.to ? "" : " to " + name(place.to)) +
            ends[static_cast<size_t>(place.end)] + ")";
+  }
+
+  /// Of what arrived, whether hops that choose lead from there to where it is copied, if any do.
+  bool isChoice(const Table &table) {
+    const Group &group = at(plan.groups, at(plan.segments, table.from.segment).group);
+    int64_t level = table.from.standsIn().level(group), end = table.to.standsIn().level(group);
+    bool all = true;
+    for (; table.from.end == End::Received && level < end; ++level)
+      all = all && chooses(group.hops, static_cast<size_t>(level));
+    return all;
   }
 
   Check table(const Table &table, int64_t) {
@@ -115,7 +130,7 @@ private:
                  ? Check()
                  : "expected computed blocks to be walked" + found(table);
     case TableKind::Copy:
-      return table.from.copiesTo(table.to) && !table.from.sumsTo(plan, table.to)
+      return table.from.copiesTo(table.to) && !table.from.sumsTo(plan, table.to) && isChoice(table)
                  ? Check()
                  : "expected places between which one rank copies a value" + found(table);
     case TableKind::Message:

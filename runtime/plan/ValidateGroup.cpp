@@ -48,10 +48,7 @@ Check checkHops(const Plan &plan, const Group &group) {
     return "expected a matrix and " + std::to_string(group.batchAxes) +
            " batch axes of what is computed in matrix space, found " +
            std::to_string(group.shape.size()) + " axes";
-  std::vector<Factor> resolved;
   for (const Hop &hop : group.hops) {
-    resolved.insert(resolved.end(), hop.owned.begin(), hop.owned.end());
-    resolved.insert(resolved.end(), hop.replicated.begin(), hop.replicated.end());
     int64_t count = hop.owned.empty() ? 0 : group.blockCount();
     if (static_cast<int64_t>(hop.base.size()) != count)
       return "expected " + std::to_string(count) + " positions for the blocks of a hop, found " +
@@ -60,10 +57,16 @@ Check checkHops(const Plan &plan, const Group &group) {
       if (!inside(base, mesh.ranks))
         return outside("position in mesh " + mesh.name, base, mesh.ranks);
   }
+  std::vector<Factor> resolved = resolvedFactors(group.hops, group.hops.size());
   if (Check wrong = checkFactors(mesh, resolved); !wrong.empty())
     return wrong;
-  ShardsKind home = plan::home(group, at(plan.rules, group.rule)).whose();
-  if (geometry::blocksAreWhole(group, mesh, resolved, home))
+  const Rule &rule = at(plan.rules, group.rule);
+  ShardsKind home = plan::home(group, rule).whose();
+  std::vector<ValueKind> states;
+  for (const State &state : rule.states)
+    if (state.kind != ValueKind::Full)
+      states.push_back(state.kind);
+  if (geometry::blocksAreWhole(group, mesh, resolved, home, states))
     return {};
   std::string left;
   for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
@@ -74,7 +77,7 @@ Check checkHops(const Plan &plan, const Group &group) {
         std::erase_if(along, [&](const Factor &factor) { return factor.axis == other.axis; });
         along.push_back(other);
       }
-    if (!geometry::blocksAreWhole(group, mesh, along, home))
+    if (!geometry::blocksAreWhole(group, mesh, along, home, states))
       left += (left.empty() ? "" : " and ") + mesh.axes[axis];
   }
   return "expected whole blocks on every rank after its hops, found blocks cut along " + left +

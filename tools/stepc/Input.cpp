@@ -2,6 +2,7 @@
 
 #include "tools/stepc/Input.h"
 
+#include "dialects/comm/Comm.h"
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
 #include "frontends/manifest/ManifestCheck.h"
@@ -85,16 +86,26 @@ bool Input::overrideCluster(const std::string &text) {
   return good;
 }
 
+/// Sets what the user limits; what a module says already stays where nothing else is asked for.
+static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
+  mlir::Builder builder(module.getContext());
+  if (options.workspaceLimit > 0)
+    module->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));
+  if (options.maxPeers > 0)
+    module->setAttr(optim::kMaxPeersAttr, builder.getI64IntegerAttr(options.maxPeers));
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   if (!options.cluster.empty() && !overrideCluster(options.cluster))
     return nullptr;
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
   import.numerics = options.numerics;
-  import.workspaceLimit = options.workspaceLimit;
   import.cluster = profileOf(options);
   auto module = frontends::importModule(context(), *spec.file,
                                         {*manifest, manifestPath, manifestText}, import);
+  if (module)
+    setLimits(*module, options);
   // The verifier finds what the manifest's own checks leave to the dialect.
   if (module && failed(mlir::verify(*module)))
     return nullptr;
@@ -211,8 +222,11 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       exitCode = kUsageError;
       return nullptr;
     }
-    if (levelOf(*module) == Level::Optim && !setCluster(*module, options))
-      return nullptr;
+    if (levelOf(*module) == Level::Optim) {
+      setLimits(*module, options);
+      if (!setCluster(*module, options))
+        return nullptr;
+    }
     return module;
   }
   if (options.manifest.empty())

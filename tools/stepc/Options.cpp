@@ -25,7 +25,7 @@ using namespace stepc::driver;
 namespace {
 
 /// The most of each that is asked for on purpose.
-constexpr int64_t kMostWaves = 1000000, kMostSteps = 1000000000;
+constexpr int64_t kMostWaves = 1000000, kMostPeers = 1000000, kMostSteps = 1000000000;
 
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
   app.add_option("--if-present", patterns,
@@ -78,6 +78,11 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'PATTERN=NAME'");
+  app.add_option("--max-peers", options.maxPeers,
+                 "With how many others a rank may exchange at a time when blocks come together and "
+                 "go back: strategies that ask for more are not legal")
+      ->check([](const std::string &text) { return checkCount(text, kMostPeers); })
+      ->type_name("N");
   addIfPresent(app, options.ifPresent);
   app.add_option_function<std::string>(
          "--workspace-limit",

@@ -153,6 +153,8 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)
     return refuse("--workspace-limit", Level::Optim);
+  if (level > Level::Optim && options.maxPeers)
+    return refuse("--max-peers", Level::Optim);
   if (level > Level::Scheduled && !options.targets.empty())
     return refuse("--target", Level::Scheduled);
   if (level > Level::Scheduled && !options.products.empty())

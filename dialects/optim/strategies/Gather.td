@@ -5,11 +5,11 @@
 def Optim_Gather : Optim_Strategy<"Gather", "gather"> {
   let summary = "each block goes to all ranks: one hop that replicates along all axes";
   let extraClassDefinition = [{
-    std::string $cppClass::whyIllegal(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const { return ""; }
-    std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &mesh) const {
-      return {{{}, plan::wholeAxes(mesh), {}}};
+    std::string $cppClass::whyIllegal(const StrategyQuery &) const { return ""; }
+    std::vector<plan::Hop> $cppClass::hops(const StrategyQuery &query) const {
+      return {{{}, plan::wholeAxes(query.mesh), {}}};
     }
-    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const {
+    std::string $cppClass::reason(const StrategyQuery &) const {
       return "every rank computes every block: modelled to take less time";
     }
   }];

@@ -5,15 +5,11 @@
 def Optim_Local : Optim_Strategy<"Local", "local"> {
   let summary = "each block is computed by all ranks that have it whole: no hops";
   let extraClassDefinition = [{
-    std::string $cppClass::whyIllegal(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind home) const {
-      if (!geometry::blocksAreWhole(group, mesh, {}, home))
-        return "placements " + toString(group.placementsOf(home)) + " cut the blocks";
-      return "";
+    std::string $cppClass::whyIllegal(const StrategyQuery &query) const {
+      return query.areWhole() ? "" : "placements " + toString(query.group.placementsOf(query.home)) + " cut the blocks";
     }
-    std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &) const {
-      return {};
-    }
-    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const {
+    std::vector<plan::Hop> $cppClass::hops(const StrategyQuery &) const { return {}; }
+    std::string $cppClass::reason(const StrategyQuery &) const {
       return "each block is whole on its rank";
     }
   }];

@@ -23,20 +23,20 @@
 // RUN: %{run} UNMATCHED
 // UNMATCHED: error: expected strategy pattern "layer.*" to match a parameter, found none
 
-// There are three strategies to force.
+// These are the strategies to force.
 // REDEFINE: %{force} = b=nowhere
 // RUN: %{run} UNKNOWN
-// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "b=nowhere"
+// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "b=nowhere"
 
 // Elementwise is not chosen; it follows from the rule.
 // REDEFINE: %{force} = b=elementwise
 // RUN: %{run} ELEMENTWISE
-// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "b=elementwise"
+// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "b=elementwise"
 
 // A strategy comes after the pattern.
 // REDEFINE: %{force} = owner
 // RUN: %{run} BARE
-// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner or PATTERN=gather, found "owner"
+// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "owner"
 
 // A pattern that is no glob.
 // REDEFINE: %{force} = [b=owner

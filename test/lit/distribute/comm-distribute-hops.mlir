@@ -36,6 +36,34 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop
 
 // -----
 
+// A hop that chooses brings nothing: of what all were given, each rank copies what it computes. Results go back to where it came from.
+// CHECK-LABEL: module @chosen
+// CHECK: %[[ALL:.*]] = comm.communicator <@world, [<0, 1, 8>]>
+// CHECK-NEXT: %[[R:.*]] = comm.all_gather %[[ALL]] {{.*}}<@g.w0, full, shards to hop 0, sent>
+// CHECK-NOT: comm.exchange
+// CHECK: comm.copy ins(%[[R]] : tensor<?xbf16, #comm.place<@g.w0, full, shards to hop 0, received>>) outs(%{{.*}} : tensor<?x8x6xbf16, #comm.place<@g.w0, full, blocks>>)
+// CHECK: optim.orthogonalize
+// CHECK: comm.exchange %[[ALL]] sends{{.*}} : {{.*}}<@g.w0, full, blocks to shards, sent>
+// CHECK-NOT: comm.exchange
+module @chosen {
+optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<?x?xf32>
+  %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
+}
+optim.mesh @world axes ["dp"] sizes [8] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+optim.parameter @a shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<replicated [<0, 1, 8>]>, #optim.hop<owned [<0, 1, 8>] base [3]>]
+}
+
+// -----
+
 // A hop that replicates is an all-gather. One way back leads through it: from the owners to where it started.
 // CHECK-LABEL: module @gathered_first
 // CHECK: %[[FIRST:.*]] = comm.communicator <@world, [<0, 1, 4>]>

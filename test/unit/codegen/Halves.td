@@ -15,14 +15,17 @@ def Halves_Dialect : Dialect {
 class Halves_Strategy<string name, string mnemonicName, string ownsFirst, string ownsSecond>
     : AttrDef<Halves_Dialect, name, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]> {
   let mnemonic = mnemonicName;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kName = "}] # mnemonicName # [{";
+  }];
   let extraClassDefinition = [{
-    std::string $cppClass::whyIllegal(const plan::Group &, const plan::Mesh &mesh, plan::ShardsKind) const {
-      return mesh.sizes.empty() || mesh.sizes.back() % 2 ? "the last axis has no halves" : "";
+    std::string $cppClass::whyIllegal(const optim::StrategyQuery &query) const {
+      return query.mesh.sizes.empty() || query.mesh.sizes.back() % 2 ? "the last axis has no halves" : "";
     }
-    std::vector<plan::Hop> $cppClass::hops(const plan::Group &, const plan::Mesh &mesh) const {
-      return byHalves(mesh, }] # ownsFirst # ", " # ownsSecond # [{);
+    std::vector<plan::Hop> $cppClass::hops(const optim::StrategyQuery &query) const {
+      return byHalves(query.mesh, }] # ownsFirst # ", " # ownsSecond # [{);
     }
-    std::string $cppClass::reason(const plan::Group &, const plan::Mesh &, plan::ShardsKind) const {
+    std::string $cppClass::reason(const optim::StrategyQuery &) const {
       return "neighbours first";
     }
   }];

@@ -116,10 +116,12 @@ TEST(Halves, WrongCommunicatorsAreRefused) {
 /// Which strategies there are is said by the dialects that are loaded.
 TEST(Halves, AreKnownByTheirNames) {
   std::string text = input("turns.mlir");
-  EXPECT_THAT(Scheduled(text, {"*=thirds"}).error,
-              testing::HasSubstr("expected a strategy as PATTERN=in_turn, PATTERN=joined, "
-                                 "PATTERN=shared, PATTERN=local, PATTERN=owner or PATTERN=gather, "
-                                 "found \"*=thirds\""));
+  EXPECT_THAT(
+      Scheduled(text, {"*=thirds"}).error,
+      testing::HasSubstr("expected a strategy as PATTERN=in_turn, PATTERN=joined, "
+                         "PATTERN=shared, PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, "
+                         "PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, "
+                         "found \"*=thirds\""));
   std::string alone = replaced(text, kMesh, R"(axes ["x"] sizes [3] ranks [0, 1, 2])");
   EXPECT_THAT(Scheduled(alone, {"*=in_turn"}).error,
               testing::HasSubstr("found in_turn: the last axis has no halves"));

@@ -101,7 +101,7 @@ TEST_F(Model, StrategiesAreJudgedWithTheirLists) {
   auto secondsOf = [&](const std::string &placements) {
     optim::GroupOp group = parse(placements, "");
     std::vector<Judgement> judgements = StrategyModel(*module).judge(group, GroupGeometry(group));
-    return StrategyModel::choose(judgements).seconds;
+    return StrategyModel::choose(judgements)->seconds;
   };
   EXPECT_GT(secondsOf("placements [#optim.shard<0>] gradient_placements [#optim.shard<1>]"),
             secondsOf("placements [#optim.shard<0>]"));

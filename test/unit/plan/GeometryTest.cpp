@@ -173,9 +173,10 @@ TEST(Geometry, ADroppedAxisReplicates) {
 }
 
 TEST(Geometry, BlocksAreWhole) {
-  auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape, int64_t batch) {
+  auto whole = [](Sizes mesh, std::vector<Placement> placements, Sizes shape, int64_t batch,
+                  std::vector<ValueKind> states = {}, std::vector<Factor> resolved = {}) {
     Case c(mesh, placements, shape, batch);
-    return geometry::blocksAreWhole(c.group, c.mesh);
+    return geometry::blocksAreWhole(c.group, c.mesh, resolved, ShardsKind::Parameter, states);
   };
   EXPECT_TRUE(whole({2}, {R}, {4, 4}, 0));
   EXPECT_TRUE(whole({4}, {S(0)}, {3, 4, 4}, 1));
@@ -185,7 +186,12 @@ TEST(Geometry, BlocksAreWhole) {
   EXPECT_FALSE(whole({2}, {S(1)}, {3, 4, 4}, 1));
   // One row over two ranks: whole for the parameter, but not for what its
   // columns share.
-  EXPECT_FALSE(whole({2}, {S(0)}, {1, 4}, 0));
+  EXPECT_TRUE(whole({2}, {S(0)}, {1, 4}, 0, {ValueKind::Rows}));
+  EXPECT_FALSE(whole({2}, {S(0)}, {1, 4}, 0, {ValueKind::Cols}));
+  // What comes together along a part of an axis: of three blocks over four ranks two are cut.
+  EXPECT_FALSE(whole({2, 2}, {S(1), R}, {3, 4, 4}, 1));
+  EXPECT_TRUE(whole({2, 2}, {S(1), R}, {3, 4, 4}, 1, {ValueKind::Cols}, {{0, 1, 2}}));
+  EXPECT_FALSE(whole({2, 2}, {S(1), S(2)}, {3, 4, 4}, 1, {}, {{0, 1, 2}}));
 }
 
 } // namespace

@@ -172,10 +172,14 @@ std::vector<int64_t> computedBlocks(const Group &group, const Mesh &mesh, int64_
   if (!group.computes)
     return {};
   std::set<int64_t> held;
+  int64_t size =
+      group.rows() * group.cols(); // of a block; of one without elements its single value is held
   for (int64_t holder = 0; holder < static_cast<int64_t>(mesh.ranks.size()); ++holder)
     if (agree(group, mesh, position, holder))
-      for (int64_t block : shardIdentities(group, mesh, holder, ValueKind::One))
-        held.insert(block); // -1: another part's
+      for (int64_t element :
+           shardIdentities(group, mesh, holder, size ? ValueKind::Full : ValueKind::One))
+        if (element >= 0) // -1: another part's
+          held.insert(element / std::max<int64_t>(size, 1));
   Ids result;
   for (int64_t block : blocks) {
     bool here = held.count(block % group.blocksPerParameter()) > 0;

@@ -130,7 +130,9 @@ private:
   void addGroup(Group g, const Mesh &mesh, bool local) {
     auto axes = static_cast<int64_t>(g.shape.size());
     bool collapsed = axes > g.batchAxes + 2;
-    bool mayBeLocal = geometry::blocksAreWhole(g, mesh);
+    // Values of all kinds are drawn.
+    bool mayBeLocal = geometry::blocksAreWhole(g, mesh, {}, ShardsKind::Parameter,
+                                               {ValueKind::Rows, ValueKind::Cols, ValueKind::One});
     Strategy strategy = collapsed || chance(8)                ? Strategy::Elementwise
                         : mayBeLocal && (local || chance(30)) ? Strategy::Local
                         : chance(65)                          ? Strategy::Owner

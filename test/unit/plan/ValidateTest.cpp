@@ -68,6 +68,30 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group group: expected a position in mesh mesh below 4, found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
             "group group: expected 3 positions for the blocks of a hop, found 2");
+  // A hop may own again what an earlier one replicates, all of it and nothing else.
+  auto hops = [&](std::vector<Factor> replicated, std::vector<Factor> owned, bool more) {
+    return message([&](Plan &p) {
+      p.groups[0].hops = {{{}, replicated, {}}, {owned, {}, {0, 1, 2}}};
+      if (more)
+        p.groups[0].hops[1].replicated = {{0, 1, 1}};
+      p.tables.clear();
+      p.commands.clear();
+    });
+  };
+  std::vector<Factor> axes = wholeAxes(richPlan().meshes[0]);
+  EXPECT_EQ(hops(axes, axes, false), "");
+  EXPECT_THAT(hops(axes, axes, true), HasSubstr("that do not overlap, found"));
+  EXPECT_EQ(message([&](Plan &p) {
+              p.groups[0].hops = {{{}, axes, {}}, {axes, {}, {0, 1, 2}}};
+              Place sent{0, ValueKind::Full, Distribution(Distribution::Pieces, 0),
+                         Distribution(Distribution::Blocks), End::Sent};
+              Place received = sent;
+              received.end = End::Received;
+              p.tables = {{TableKind::Message, sent, received, 4}};
+              p.commands.clear();
+            }),
+            "table 0: expected a move by hops that bring something together, found one by hop 1, "
+            "which chooses");
   EXPECT_EQ(
       message([](Plan &p) { p.groups[0].hops.clear(); }),
       "group group: expected whole blocks on every rank after its hops, found blocks cut along "

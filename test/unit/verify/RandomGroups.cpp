@@ -159,7 +159,14 @@ private:
   void drawWork(DrawnGroup drawn) {
     const plan::Group &group = drawn.group;
     const plan::Mesh &mesh = result.meshes[drawn.meshIndex];
-    if (drawn.strategy == "local" && !geometry::blocksAreWhole(group, mesh))
+    std::vector<plan::ValueKind> states;
+    for (auto [name, kind] :
+         {std::pair("rows", plan::ValueKind::Rows), std::pair("cols", plan::ValueKind::Cols),
+          std::pair("one", plan::ValueKind::One)})
+      if (drawn.stateKind == name)
+        states.push_back(kind);
+    if (drawn.strategy == "local" &&
+        !geometry::blocksAreWhole(group, mesh, {}, plan::ShardsKind::Parameter, states))
       drawn.strategy = "gather";
     int64_t blocks = group.blockCount();
     if (drawn.strategy == "owner")

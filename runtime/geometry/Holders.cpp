@@ -1,0 +1,132 @@
+//===- Holders.cpp - Which ranks hold what, and whether it is whole --------===//
+
+#include "runtime/geometry/Geometry.h"
+
+#include <algorithm>
+
+namespace stepc::geometry {
+
+using plan::Group;
+using plan::matrixAxes;
+using plan::Mesh;
+using plan::Placement;
+using plan::PlacementKind;
+using plan::ValueKind;
+
+namespace {
+
+/// Whether rectangles have all elements of others. Both are disjoint and ordered by block.
+bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
+  auto begin = held.begin();
+  for (const Rect &rect : wanted) {
+    while (begin != held.end() && begin->block < rect.block)
+      ++begin;
+    int64_t left = rect.rows * rect.cols;
+    for (auto each = begin; each != held.end() && each->block == rect.block; ++each) {
+      int64_t rows =
+          std::min(each->row + each->rows, rect.row + rect.rows) - std::max(each->row, rect.row);
+      int64_t cols =
+          std::min(each->col + each->cols, rect.col + rect.cols) - std::max(each->col, rect.col);
+      left -= std::max<int64_t>(rows, 0) * std::max<int64_t>(cols, 0);
+    }
+    if (left > 0)
+      return false;
+  }
+  return true;
+}
+
+} // namespace
+
+bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
+  if (from == plan::ShardsKind::Gradient && plan::contributions(group, mesh).count > 1)
+    return false; // of every element a part of the sum
+  const std::vector<Placement> &wanted = group.placementsOf(to);
+  for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
+    std::vector<int64_t> coords = coordinates(mesh, position);
+    if (elements(localShape(group.shape, wanted, mesh, coords)) > 0 &&
+        !cover(rectangles(group, mesh, position, ValueKind::Full, from),
+               rectangles(group, mesh, position, ValueKind::Full, to)))
+      return false;
+  }
+  return true;
+}
+
+std::vector<Placement> reducedPlacements(const Group &group, const Mesh &mesh,
+                                         plan::ShardsKind home) {
+  const std::vector<Placement> &gradient = group.placementsOf(plan::ShardsKind::Gradient);
+  std::vector<Placement> result = group.placementsOf(home);
+  bool isPartial = false, mayCut = true;
+  for (size_t axis = 0; axis < result.size(); ++axis) {
+    isPartial |= gradient[axis].isPartial();
+    // Ranges of several axes together are not cut further: each replica adds up its own.
+    const std::vector<int64_t> &cuts = result[axis].cuts;
+    mayCut &= cuts.empty() || static_cast<int64_t>(cuts.size()) == mesh.sizes[axis] + 1;
+  }
+  for (size_t axis = 0; axis < result.size() && mayCut; ++axis)
+    if (gradient[axis].isPartial() && mesh.sizes[axis] > 1 &&
+        result[axis].kind == PlacementKind::Replicate)
+      result[axis] = {PlacementKind::Flat};
+  return isPartial ? result : std::vector<Placement>();
+}
+
+std::vector<std::vector<int64_t>> heldElements(const Group &group, const Mesh &mesh,
+                                               plan::ShardsKind of) {
+  std::vector<std::vector<int64_t>> held;
+  for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
+    std::vector<int64_t> &areas =
+        held.emplace_back(static_cast<size_t>(group.blocksPerParameter()), 0);
+    for (const Rect &rect : rectangles(group, mesh, position, ValueKind::Full, of))
+      areas[static_cast<size_t>(rect.block)] += rect.rows * rect.cols;
+  }
+  return held;
+}
+
+bool blocksAreWhole(const Group &group, const Mesh &mesh, const std::vector<plan::Factor> &resolved,
+                    plan::ShardsKind of, const std::vector<ValueKind> &states,
+                    const std::vector<std::vector<int64_t>> *held) {
+  auto firstMatrixAxis =
+      static_cast<int64_t>(group.shape.size() - matrixAxes(group.shape, group.batchAxes));
+  std::vector<int64_t> left = mesh.sizes;
+  for (const plan::Factor &factor : resolved)
+    left[static_cast<size_t>(factor.axis)] /= factor.size;
+  const std::vector<Placement> &placements = group.placementsOf(of);
+  bool cuts = false;
+  for (size_t axis = 0; axis < placements.size(); ++axis)
+    if (const Placement &placement = placements[axis]; left[axis] > 1)
+      cuts |= placement.kind == PlacementKind::Flat ||
+              (placement.isShard() && placement.dim >= firstMatrixAxis);
+  if (!cuts)
+    return true;
+  std::vector<bool> full = replicatedAxes(group, ValueKind::Full, of);
+  for (ValueKind kind : states) {
+    std::vector<bool> copied = replicatedAxes(group, kind, of);
+    for (size_t axis = 0; axis < copied.size(); ++axis)
+      if (left[axis] > 1 && copied[axis] && !full[axis])
+        return false;
+  }
+  // What comes together at each position that has no coordinates along the factors, of each replica.
+  std::vector<std::vector<int64_t>> found;
+  if (!held) {
+    found = heldElements(group, mesh, of);
+    held = &found;
+  }
+  std::vector<plan::Factor> copies = resolved;
+  std::erase_if(copies, [&](const plan::Factor &f) { return !full[static_cast<size_t>(f.axis)]; });
+  std::vector<std::vector<int64_t>> together(held->size());
+  for (size_t position = 0; position < held->size(); ++position) {
+    auto at = static_cast<int64_t>(position);
+    if (plan::along(mesh, copies, at) != 0)
+      continue;
+    auto &areas = together[position - static_cast<size_t>(plan::along(mesh, resolved, at))];
+    areas.resize((*held)[position].size(), 0);
+    for (size_t block = 0; block < areas.size(); ++block)
+      areas[block] += (*held)[position][block];
+  }
+  int64_t whole = group.rows() * group.cols();
+  return std::all_of(together.begin(), together.end(), [&](const std::vector<int64_t> &areas) {
+    return std::all_of(areas.begin(), areas.end(),
+                       [&](int64_t area) { return area == 0 || area == whole; });
+  });
+}
+
+} // namespace stepc::geometry
