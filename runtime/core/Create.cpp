@@ -116,6 +116,13 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
   return STEPC_OK;
 }
 
+/// As the C interface says a local shape: a range's number of elements, with ones for other axes.
+std::vector<int64_t> withAxes(std::vector<int64_t> shape, size_t axes) {
+  if (shape.size() < axes)
+    shape.resize(axes, 1);
+  return shape;
+}
+
 LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   const plan::Group &group = lib.plan.groups[index];
   const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
@@ -130,13 +137,14 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
     std::vector<int64_t> shape = geometry::localShape(group.shape, group.placementsOf(of), mesh,
                                                       geometry::coordinates(mesh, position));
     int64_t bytes = product(shape) * plan::byteSize(type);
-    return {std::move(shape), bytes};
+    return {withAxes(std::move(shape), group.shape.size()), bytes};
   };
   local.parameter = shardOf(plan::ShardsKind::Parameter, group.parameterType);
   local.gradient = shardOf(plan::ShardsKind::Gradient, group.gradientType);
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
-    local.states[i].shape = geometry::localStateShape(group, mesh, position, state.value);
+    local.states[i].shape =
+        withAxes(geometry::localStateShape(group, mesh, position, state.value), state.shape.size());
     local.states[i].bytes = product(local.states[i].shape) * state.elementBytes;
   }
   return local;

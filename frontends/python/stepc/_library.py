@@ -17,15 +17,8 @@ from stepc._abi import LibraryTable
 from stepc._calls import call_apart, cause
 from stepc._described import Mesh, Parameter, Route, State
 from stepc._device import AllocatorCalls, Device, default_device
-from stepc._tables import open_tables, text as _text
+from stepc._tables import local_shape, open_tables, shape, text as _text
 from stepc.errors import PoisonedError, StepcError, error_for
-
-
-def _shape(pointer: object, axes: int) -> tuple[int, ...] | None:
-    # A shape without axes may be a null pointer too.
-    if not pointer:
-        return () if axes == 0 else None
-    return tuple(pointer[i] for i in range(axes))
 
 
 class Library:
@@ -148,8 +141,9 @@ class Library:
                     State(
                         _text(state.name), _text(state.dtype), _text(state.kind),
                         bool(state.master), state.init,
-                        _shape(state.global_shape, state.axes) or (),
-                        _shape(state.local_shape, state.axes), _text(state.placements),
+                        shape(state.global_shape, state.axes) or (),
+                        local_shape(state.local_shape, state.axes, _text(state.placements)),
+                        _text(state.placements),
                     )
                 )  # fmt: skip
             found.append(
@@ -157,9 +151,11 @@ class Library:
                     index, _text(info.name), _text(info.route), _text(info.dtype),
                     _text(info.gradient_dtype), _text(info.placements),
                     _text(info.gradient_placements), _text(info.mesh),
-                    _shape(info.global_shape, info.axes) or (),
-                    _shape(info.local_shape, info.axes) if info.member else None,
-                    _shape(info.gradient_local_shape, info.axes) if info.member else None,
+                    shape(info.global_shape, info.axes) or (),
+                    *((local_shape(info.local_shape, info.axes, _text(info.placements)),
+                       local_shape(info.gradient_local_shape, info.axes,
+                                   _text(info.gradient_placements)))
+                      if info.member else (None, None)),
                     bool(info.member), tuple(states),
                 )
             )  # fmt: skip

@@ -46,3 +46,17 @@ def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
         tables.append(table.contents)
         table = c.cast(table.contents.next, c.POINTER(LibraryTable))
     return dll, tables
+
+
+def local_shape(pointer: object, axes: int, placements: str) -> tuple[int, ...] | None:
+    """A range of a scalar, or what another rank owns of it, has a number of elements."""
+    if pointer and ("flat" in placements or "owned" in placements):
+        return tuple(pointer[i] for i in range(max(axes, 1)))
+    return shape(pointer, axes)
+
+
+def shape(pointer: object, axes: int) -> tuple[int, ...] | None:
+    # A shape without axes may be a null pointer too.
+    if not pointer:
+        return () if axes == 0 else None
+    return tuple(pointer[i] for i in range(axes))

@@ -95,7 +95,9 @@ typedef struct stepc_options {
 } stepc_options;
 
 /* One parameter as this rank sees it. Strings and global shapes live as long as the library, local
- * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). */
+ * shapes as long as the instance (null for a null instance, and outside the parameter's mesh). Of a
+ * flat range, and where another rank owns a tensor, the local shape is the number of elements, and
+ * then ones; a scalar has that first number, too. */
 typedef struct stepc_parameter_info {
   int32_t struct_size;
   int32_t axes; /* of the global and local shapes */
