@@ -10,6 +10,7 @@ from models import SGD
 
 import stepc
 from stepc import _abi
+from stepc.nccl import NcclTransport
 
 INCLUDE = Path(__file__).resolve().parents[2] / "runtime" / "include"
 MANIFEST = {
@@ -141,3 +142,14 @@ def test_a_missing_compiler_says_what_to_do(monkeypatch):
     monkeypatch.setenv("STEPC", "/nowhere/stepc")
     with pytest.raises(stepc.CompilerNotFound, match="STEPC=/nowhere/stepc"):
         stepc.compile("rule {}", MANIFEST)
+
+
+def test_a_transport_of_a_table_ends_it_once():
+    """Though another function stands in the table's place then, which the library calls."""
+    ended = []
+    end = _abi.DestroyFunction(ended.append)  # as a library's, it stays
+    table = _abi.Transport(destroy=end)
+    transport = NcclTransport(None, table, 0)
+    transport.table.destroy(None)
+    transport.close()
+    assert len(ended) == 1

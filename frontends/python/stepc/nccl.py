@@ -34,7 +34,9 @@ class NcclTransport:
 
     def __init__(self, library: c.CDLL, table: _abi.Transport, ordinal: int) -> None:
         self._library = library  # of the functions
-        self._end: _abi.DestroyFunction | None = table.destroy
+        # A copy: ctypes gives the place in the table, where another function will stand.
+        address = c.cast(table.destroy, c.c_void_p).value
+        self._end: _abi.DestroyFunction | None = _abi.DestroyFunction(address)
         self.rank, self.size, self.ordinal = table.rank, table.size, ordinal
         # An instance ends its transport. One that was never made does not.
         table.destroy = _abi.DestroyFunction(self._destroy)
