@@ -152,6 +152,7 @@ def _partial(rank, mode):
     mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
     w = nn.Parameter(distribute_tensor(torch.zeros(4), mesh, [Replicate()]))
     optimizer = Optimizer([("w", w)], SPEC, Plain={"lr": 1.0}, partial_gradients=mode, timeout=20.0)
+    optimizer.prepare()  # what is pending now would be a sum of the plan
     w.grad = DTensor.from_local(torch.full((4,), 1.0 + rank), mesh, [Partial()])
     try:
         optimizer.step()

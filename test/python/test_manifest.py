@@ -16,7 +16,7 @@ from stepc.torch import Optimizer, Placed, PlacementError, export_manifest, regi
 from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.manifest import build, world_manifest
 from stepc.torch.names import canonical_name, matches
-from stepc.torch.placements import parse_placements, placement_text
+from stepc.torch.placements import placement_text, placements_like, split_placements
 
 
 class Odd(Shard):
@@ -33,10 +33,29 @@ def test_placements_are_matched_by_exact_type():
         placement_text(Odd(0), "parameter 'w'")
     register_placement(Odd, lambda placement: f"IS({placement.dim}, 2)")
     assert placement_text(Odd(0), "x") == "IS(0, 2)"
-    text = "[S(0), _S(1, 4), R]"
-    assert parse_placements(text) == [Shard(0), _StridedShard(1, split_factor=4), Replicate()]
+    register_placement(Odd, lambda placement: "stripes")
+    with pytest.raises(PlacementError, match="'w': expected R, .*, found 'stripes' from the function of Odd"):
+        placement_text(Odd(0), "parameter 'w'")
+    with pytest.raises(TypeError, match="that has no meaning yet, found Partial"):
+        register_placement(Partial, lambda placement: "R")
+    # Of gradients sums are known.
+    assert placement_text(Partial("avg"), "x", gradient=True) == "P(avg)"
+    with pytest.raises(PlacementError, match=r"'w': expected Partial\(sum\) or .*, found Partial\(max\)"):
+        placement_text(Partial("max"), "parameter 'w'", gradient=True)
+    with pytest.raises(PlacementError, match=r"'w': expected R, S\(d\), .*, found 'P\(sum\)'"):
+        placement_text("P(sum)", "parameter 'w'")
+
+
+def test_placements_of_the_library_in_words_of_dtensor():
+    texts = split_placements("[S(0), _S(1,4), flat(0, 3,8), P( sum ), R]")
+    assert texts == ["S(0)", "_S(1, 4)", "flat(0, 3, 8)", "P(sum)", "R"]
+    like = [("R", Replicate())] * 5
+    assert placements_like(texts, like) is None  # no word for a range
+    like[2] = "flat(0, 3, 8)", Shard(0)  # but a tensor that lies so has one
+    found = [Shard(0), _StridedShard(1, split_factor=4), Shard(0), Partial("sum"), Replicate()]
+    assert placements_like(texts, like) == found
     with pytest.raises(PlacementError, match="found 'Q'"):
-        parse_placements("[Q]")
+        split_placements("[Q]")
 
 
 def test_names():

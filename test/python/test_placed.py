@@ -16,7 +16,7 @@ from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, 
 import stepc
 from stepc.torch import Optimizer, PlacementError, export_manifest
 from stepc.torch.entries import Entry, Mesh
-from stepc.torch.strided import resolve
+from stepc.torch.uneven import as_it_lies
 
 
 class Odd(Shard):
@@ -125,10 +125,10 @@ def test_shards_that_nothing_cuts_so_are_refused():
     mesh = Mesh((("dp", 3), ("tp", 2)), tuple(range(6)))
     entry = Entry("w", (7, 2), "f32", "f32", mesh, ("_S(0, 2)", "S(0)"))
     stored = {0: 2, 1: 1, 2: 2, 3: 1, 4: 0, 5: 1}
-    assert resolve(entry, {r: (n, 2) for r, n in stored.items()}).mesh.ranks == (0, 2, 4, 1, 3, 5)
+    assert as_it_lies(entry, {r: (n, 2) for r, n in stored.items()}).mesh.ranks == (0, 2, 4, 1, 3, 5)
     stored[0] = 3
     with pytest.raises(PlacementError, match="'w': expected shards of the sizes .* fit neither"):
-        resolve(entry, {rank: (n, 2) for rank, n in stored.items()})
+        as_it_lies(entry, {rank: (n, 2) for rank, n in stored.items()})
 
 
 SGD = """

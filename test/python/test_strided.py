@@ -12,6 +12,7 @@ from stepc.torch import PlacementError
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.slices import _positions, cut, moved_in
 from stepc.torch.strided import held, is_ambiguous, moved_dimensions, resolve
+from stepc.torch.uneven import as_it_lies
 
 TEXTS = ["_S(0, {})", "S(0)"]
 
@@ -92,7 +93,7 @@ def test_sizes_that_fit_both_ways_of_cutting():
     assert unsure and all("whose size tells" in text for text in unsure)
     # Sizes that fit neither are an error all the same.
     with pytest.raises(PlacementError, match="fit neither"):
-        resolve(entry, shapes | {0: (1, 2)})
+        as_it_lies(entry, shapes | {0: (1, 2)})
 
 
 def shard_of(shape, sizes, placements, place, local):

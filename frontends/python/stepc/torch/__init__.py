@@ -1,15 +1,21 @@
 """Compiled optimizer steps for PyTorch trainers: plain, FSDP2, HSDP, tensor and expert parallel."""
 
-from stepc.torch.describe import Blocks, Placed
+from stepc.torch.checkpoint import parameters_to_save
+from stepc.torch.declarations import Blocks, Bucket, Placed
+from stepc.torch.imports import FlatStates, import_states
 from stepc.torch.manifest import export_manifest
 from stepc.torch.optimizer import Optimizer
 from stepc.torch.placements import PlacementError, register_placement
 
 __all__ = [
     "Blocks",
+    "Bucket",
+    "FlatStates",
     "Optimizer",
     "Placed",
     "PlacementError",
     "export_manifest",
+    "import_states",
+    "parameters_to_save",
     "register_placement",
 ]

@@ -22,7 +22,7 @@ from stepc.torch.groups import signature
 from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
 from stepc.torch.record import Record, Resharded, refuse_shared_memory
 from stepc.torch.slices import arrived, cut
-from stepc.torch.states import STEP, check_state, local, refresh_master, same_shard, whole_step
+from stepc.torch.states import STEP, check_state, local, refresh_masters, same_shard, whole_step
 from stepc.torch.transport import Move, redistribute
 
 # How often a step that is waited for is asked whether it is done.
@@ -34,18 +34,19 @@ class Binding:
 
     def __init__(
         self, instance: Instance, device: Host | Gpu, records: Sequence[Record],
-        steps: torch.Tensor, partial: str,
+        steps: torch.Tensor, partial: str, attribute: str = "grad",
     ) -> None:  # fmt: skip
         self.instance, self._device = instance, device
         self.records = list(records)
         self.steps = steps
-        self.partial = partial
+        self.partial, self._attribute = partial, attribute
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
         self._staged: list[Record] = []
         self._signature: tuple[Any, ...] = ()
         # What is bound, for the extension to look at; None where all of it is looked at from here.
-        native = extension.load()
+        # The extension reads `grad` itself.
+        native = extension.load() if attribute == "grad" else None
         self._table = native and native.Table(len(self.records), self._gradients, DTensor)
         # Gradients that the table left to this class, once it has looked.
         self._unusual: list[int] | None = None
@@ -132,15 +133,16 @@ class Binding:
             bound, found = record.state_tensors[number], state.get(info.name)
             if bound is not None and found is bound[0]:
                 # The same object may have got other memory, or its memory another meaning.
-                held = found._local_tensor if record.is_dtensor else found
+                held = found._local_tensor if bound[4] is not None else found
                 if (
                     held.data_ptr() == bound[1] and held.dtype is bound[2]
                     and held.shape == bound[3] and held.is_contiguous()
-                    and (not record.is_dtensor or found._spec is bound[4])
+                    and (bound[4] is None or found._spec is bound[4])
                 ):  # fmt: skip
                     continue
-            data = check_state(found, info, tensor, record.name)
-            pointer, spec = data.data_ptr(), found._spec if record.is_dtensor else None
+            dtensor = record.state_dtensor[number]
+            data = check_state(found, info, dtensor, record.device, record.name)
+            pointer, spec = data.data_ptr(), found._spec if dtensor else None
             if bound is not None and spec is not None and not same_spec(spec, bound[4]):
                 raise StepcError(
                     f"parameter '{record.name}': state '{info.name}': expected the placements "
@@ -161,8 +163,7 @@ class Binding:
         ):
             self._take_step(record)
         if record.masters and record.versions != (tensor._version, shard._version):
-            for name in record.masters:
-                refresh_master(state[name], tensor)
+            refresh_masters(self.instance, record.info, state, shard)
             record.versions = (tensor._version, shard._version)
         table = self._table
         if table is not None:
@@ -176,7 +177,7 @@ class Binding:
         where = f"parameter '{record.name}'"
         if shard.numel() and not pointer:
             raise StepcError(f"{where}: its storage was freed")
-        if not same_shard(tuple(shard.shape), record.info.local_shape):
+        if not same_shard(tuple(shard.shape), record.info.local_shape, record.info.placements):
             raise StepcError(
                 f"{where}: expected a shard of shape {list(record.info.local_shape or ())}, found "
                 f"{list(shard.shape)}"
@@ -212,11 +213,11 @@ class Binding:
             if self._table is not None:
                 unusual = self._table.bind_gradients()
         for record in [self.records[position] for position in unusual]:
-            gradient = record.tensor.grad
+            gradient = getattr(record.tensor, self._attribute, None)
             if gradient is None:
                 pointers[record.index] = 0
                 continue
-            if record.is_dtensor:
+            if record.grad_dtensor:
                 if not isinstance(gradient, DTensor):
                     raise GradientError(self._gradient_text(record, "a DTensor", "a plain tensor"))
                 # Comparing meshes is slow, and they are nearly always one object.
@@ -228,6 +229,8 @@ class Binding:
                     if self._is_whole(record, gradient):
                         pointers[record.index] = self._cut(record, gradient)
                         continue
+                    if record.pending and gradient.device_mesh == own.mesh:
+                        raise Resharded(record.name, "a gradient that is the sum")
                     self._refuse_misplaced(record, gradient)
                     self._refuse_kind(record, gradient._local_tensor)
                     what = f"parameter '{record.name}': gradient"
@@ -261,13 +264,14 @@ class Binding:
 
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
-        if shard.shape != record.grad_shape:
-            # Without elements a shard is the same whatever its other sizes are.
-            if not shard.numel() and not record.grad_shape.numel():
-                return 0
+        if shard.shape != record.grad_shape and not same_shard(
+            tuple(shard.shape), tuple(record.grad_shape), record.info.gradient_placements
+        ):
             raise GradientError(self._gradient_text(record, list(record.grad_shape), list(shard.shape)))
         if not shard.is_contiguous():
-            shard = self._contiguous(record, shard)
+            self._copied_gradients.add(record.name, shard)
+            shard = shard.contiguous()
+            self._kept.append(shard)
         pointer = shard.data_ptr()
         # Without an address it would pass for absent.
         if not pointer and shard.numel():
@@ -294,7 +298,7 @@ class Binding:
         return (
             (spec.mesh is own.mesh or spec.mesh == own.mesh)
             and gradient.shape == record.tensor.shape
-            and not record.apart
+            and not record.apart and not record.ranges
             and is_whole_where_cut(spec.placements, own.placements)
         )
 
@@ -313,7 +317,10 @@ class Binding:
 
     def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
         expected = list(record.grad_placements)
-        if gradient.device_mesh != record.spec.mesh or not is_partial_sum(gradient.placements):
+        if (
+            record.ranges or gradient.device_mesh != record.spec.mesh
+            or not is_partial_sum(gradient.placements)
+        ):  # fmt: skip
             raise GradientError(
                 self._gradient_text(
                     record, f"placements {expected} on {record.spec.mesh}",
@@ -325,12 +332,6 @@ class Binding:
                 self._gradient_text(record, f"placements {expected}", list(gradient.placements))
                 + "; reduce it before the step, or pass partial_gradients='reduce'"
             )
-
-    def _contiguous(self, record: Record, shard: torch.Tensor) -> torch.Tensor:
-        self._copied_gradients.add(record.name, shard)
-        copied = shard.contiguous()
-        self._kept.append(copied)
-        return copied
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed.

@@ -7,12 +7,30 @@ from typing import Any
 
 import torch
 
+from stepc._abi import PARAMETER
 from stepc.errors import StepcError, warn_user
 from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.names import canonical_name
 from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
+from stepc.torch.pieces import Layout, placed
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, check_source, copy_state, whole_step, written_placements
+
+
+@torch.no_grad()
+def parameters_to_save(optimizer: RoutedGroups) -> dict[str, torch.Tensor]:
+    """The parameters of this rank by name, for torch.distributed.checkpoint to save, and to load in place.
+
+    Tensors are the parameters' own memory. Those that DTensor has no words for (ranges of flat buffers,
+    stripes, shards in plain tensors) know their place in the whole here, as their states do.
+    """
+    optimizer._prepared()
+    binding, result = optimizer._binding, {}
+    for record in binding.records:
+        tensor = record.tensor.detach()
+        layout = Layout(binding.instance, record.index, PARAMETER, record.info.global_shape)
+        result[record.name] = placed(tensor, record.info.placements, layout)
+    return result
 
 
 def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -3,151 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.placement_types import Placement, Replicate
 
+from stepc.torch.declarations import Declarations
 from stepc.torch.entries import Entry, Mesh, Root
-from stepc.torch.names import canonical_name, matches, parse_pattern
-from stepc.torch.placements import PlacementError, placement_text, stands_apart
-from stepc.torch.strided import is_ambiguous
+from stepc.torch.names import canonical_name, matches
+from stepc.torch.placements import (
+    PlacementError, dimension, is_partial_sum, placement_text, stands_apart,
+)  # fmt: skip
+from stepc.torch.strided import is_ambiguous, shape_at
 
 DTYPES = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
 TORCH_DTYPES = {text: dtype for dtype, text in DTYPES.items()}
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Where a plain tensor lives, for tensors that do not say so themselves.
-
-    Args:
-        mesh: the device mesh.
-        placements: one per mesh axis; the tensor is this rank's shard.
-        shape: the global shape. Without it, shards are taken to be of one size.
-    """
-
-    mesh: DeviceMesh
-    placements: Sequence[Placement]
-    shape: Sequence[int] | None = None
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
-
-
-def _are_integers(values: Any) -> bool:
-    return _is_list(values) and all(isinstance(value, int) for value in values)
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The matrices in a fused weight: rules see each of them as a matrix of its own.
-
-    Args:
-        sizes: rows (columns) of each, one after the other.
-        repeat: how often they follow each other; each matrix has its part of every time.
-        axis: ``"rows"``, the second last axis, or ``"columns"``, the last.
-        runs: instead of sizes, for each matrix the runs ``(begin, end)`` that it consists of.
-    """
-
-    sizes: Sequence[int] = ()
-    repeat: int = 1
-    axis: str = "rows"
-    runs: Sequence[Sequence[tuple[int, int]]] = ()
-
-    def __post_init__(self) -> None:
-        if not _are_integers(self.sizes):
-            raise TypeError(f"Blocks: expected a list of whole numbers for sizes, found {self.sizes!r}")
-        if not _is_list(self.runs) or not all(
-            _is_list(part) and all(_are_integers(run) and len(run) == 2 for run in part)
-            for part in self.runs
-        ):
-            raise TypeError(
-                "Blocks: expected a list of runs (begin, end) for each matrix, found "
-                f"runs = {self.runs!r}"
-            )
-
-    def manifest(self) -> dict[str, Any]:
-        """As runs, however it was written."""
-        runs, total = self.runs, sum(self.sizes)
-        if bool(runs) == bool(self.sizes):
-            raise ValueError(f"expected sizes or runs, found {self}")
-        if runs and self.repeat != 1:
-            raise ValueError(f"expected runs that say every matrix whole, found repeat = {self.repeat}")
-        if not runs:
-            edges = list(accumulate(self.sizes, initial=0))
-            runs = [[(begin + i * total, end + i * total) for i in range(self.repeat)]
-                    for begin, end in pairwise(edges)]  # fmt: skip
-        return {"axis": self.axis, "runs": [[list(run) for run in part] for part in runs]}
-
-
-@dataclass(frozen=True)
-class Declarations:
-    """What a trainer says about its tensors beside the tensors themselves."""
-
-    batch: Sequence[str] | Mapping[str, int] = ()
-    replicated: Sequence[str] = ()
-    placements: Mapping[str, Placed] = field(default_factory=dict)
-    blocks: Mapping[str, Blocks] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        # A bad pattern is an error where it is written, not where a parameter is first compared.
-        for patterns in (self.batch, self.replicated, self.placements, self.blocks):
-            for pattern in patterns:
-                parse_pattern(pattern)
-        for argument, declared, kind, example in (
-            ("placements", self.placements, Placed, "Placed(mesh, [Shard(0)])"),
-            ("blocks", self.blocks, Blocks, "Blocks([512, 128, 128])"),
-        ):
-            for pattern, value in declared.items():
-                if not isinstance(value, kind):
-                    raise TypeError(
-                        f"{argument}={{{pattern!r}: …}}: expected a stepc.torch.{kind.__name__}, as in "
-                        f"{example}, found {value!r}"
-                    )
-
-    def batch_axes(self, names: Sequence[str], axes: int) -> int:
-        """Leading axes that count matrices; the last pattern that matches holds."""
-        result = 0
-        for pattern in self.batch:
-            if matches(pattern, names):
-                given = self.batch[pattern] if isinstance(self.batch, Mapping) else axes - 2
-                if not 0 <= given <= max(axes - 2, 0) or axes < 3:
-                    raise ValueError(
-                        f"parameter '{names[0]}': batch= matches it with {given} batch axes, but "
-                        f"it has {axes} axes: expected at least two besides them"
-                    )
-                result = given
-        return result
-
-    def placed(self, names: Sequence[str]) -> Placed | None:
-        """The last pattern of ``placements=`` that matches."""
-        return self._last(self.placements, names)
-
-    def divided(self, names: Sequence[str]) -> dict[str, Any] | None:
-        """The blocks of the last pattern of ``blocks=`` that matches, as the manifest says them."""
-        found = self._last(self.blocks, names)
-        return found.manifest() if found else None
-
-    @staticmethod
-    def _last(declared: Mapping[str, Any], names: Sequence[str]) -> Any:
-        found = [value for pattern, value in declared.items() if matches(pattern, names)]
-        return found[-1] if found else None
-
-    def unmatched(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
-        """The patterns, each behind its argument's name, that match no parameter, frozen or not."""
-        names = [name for name, _ in named]
-        declared = (("batch", self.batch), ("replicated", self.replicated),
-                    ("placements", self.placements), ("blocks", self.blocks))  # fmt: skip
-        return [(argument, pattern) for argument, patterns in declared for pattern in patterns
-                if not any(matches(pattern, [name]) for name in names)]  # fmt: skip
 
 
 def group_ranks(process_group: dist.ProcessGroup | None) -> tuple[int, ...]:
@@ -191,12 +64,13 @@ def dtype_text(dtype: torch.dtype, parameter: str, what: str = "") -> str:
     return text
 
 
-def grad_dtype(parameter: torch.Tensor) -> torch.dtype:
+def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype:
     """The dtype that this parameter's gradients have, whether or not one is there now."""
     declared = getattr(parameter, "grad_dtype", parameter.dtype)
-    if declared is not None:
+    if declared is not None and attribute == "grad":
         return declared
-    return parameter.dtype if parameter.grad is None else parameter.grad.dtype
+    gradient = getattr(parameter, attribute, None)
+    return parameter.dtype if gradient is None else gradient.dtype
 
 
 _Converted = dict[int, tuple[Mesh, Root | None]]
@@ -205,7 +79,8 @@ _Converted = dict[int, tuple[Mesh, Root | None]]
 def _locate(
     tensor: torch.Tensor, names: list[str], world: tuple[int, ...], declarations: Declarations,
     converted: _Converted,
-) -> tuple[tuple[int, ...], Mesh, tuple[Placement, ...], Root | None]:  # fmt: skip
+) -> tuple[tuple[int, ...], Mesh, tuple[str, ...], Root | None]:  # fmt: skip
+    """The global shape, the mesh, the placements as the manifest has them, and the mesh's root."""
     name = names[0]
 
     def known(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
@@ -216,20 +91,24 @@ def _locate(
 
     if isinstance(tensor, DTensor):
         mesh, root = known(tensor.device_mesh)
-        return tuple(tensor.shape), mesh, tuple(tensor.placements), root
+        texts = tuple(placement_text(one, f"parameter '{name}'") for one in tensor.placements)
+        return tuple(tensor.shape), mesh, texts, root
     placed = declarations.placed(names)
-    if placed is not None:
+    if placed is not None and placed.mesh is not None:
         mesh, root = known(placed.mesh)
-        if len(placed.placements) != len(mesh.axes):
-            raise PlacementError(
-                f"parameter '{name}': placements= gives {len(placed.placements)} placements for a "
-                f"mesh of {len(mesh.axes)} axes"
-            )
+        texts = placed.texts("placements", name, len(mesh.axes))
+        if placed.shape is not None:
+            return tuple(placed.shape), mesh, texts, root
         shape = list(tensor.shape)
-        for (_, size), placement in zip(mesh.axes, placed.placements, strict=True):
-            if placed.shape is None and hasattr(placement, "dim"):
-                shape[placement.dim] *= size
-        return tuple(placed.shape or shape), mesh, tuple(placed.placements), root
+        for (_, size), text in zip(mesh.axes, texts, strict=True):
+            if text.startswith(("flat", "owned")):
+                raise PlacementError(
+                    f"parameter '{name}': expected its global shape beside the placement {text}, as in "
+                    "Placed(mesh, placements, shape=…)"
+                )
+            if dimension(text) is not None:
+                shape[dimension(text)] *= size
+        return tuple(shape), mesh, texts, root
     if len(world) > 1 and not any(matches(pattern, names) for pattern in declarations.replicated):
         raise PlacementError(
             f"parameter '{name}': expected a DTensor in a world of {len(world)} ranks, found a "
@@ -237,7 +116,17 @@ def _locate(
             "give placements="
         )
     whole = converted.setdefault(id(world), (Mesh((("world", len(world)),), world), None))[0]
-    return tuple(tensor.shape), whole, (Replicate(),), None
+    return tuple(tensor.shape), whole, ("R",), None
+
+
+def logical_shape(
+    names: Sequence[str], tensor: torch.Tensor, declarations: Declarations
+) -> tuple[int, ...]:
+    """The global shape, or one with as many axes: all that routing looks at."""
+    placed = declarations.placed(names)
+    if isinstance(tensor, DTensor) or placed is None or placed.shape is None:
+        return tuple(max(size, 1) for size in tensor.shape)
+    return tuple(placed.shape)
 
 
 def by_tensor(
@@ -277,7 +166,7 @@ def connected(
     for names, tensor in by_tensor(named_parameters):
         found = stepped if tensor.requires_grad else still
         placed = declarations.placed(names)
-        if isinstance(tensor, DTensor) or placed is not None:
+        if isinstance(tensor, DTensor) or (placed is not None and placed.mesh is not None):
             mesh = tensor.device_mesh if isinstance(tensor, DTensor) else placed.mesh
             meshes.setdefault((id(mesh), tensor.requires_grad), (mesh, names[0]))
         elif any(matches(pattern, names) for pattern in declarations.replicated):
@@ -300,15 +189,45 @@ def connected(
     return Connected(frozenset((stepped | still).intersection(world)), "; ".join(notes))
 
 
-def _own_gradient_placements(tensor: torch.Tensor, sizes: Sequence[int]) -> tuple[str, ...] | None:
-    """Those of a gradient that lies in shards of its own (ZeRO-2, say), as it is there now."""
-    gradient = tensor.grad
+def _gradient_placements(
+    tensor: torch.Tensor, names: Sequence[str], sizes: Sequence[int], declarations: Declarations
+) -> tuple[str, ...] | None:
+    """Those of a gradient that lies elsewhere than its parameter: as declared, or as it is there now,
+    in shards of its own (ZeRO-2, say) or as contributions to a sum."""
+    placed = declarations.placed(names)
+    if placed is not None and placed.gradient is not None:
+        return placed.texts("gradient", names[0], len(sizes))
+    gradient = getattr(tensor, declarations.gradient, None)
     if not (isinstance(tensor, DTensor) and isinstance(gradient, DTensor)):
         return None
-    if gradient.device_mesh != tensor.device_mesh or not stands_apart(gradient.placements, tensor.placements):
+    pending = declarations.sums and is_partial_sum(gradient.placements)
+    if gradient.device_mesh != tensor.device_mesh or not (
+        pending or stands_apart(gradient.placements, tensor.placements)
+    ):
         return None
-    texts = tuple(placement_text(one, "a gradient") for one in gradient.placements)
+    what = f"parameter '{names[0]}': gradient"
+    texts = tuple(placement_text(one, what, gradient=True) for one in gradient.placements)
     return None if is_ambiguous(tuple(tensor.shape), sizes, texts) else texts
+
+
+def _odd_shape(
+    tensor: torch.Tensor, shape: Sequence[int], mesh: Mesh, texts: Sequence[str]
+) -> tuple[int, ...] | None:
+    """This rank's shard, where the placements alone do not tell what it is."""
+    if any(text.startswith(("flat", "owned")) for text in texts):
+        return None  # the library knows how long a range is
+    local = tuple((tensor._local_tensor if isinstance(tensor, DTensor) else tensor).shape)
+    sizes = [size for _, size in mesh.axes]
+    if is_ambiguous(shape, sizes, texts):
+        return local
+    if my_rank() not in mesh.ranks:
+        return None
+    index, place = mesh.ranks.index(my_rank()), []
+    for size in reversed(sizes):
+        place.insert(0, index % size)
+        index //= size
+    expected = shape_at(shape, sizes, texts, place)
+    return None if local == expected or (0 in local and 0 in expected) else local
 
 
 def describe(
@@ -330,18 +249,18 @@ def describe(
             )
         if name in result:
             raise ValueError(f"two parameters have the name '{name}'")
-        shape, mesh, placements, root = _locate(tensor, names, world, declarations, converted)
-        texts = tuple(placement_text(one, f"parameter '{name}'") for one in placements)
+        shape, mesh, texts, root = _locate(tensor, names, world, declarations, converted)
         sizes = [size for _, size in mesh.axes]
-        apart = _own_gradient_placements(tensor, sizes)
-        local = tensor._local_tensor if isinstance(tensor, DTensor) else tensor
-        local_shape = tuple(local.shape) if is_ambiguous(shape, sizes, texts) else None
+        apart = _gradient_placements(tensor, names, sizes, declarations)
+        placed = declarations.placed(names)
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
-            dtype_text(grad_dtype(tensor), name, "'s gradient"), mesh,
-            texts, root, declarations.batch_axes(names, len(shape)), names[1:], local_shape,
+            dtype_text(grad_dtype(tensor, declarations.gradient), name, "'s gradient"), mesh,
+            texts, root, declarations.batch_axes(names, len(shape)), names[1:],
+            _odd_shape(tensor, shape, mesh, texts),
             grad_placements=None if is_ambiguous(shape, sizes, texts) else apart,
-            blocks=declarations.divided(names),
+            state_placements=placed and placed.texts("states", name, len(sizes)),
+            bucket=declarations.bucket(names), blocks=declarations.divided(names),
         )  # fmt: skip
         if math.prod(shape) == 0:
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")
@@ -362,8 +281,9 @@ def describe_frozen(
             continue
         dtype = DTYPES.get(tensor.dtype, "f32")
         result.append(Entry(
-            names[0], tuple(max(size, 1) for size in tensor.shape), dtype, dtype, Mesh((), ()), (),
-            batch_axes=declarations.batch_axes(names, tensor.dim()), aliases=names[1:],
+            names[0], logical_shape(names, tensor, declarations), dtype, dtype, Mesh((), ()), (),
+            batch_axes=declarations.batch_axes(names, len(logical_shape(names, tensor, declarations))),
+            aliases=names[1:],
             requires_grad=False,
         ))  # fmt: skip
     return result

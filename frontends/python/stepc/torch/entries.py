@@ -35,13 +35,18 @@ class Entry:
     root: Root | None = None
     batch_axes: int = 0
     aliases: list[str] = field(default_factory=list)
-    #: This rank's shard, where only all shards together tell what the placements mean.
+    #: This rank's shard, where only all shards together tell what the placements mean, or where it is
+    #: not what they say.
     local_shape: tuple[int, ...] | None = None
     requires_grad: bool = True
     #: Its rule does the same to every element, so that it need not be known which a rank holds.
     elementwise: bool = False
     #: Those of its gradient, where they are not the parameter's.
     grad_placements: tuple[str, ...] | None = None
+    #: Those of its states, where they are not the parameter's.
+    state_placements: tuple[str, ...] | None = None
+    #: The flat bucket that it lies in: name, size and alignment, and its offset there.
+    bucket: tuple[str, int, int, int] | None = None
     #: How its matrices are divided, as the manifest says it.
     blocks: dict[str, Any] | None = None
 

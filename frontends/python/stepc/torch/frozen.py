@@ -6,6 +6,7 @@ A frozen parameter is not bound. The states that it had are kept by name and sho
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 from stepc.errors import StepcError
 from stepc.torch.groups import split
 from stepc.torch.options import OPTIONS, ROUTE
+from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut
 from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, whole_step
@@ -86,7 +88,7 @@ def loaded_state(
         value = value.detach()
         if isinstance(tensor, DTensor) and not isinstance(value, DTensor) and value.shape == tensor.shape:
             value = _cut(value.to(tensor.device), tensor, where)
-        result[state] = value.clone()
+        result[state] = copy.deepcopy(value) if isinstance(value, Piece) else value.clone()
     return result
 
 

@@ -20,7 +20,7 @@ from stepc._compile import check_silently
 from stepc._inputs import Spec
 from stepc._library import Library
 from stepc.errors import CompileError, GraphError, HyperparameterError
-from stepc.torch.describe import Declarations
+from stepc.torch.declarations import Declarations
 from stepc.torch.devices import refuse_capture
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name

@@ -17,15 +17,14 @@ import torch
 import torch.distributed as dist
 
 from stepc.errors import StepcError, warn_user
+from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
 from stepc.torch.describe import (
-    Blocks,
-    Declarations,
-    Placed,
     by_tensor,
     connected,
     describe,
     describe_frozen,
     group_ranks,
+    logical_shape,
     my_rank,
 )
 from stepc.torch.entries import Entry, Mesh
@@ -42,6 +41,8 @@ def export_manifest(
     replicated: Sequence[str] = (),
     placements: Mapping[str, Placed] | None = None,
     blocks: Mapping[str, Blocks] | None = None,
+    buckets: Mapping[str, Bucket] | None = None,
+    gradient: str = "grad",
     process_group: dist.ProcessGroup | None = None,
     timeout: float = 600.0,
 ) -> dict[str, Any]:
@@ -59,12 +60,15 @@ def export_manifest(
             of any rank is a warning, where all ranks of the group meet in this call.
         replicated: patterns of plain tensors that every rank of the group holds whole: a rank that
             has one meets the whole group.
-        placements: pattern to :class:`Placed`, for plain tensors that are shards.
+        placements: pattern to :class:`Placed`, for plain tensors that are shards, and for gradients
+            and states that lie elsewhere than their parameters.
         blocks: pattern to :class:`Blocks`, for fused weights.
+        buckets: name to :class:`Bucket`, for parameters that are ``"flat"`` somewhere.
+        gradient: the attribute of parameters that has their gradients.
         process_group: the ranks that call this; the default group without it.
         timeout: seconds after which a rank that did not call this is an error.
     """
-    declarations = Declarations(batch, replicated, placements or {}, blocks or {})
+    declarations = Declarations.of(batch, replicated, placements, blocks, buckets, gradient)
     world = group_ranks(process_group)
     named = list(named_parameters)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
@@ -140,6 +144,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
                             if f"{name}.{i}" not in taken)  # fmt: skip
             meshes[entry.mesh] = name
         names[id(entry.mesh)] = meshes[entry.mesh]
+    buckets = _buckets(entries)
     manifest = {
         "version": VERSION,
         "meshes": [
@@ -150,10 +155,31 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
             }
             for mesh, name in meshes.items()
         ],
+        **({"buckets": buckets} if buckets else {}),
         "parameters": [_parameter(entry, names[id(entry.mesh)])
                        for entry in entries + _frozen(by_rank, merge.world, entries)],
     }
     return manifest, tuple(sorted({one for mesh in meshes for one in mesh.ranks}))
+
+
+def _buckets(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """The flat buckets that parameters say they are in."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        if entry.bucket is None:
+            continue
+        name, size, alignment, offset = entry.bucket
+        bucket = found.setdefault(
+            name, {"name": name, "size": size, "alignment": alignment, "parameters": []}
+        )
+        if (bucket["size"], bucket["alignment"]) != (size, alignment):
+            raise ValueError(
+                f"bucket '{name}': ranks disagree on its size and alignment: {bucket['size']} and "
+                f"{bucket['alignment']} by '{bucket['parameters'][0]['name']}', {size} and {alignment} "
+                f"by '{entry.name}'"
+            )
+        bucket["parameters"].append({"name": entry.name, "offset": offset})
+    return list(found.values())
 
 
 def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
@@ -164,6 +190,8 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
                "mesh": mesh, "placements": list(entry.placements)}  # fmt: skip
     if entry.grad_placements:
         result["grad_placements"] = list(entry.grad_placements)
+    if entry.state_placements:
+        result["state_placements"] = list(entry.state_placements)
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
     if entry.blocks:
@@ -214,8 +242,9 @@ def routing_manifest(
     mesh = Mesh((("world", 1),), (0,))
     entries = [
         Entry(
-            names[0], tuple(max(size, 1) for size in tensor.shape), "f32", "f32", mesh, ("R",),
-            batch_axes=declarations.batch_axes(names, tensor.dim()), aliases=names[1:],
+            names[0], logical_shape(names, tensor, declarations), "f32", "f32", mesh, ("R",),
+            batch_axes=declarations.batch_axes(names, len(logical_shape(names, tensor, declarations))),
+            aliases=names[1:],
             requires_grad=names[0] not in frozen,
         )
         for names, tensor in by_tensor(named)

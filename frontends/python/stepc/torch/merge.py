@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stepc.torch.entries import Entry, Mesh, Root
-from stepc.torch.strided import resolve
+from stepc.torch.uneven import as_it_lies
+
+
+# What all ranks have to say alike of a parameter.
+_AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
+           "batch_axes", "blocks", "aliases")  # fmt: skip
 
 
 class Merge:
@@ -83,7 +88,7 @@ class Merge:
         if any(entry.mesh is not first.mesh for _, entry in views):
             lifted = self._lift(name, [entry for _, entry in views])
         for number, entry in views[1:]:
-            for what in ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "batch_axes", "blocks", "aliases"):
+            for what in _AGREED:
                 expected, found = getattr(first, what), getattr(entry, what)
                 if expected != found:
                     raise ValueError(
@@ -104,11 +109,11 @@ class Merge:
                         "name that needs a gradient; freeze it on all of them or on none"
                     )
             self._complete.add((id(lifted.mesh), numbers))
-        if first.local_shape is None:
-            return lifted
-        local = {rank: entry.local_shape for number, entry in views
-                 for rank in self._views[number][0]}  # fmt: skip
-        return resolve(lifted, local)
+        told: dict[int, tuple[int, ...] | None] = {}
+        if any(entry.local_shape is not None for _, entry in views):
+            told = {rank: entry.local_shape for number, entry in views
+                    for rank in self._views[number][0]}  # fmt: skip
+        return as_it_lies(lifted, told)
 
     def _lift(self, name: str, views: Sequence[Entry]) -> Entry:
         """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.
@@ -131,7 +136,8 @@ class Merge:
         mesh, axes = self._lifted[key]
         lists = {
             name: own and tuple(own[root.axes.index(axis)] if axis in root.axes else "R" for axis in axes)
-            for name, own in (("placements", first.placements), ("grad_placements", first.grad_placements))
+            for name, own in (("placements", first.placements), ("grad_placements", first.grad_placements),
+                              ("state_placements", first.state_placements))
         }
         return dataclasses.replace(first, mesh=mesh, root=None, **lists)
 

@@ -19,9 +19,8 @@ from stepc.torch import devices
 from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library, compile_options, make_instance
 from stepc.torch.checkpoint import load_into
-from stepc.torch.describe import (
-    Blocks, Connected, Declarations, Placed, connected, describe, describe_frozen, group_ranks,
-)  # fmt: skip
+from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
+from stepc.torch.describe import Connected, connected, describe, describe_frozen, group_ranks
 from stepc.torch.entries import Entry
 from stepc.torch.failures import Failures
 from stepc.torch.frozen import adopt_unfrozen, show_states
@@ -51,7 +50,7 @@ class Optimizer(Failures, RoutedGroups):
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
-        batch, replicated, placements, blocks: see :func:`stepc.torch.export_manifest`.
+        batch, replicated, placements, blocks, buckets, gradient: see :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
             their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
@@ -74,6 +73,8 @@ class Optimizer(Failures, RoutedGroups):
         replicated: Sequence[str] = (),
         placements: Mapping[str, Placed] | None = None,
         blocks: Mapping[str, Blocks] | None = None,
+        buckets: Mapping[str, Bucket] | None = None,
+        gradient: str = "grad",
         partial_gradients: str = "reduce",
         capturable: bool = False,
         target: str | Sequence[str] | None = None,
@@ -91,7 +92,9 @@ class Optimizer(Failures, RoutedGroups):
             raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
-        self._declarations = Declarations(batch, replicated, placements or {}, blocks or {})
+        self._declarations = Declarations.of(
+            batch, replicated, placements, blocks, buckets, gradient, partial_gradients == "reduce"
+        )
         self._compile_options = compile_options(
             library, target=target, strategy=strategy, workspace_limit=workspace_limit,
             numerics=numerics, arguments=arguments, if_present=if_present, cluster=cluster,
@@ -235,7 +238,7 @@ class Optimizer(Failures, RoutedGroups):
             tensor = tensors.get(info.name)
             if tensor is None or not info.member:
                 continue
-            state = allocate(info, tensor, mesh_of[info.name])
+            state = allocate(info, tensor, mesh_of[info.name], instance)
             state[STEP] = steps[info.index]
             carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
             self.state[tensor] = state
@@ -244,7 +247,7 @@ class Optimizer(Failures, RoutedGroups):
             instance.library, self.param_groups, device.numbers
         )
         self._hyperparameters.write(self.param_groups)
-        self._binding = Binding(instance, device, records, steps, self._partial)
+        self._binding = Binding(instance, device, records, steps, self._partial, self._declarations.gradient)
         table = self._hyperparameters
         instance.bind_hyperparameters(
             table.pointer, table.count, table.stride, table.groups, device.memory
@@ -277,10 +280,7 @@ class Optimizer(Failures, RoutedGroups):
     # --- step ---
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
-        """One optimizer step, communication included.
-
-        Inside ``torch.compile`` the graph breaks here: the library runs as it is.
-        """
+        """One optimizer step, communication included. ``torch.compile`` breaks its graph here."""
         if torch.compiler.is_compiling():
             return self._uncompiled_step(closure)
         return self._eager_step(closure)
@@ -304,13 +304,10 @@ class Optimizer(Failures, RoutedGroups):
             # torch takes a tenth of a step's time in Python to record where nobody profiles.
             if torch.autograd.profiler._is_profiler_enabled:
                 with torch.autograd.profiler.record_function("stepc.step"):
-                    self._step()
+                    self._bound("step")
             else:
-                self._step()
+                self._bound("step")
         return loss
-
-    def _step(self) -> None:
-        self._bound("step")
 
     @torch.no_grad()
     def refresh(self) -> None:
@@ -330,8 +327,12 @@ class Optimizer(Failures, RoutedGroups):
                     self._binding.check()
                 except Resharded as changed:
                     self._prepare(str(changed))
+            try:
+                self._binding.bind_gradients()
+            except Resharded as changed:
+                self._prepare(str(changed))
+                self._binding.bind_gradients()
             self._hyperparameters.write(self.param_groups)
-            self._binding.bind_gradients()
             if self._capturable:
                 self._binding.expect_gradients_in_place()
             getattr(self._binding, then)()

@@ -1,4 +1,4 @@
-"""The text forms of DTensor placements, matched by exact type.
+"""The text forms of placements: DTensor's, matched by exact type, and what DTensor cannot say.
 
 A subclass may mean something else than its base (``_StridedShard`` is the classic, and other
 projects subclass it in turn), so a class that is not in the table is an error, never a guess.
@@ -23,6 +23,17 @@ _forms: dict[type, Callable[[Placement], str]] = {
     Shard: lambda placement: f"S({placement.dim})",
     _StridedShard: lambda placement: f"_S({placement.dim}, {placement.split_factor})",
 }
+_NUMBER = r"\s*(-?\d+)\s*"
+# What a placement may be called, and in which roles; numbers are kept, spaces are not.
+_TEXTS = (
+    re.compile("R"),
+    re.compile(rf"S\({_NUMBER}\)"),
+    re.compile(rf"(?:_S|IS)\({_NUMBER},{_NUMBER}\)"),
+    re.compile(rf"owned\({_NUMBER}\)"),
+    re.compile(rf"flat(?:\({_NUMBER}(?:,{_NUMBER})*\))?"),
+)
+_PENDING = re.compile(r"P\(\s*(sum|avg)\s*\)")
+_KNOWN = "R, S(d), _S(d, sf), IS(d, m), owned(r), flat or flat(cuts)"
 
 
 class PlacementError(ValueError):
@@ -34,29 +45,59 @@ def register_placement(cls: type, function: Callable[[Placement], str]) -> None:
 
     Args:
         cls: the class, matched exactly (its subclasses are not).
-        function: gives the manifest's text for a placement: ``R``, ``S(d)``, ``_S(d, sf)``.
+        function: gives the manifest's text for a placement: ``R``, ``S(d)``, ``_S(d, sf)``,
+            ``IS(d, m)`` for *m* stripes, ``owned(r)``.
     """
     if not isinstance(cls, type):
         raise TypeError(f"expected a placement class, found {cls!r}")
+    if cls is Partial:
+        raise TypeError("expected a placement class that has no meaning yet, found Partial")
     _forms[cls] = function
 
 
-def placement_text(placement: Placement, tensor: str) -> str:
-    """The manifest's text of one placement; ``tensor`` names it in errors."""
-    function = _forms.get(type(placement))
-    if function is not None:
-        return function(placement)
-    if type(placement) is Partial:
-        raise PlacementError(
-            f"{tensor}: expected a replicated or sharded placement, found "
-            f"Partial({placement.reduce_op}); reduce it first"
-        )
-    known = ", ".join(sorted(cls.__name__ for cls in _forms))
-    raise PlacementError(
-        f"{tensor}: expected one of the placements {known}, found {placement!r} of class "
-        f"{type(placement).__module__}.{type(placement).__qualname__}; "
-        "stepc.torch.register_placement adds classes"
-    )
+def placement_text(placement: Placement | str, tensor: str, gradient: bool = False) -> str:
+    """The manifest's text of one placement; ``tensor`` names it in errors.
+
+    Args:
+        placement: DTensor's, or the manifest's text.
+        gradient: of a gradient, which may be a pending sum.
+    """
+    text, source = placement, ""
+    if not isinstance(placement, str):
+        function = _forms.get(type(placement))
+        if function is not None:
+            text, source = function(placement), f" from the function of {type(placement).__qualname__}"
+        elif gradient and type(placement) is Partial and placement.reduce_op in ("sum", "avg"):
+            return f"P({placement.reduce_op})"
+        elif type(placement) is Partial:
+            expected = "Partial(sum) or Partial(avg)" if gradient else "a replicated or sharded placement"
+            raise PlacementError(
+                f"{tensor}: expected {expected}, found Partial({placement.reduce_op}); reduce it first"
+            )
+        else:
+            known = ", ".join(sorted(cls.__name__ for cls in _forms))
+            raise PlacementError(
+                f"{tensor}: expected one of the placements {known}, found {placement!r} of class "
+                f"{type(placement).__module__}.{type(placement).__qualname__}; "
+                "stepc.torch.register_placement adds classes"
+            )
+    if isinstance(text, str):
+        plain = text.strip()
+        if any(one.fullmatch(plain) for one in _TEXTS) or (gradient and _PENDING.fullmatch(plain)):
+            return re.sub(r"\s*,\s*", ", ", re.sub(r"\(\s+|\s+\)", lambda m: m[0].strip(), plain))
+    expected = _KNOWN + (", P(sum) or P(avg)" if gradient else "")
+    raise PlacementError(f"{tensor}: expected {expected}, found {text!r}{source}")
+
+
+def dimension(text: str) -> int | None:
+    """Which dimension a placement cuts, where it cuts a single one."""
+    found = re.fullmatch(rf"(?:_S|IS|S)\({_NUMBER}(?:,{_NUMBER})?\)", text)
+    return None if found is None else int(found[1])
+
+
+def is_pending(text: str) -> bool:
+    """Whether ranks hold contributions to a sum or an average."""
+    return _PENDING.fullmatch(text) is not None
 
 
 def same_placements(one: Sequence[Placement], other: Sequence[Placement]) -> bool:
@@ -101,30 +142,36 @@ def is_partial_sum(placements: Sequence[Placement]) -> bool:
     )
 
 
-_NUMBER = r"\s*(-?\d+)\s*"
-_PATTERNS = (
-    (re.compile(r"R"), lambda m: Replicate()),
-    (re.compile(rf"S\({_NUMBER}\)"), lambda m: Shard(int(m[1]))),
-    (
-        re.compile(rf"_S\({_NUMBER},{_NUMBER}\)"),
-        lambda m: _StridedShard(int(m[1]), split_factor=int(m[2])),
-    ),
-)
-
-
-def parse_placements(text: str) -> list[Placement]:
-    """DTensor placements from the library's text, ``"[S(0), _S(1, 2), R]"``."""
+def split_placements(text: str) -> list[str]:
+    """The placements in the library's text, ``"[S(0), flat(0, 4, 8), R]"``."""
     body = text.strip().removeprefix("[").removesuffix("]")
+    parts = (part.strip() for part in re.findall(r"[^,()]+(?:\([^)]*\))?", body))
+    return [placement_text(part, f"'{text}'", gradient=True) for part in parts if part]
+
+
+def placements_like(
+    texts: Sequence[str], like: Sequence[tuple[str, Placement]]
+) -> list[Placement] | None:
+    """DTensor placements of a tensor; None where DTensor cannot say what a text does.
+
+    Args:
+        texts: those of the tensor, by mesh axis.
+        like: by axis the text and the placement of a tensor that it may lie like: where the texts are
+            equal so are the placements, whose class DTensor alone does not know.
+    """
     result: list[Placement] = []
-    for part in re.findall(r"[^,()]+(?:\([^)]*\))?", body):
-        item = part.strip()
-        if not item:
-            continue
-        for pattern, make in _PATTERNS:
-            match = pattern.fullmatch(item)
-            if match:
-                result.append(make(match))
-                break
+    for text, (known, placement) in zip(texts, like, strict=True):
+        if text == known:
+            result.append(placement)
+        elif text == "R":
+            result.append(Replicate())
+        elif is_pending(text):
+            result.append(Partial(_PENDING.fullmatch(text)[1]))
+        elif text.startswith("S("):
+            result.append(Shard(dimension(text)))
+        elif text.startswith("_S("):
+            dim, factor = re.findall(r"-?\d+", text)
+            result.append(_StridedShard(int(dim), split_factor=int(factor)))
         else:
-            raise PlacementError(f"expected R, S(d) or _S(d, sf), found '{item}' in '{text}'")
+            return None
     return result

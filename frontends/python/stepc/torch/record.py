@@ -12,25 +12,25 @@ from torch.distributed.tensor import DTensor
 from stepc._described import Parameter
 from stepc.errors import StepcError
 from stepc.torch.describe import TORCH_DTYPES
-from stepc.torch.placements import parse_placements
 from stepc.torch.slices import moved_in
-from stepc.torch.states import local, spec_axes
+from stepc.torch.states import local, placements_of
 
 
 class Resharded(Exception):
     """A parameter is no longer what the library was compiled for: prepare again."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"parameter '{name}' has not the placement, shape, dtype or device that was bound")
+    def __init__(self, name: str, what: str = "the placement, shape, dtype or device") -> None:
+        super().__init__(f"parameter '{name}' has not {what} that was bound")
 
 
 class Record:
     """One parameter of the plan that this rank holds, and what of it is bound."""
 
     __slots__ = (
-        "apart", "device", "dtype", "grad_dtype", "grad_placements", "grad_shape", "index", "info",
-        "is_dtensor", "masters", "moved", "name", "pointer", "shape", "spec", "staged", "state",
-        "state_tensors", "step_pointer", "step_view", "stride", "tensor", "versions",
+        "apart", "device", "dtype", "grad_dtensor", "grad_dtype", "grad_placements", "grad_shape", "index",
+        "info", "is_dtensor", "masters", "moved", "name", "pending", "pointer", "ranges", "shape", "spec",
+        "staged", "state", "state_dtensor", "state_tensors", "step_pointer", "step_view", "stride",
+        "tensor", "versions",
     )  # fmt: skip
 
     def __init__(
@@ -41,18 +41,23 @@ class Record:
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
         # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.
-        self.moved = moved_in(tensor, info.placements)
+        self.ranges = "flat" in info.placements
+        self.moved = frozenset() if self.ranges else moved_in(tensor, info.placements)
         self.spec = tensor._spec if self.is_dtensor else None
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
         self.device, self.shape = shard.device, shard.shape
         # Where its gradients lie: as the parameter, or in shards of their own.
         self.grad_shape, self.grad_placements = self.shape, self.spec and self.spec.placements
-        self.apart = self.is_dtensor and info.gradient_placements != info.placements
+        self.grad_dtensor = self.is_dtensor
+        self.apart = info.gradient_placements != info.placements
+        # Whether the step adds contributions up.
+        self.pending = "P(" in info.gradient_placements
         if self.apart:
-            placements = parse_placements(info.gradient_placements)
-            self.grad_placements = tuple(placements[axis] for axis in spec_axes(tensor, mesh_axes))
             self.grad_shape = torch.Size(info.gradient_local_shape)
+            if self.is_dtensor:
+                found = placements_of(info.gradient_placements, info, tensor, mesh_axes)
+                self.grad_placements, self.grad_dtensor = found and tuple(found), found is not None
         self.pointer: int | None = None
         # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
         self.staged: torch.Tensor | None = None
@@ -60,14 +65,15 @@ class Record:
         self.step_pointer = step.data_ptr()
         # The tensor, its address, dtype and local shape and, of a DTensor, its spec.
         self.state_tensors: list[tuple[Any, ...] | None] = [None] * len(info.states)
+        self.state_dtensor = [isinstance(state[one.name], DTensor) for one in info.states]
         self.masters = [state.name for state in info.states if state.master]
         # None: the masters have not been compared with the parameter yet.
         self.versions: tuple[int, int] | None = None
 
     def description(self) -> tuple[Any, ...] | None:
         """What is bound, as `describe` in native/record.h reads it; None for a class of tensors that
-        has a `grad` of its own."""
-        if type(self.tensor).grad is not torch.Tensor.grad:
+        has a `grad` of its own, and for gradients that lie as no DTensor says."""
+        if type(self.tensor).grad is not torch.Tensor.grad or self.grad_dtensor != self.is_dtensor:
             return None
         states = tuple(
             (info.name, bound[0], bound[4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import defaultdict
 from typing import Any
@@ -9,13 +10,16 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-from torch.distributed.tensor.placement_types import Shard, _StridedShard
+from torch.distributed.tensor.placement_types import Placement, Shard, _StridedShard
 
+from stepc._abi import PARAMETER
 from stepc._described import Parameter, State
+from stepc._library import Instance
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.options import OPTIONS, ROUTE, pack
-from stepc.torch.placements import parse_placements, same_placements, same_spec
+from stepc.torch.pieces import Layout, Piece, placed
+from stepc.torch.placements import placements_like, same_placements, same_spec, split_placements
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut, moved_in
 from stepc.torch.transport import Move, TorchTransport, redistribute
@@ -71,10 +75,14 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 
-def same_shard(one: tuple[int, ...], other: tuple[int, ...] | None) -> bool:
+def same_shard(
+    one: tuple[int, ...], other: tuple[int, ...] | None, placements: str = ""
+) -> bool:
     """Whether two local shapes are one shard's: without elements other sizes do not matter, and
-    torch gives an empty shard that is cut again sizes of its own."""
-    return one == other or (other is not None and 0 in one and 0 in other)
+    torch gives an empty shard that is cut again sizes of its own. A range has any shape."""
+    if other is None or one == other:
+        return one == other
+    return (0 in one and 0 in other) or ("flat" in placements and math.prod(one) == math.prod(other))
 
 
 def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
@@ -86,12 +94,18 @@ def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
 
 
 def _like_parameter(
-    shard: torch.Tensor, state: State, parameter: torch.Tensor, mesh_axes: tuple[str, ...]
-) -> torch.Tensor:
+    shard: torch.Tensor, state: State, info: Parameter, parameter: torch.Tensor,
+    mesh_axes: tuple[str, ...], instance: Instance,
+) -> torch.Tensor:  # fmt: skip
+    """A DTensor where the parameter is one and has words for where the state lies, else a tensor of
+    torch; with its place in the whole (:class:`Piece`) where torch's distributed checkpoint would not
+    know it."""
+    layout = layout_of(instance, info, info.states.index(state))
     if not isinstance(parameter, DTensor):
-        return shard
-    placements = parse_placements(state.placements)
-    placements = [placements[axis] for axis in spec_axes(parameter, mesh_axes)]
+        return placed(shard, state.placements, layout)
+    placements = placements_of(state.placements, info, parameter, mesh_axes)
+    if placements is None:
+        return placed(shard, state.placements, layout)
     # As strided as the parameter: the manifest may say the same by the order of axes (strided.py).
     placements = [
         _StridedShard(one.dim, split_factor=own.split_factor)
@@ -105,48 +119,85 @@ def _like_parameter(
         size *= extent
     meta = TensorMeta(torch.Size(state.global_shape), tuple(stride), shard.dtype)
     spec = DTensorSpec(parameter.device_mesh, tuple(placements), tensor_meta=meta)
-    return DTensor(shard, spec, requires_grad=False)
+    return placed(DTensor(shard, spec, requires_grad=False), state.placements, layout)
+
+
+def placements_of(
+    written: str, info: Parameter, parameter: DTensor, mesh_axes: tuple[str, ...]
+) -> list[Placement] | None:
+    """What the library's text of a state or gradient is in DTensor's words, on its parameter's mesh."""
+    axes = spec_axes(parameter, mesh_axes)
+    own, texts = split_placements(info.placements), split_placements(written)
+    return placements_like(
+        [texts[axis] for axis in axes],
+        [(own[axis], one) for axis, one in zip(axes, parameter.placements, strict=True)],
+    )
 
 
 @torch.no_grad()
 def allocate(
-    info: Parameter, parameter: torch.Tensor, mesh_axes: tuple[str, ...]
+    info: Parameter, parameter: torch.Tensor, mesh_axes: tuple[str, ...], instance: Instance
 ) -> dict[str, torch.Tensor]:
     """New states of one parameter, ``step`` left to the caller."""
     result: dict[str, torch.Tensor] = {}
     shard = local(parameter)
-    for state in info.states:
+    for number, state in enumerate(info.states):
         if state.local_shape is None:
             raise PlanError(f"parameter '{info.name}': this rank holds no state '{state.name}'")
-        dtype = TORCH_DTYPES[state.dtype]
+        dtype, shape = TORCH_DTYPES[state.dtype], state.local_shape
+        beside = state.global_shape == info.global_shape and state.placements == info.placements
+        if beside and same_shard(tuple(shard.shape), shape, state.placements):
+            shape = tuple(shard.shape)  # as the parameter, which may be empty, or a range of rows
+        elif "flat" in state.placements:
+            shape = (math.prod(shape),)
         if state.master:
-            data = shard.detach().to(dtype, copy=True).contiguous()
+            source = shard if beside else master_source(instance, info, number, shard)
+            data = source.detach().to(dtype, copy=True).contiguous().reshape(shape)
         else:
-            shape = state.local_shape
-            if state.global_shape == info.global_shape and same_shard(tuple(shard.shape), shape):
-                shape = tuple(shard.shape)  # an empty one as the parameter's
             data = torch.full(shape, state.init, dtype=dtype, device=shard.device)
-        if not same_shard(tuple(data.shape), state.local_shape):
+        if not same_shard(tuple(data.shape), state.local_shape, state.placements):
             raise PlanError(
                 f"parameter '{info.name}': expected state '{state.name}' of the local shape "
                 f"{list(state.local_shape)}, found {list(data.shape)}"
             )
-        result[state.name] = _like_parameter(data, state, parameter, mesh_axes)
+        result[state.name] = _like_parameter(data, state, info, parameter, mesh_axes, instance)
     return result
 
 
-def check_state(tensor: Any, state: State, parameter: torch.Tensor, name: str) -> torch.Tensor:
+def layout_of(instance: Instance, info: Parameter, number: int) -> Layout:
+    """Where a state lies on this rank."""
+    return Layout(instance, info.index, number, info.states[number].global_shape)
+
+
+def master_source(
+    instance: Instance, info: Parameter, number: int, shard: torch.Tensor
+) -> torch.Tensor:
+    """The elements of a parameter's shard that its master has, in one axis."""
+    there = Layout(instance, info.index, PARAMETER, info.global_shape)
+    found = layout_of(instance, info, number).among(there, shard.contiguous())
+    if found is None:
+        state = info.states[number]
+        raise PlanError(
+            f"parameter '{info.name}': expected a master where this rank has the parameter, found "
+            f"'{state.name}' at {state.placements} of a parameter at {info.placements}"
+        )
+    return found
+
+
+def check_state(
+    tensor: Any, state: State, dtensor: bool, device: torch.device, name: str
+) -> torch.Tensor:
     """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
     where = f"parameter '{name}': state '{state.name}'"
     if not isinstance(tensor, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(tensor).__name__}")
-    if isinstance(tensor, DTensor) != isinstance(parameter, DTensor):
-        kind = "a DTensor" if isinstance(parameter, DTensor) else "a plain tensor"
+    if isinstance(tensor, DTensor) != dtensor:
+        kind = "a DTensor" if dtensor else "a plain tensor"
         raise StepcError(f"{where}: expected {kind} like its parameter")
     shard = local(tensor)
-    expected = (TORCH_DTYPES[state.dtype], state.local_shape, local(parameter).device)
+    expected = (TORCH_DTYPES[state.dtype], state.local_shape, device)
     found = (shard.dtype, tuple(shard.shape), shard.device)
-    if expected[::2] != found[::2] or not same_shard(found[1], expected[1]):
+    if expected[::2] != found[::2] or not same_shard(found[1], expected[1], state.placements):
         raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
     if not shard.is_contiguous():
         raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
@@ -179,19 +230,29 @@ def check_tensor(source: Any, where: str) -> None:
 def check_source(target: torch.Tensor, source: Any, where: str) -> None:
     """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
     check_tensor(source, where)
-    if tuple(source.shape) != tuple(target.shape):
-        raise StepcError(f"{where}: expected shape {list(target.shape)}, found {list(source.shape)}")
+    if tuple(source.size()) != tuple(target.size()):  # of a piece, as of a DTensor, the whole tensor's
+        raise StepcError(f"{where}: expected shape {list(target.size())}, found {list(source.size())}")
     if source.dtype != target.dtype:
         raise StepcError(
             f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
         )
+    mine, theirs = local(target), local(source)
+    if isinstance(theirs, Piece):
+        if not isinstance(mine, Piece) or mine.boxes != theirs.boxes:
+            raise StepcError(
+                f"{where}: expected a whole tensor, or the piece that this rank has, found the piece at "
+                f"{[box.offsets for box in theirs.boxes]}; load through torch.distributed.checkpoint, "
+                "which reshards"
+            )
+        return
     check_mesh(target, source, where)
     if isinstance(source, DTensor) and same_placements(source.placements, target.placements):
         # Equal placements of unequal pieces mean other elements (see strided.py).
-        expected, found = tuple(local(target).shape), tuple(local(source).shape)
-        if not same_shard(expected, found):
+        expected, found = tuple(mine.shape), tuple(theirs.shape)
+        if isinstance(mine, Piece) or not same_shard(expected, found):
             raise StepcError(
                 f"{where}: expected a shard of shape {list(expected)}, found {list(found)}"
+                + (" that does not say which elements it has" if isinstance(mine, Piece) else "")
             )
 
 
@@ -217,7 +278,12 @@ def copy_state(
     the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
     """
     check_source(target, source, where)
-    if isinstance(source, DTensor):
+    piece = local(target) if isinstance(local(target), Piece) else None
+    if isinstance(local(source), Piece):
+        pass
+    elif piece is not None and not isinstance(source, DTensor):
+        source = piece.cut(source.to(target.device))
+    elif isinstance(source, DTensor):
         if not same_placements(source.placements, target.placements):
             (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
@@ -260,6 +326,8 @@ def carry_over(
             type(value) is type(new) and value.dtype == new.dtype
             and local(value).shape == local(new).shape and local(value).device == local(new).device
             and (not isinstance(new, DTensor) or same_spec(value._spec, new._spec))
+            and type(local(value)) is type(local(new))
+            and (not isinstance(local(new), Piece) or local(new).boxes == local(value).boxes)
         ):  # fmt: skip
             state[key] = value
         else:
@@ -273,14 +341,26 @@ def carry_over(
             copy_state(new, value, where, transport, written[key])
 
 
+def refresh_masters(
+    instance: Instance, info: Parameter, states: dict[str, Any], shard: torch.Tensor
+) -> None:
+    """Compares a parameter's masters with its shard, see :func:`refresh_master`."""
+    for number, state in enumerate(info.states):
+        if state.master:
+            beside = state.placements == info.placements
+            low = shard if beside else master_source(instance, info, number, shard)
+            refresh_master(states[state.name], low)
+
+
 @torch.no_grad()
-def refresh_master(master: torch.Tensor, parameter: torch.Tensor) -> bool:
+def refresh_master(master: torch.Tensor, low: torch.Tensor) -> bool:
     """Takes the parameter's value wherever the master no longer rounds to it.
 
     Decided element by element, so that the result does not depend on how tensors are sharded.
-    Returns whether anything changed.
+    Returns whether anything changed. ``low`` are the parameter's elements that the master has.
     """
-    full, low = local(master), local(parameter)
+    full = local(master)
+    low = low.reshape(full.shape)
     if not low.numel():
         return False
     stale = full.to(low.dtype) != low

@@ -20,8 +20,9 @@ from stepc.torch.entries import Entry
 from stepc.torch.placements import PlacementError
 
 _Runs = list[tuple[int, int]]  # first and one past the last index
-_Cuts = tuple[tuple[int, int], ...]  # size of a mesh axis, split factor; outermost first
-_SHARD = re.compile(r"_?S\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
+# Size of a mesh axis, split factor, or a negative number of stripes; outermost first.
+_Cuts = tuple[tuple[int, int], ...]
+_SHARD = re.compile(r"(_S|IS|S)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
 def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
@@ -30,7 +31,8 @@ def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list
     for axis, (size, text) in enumerate(zip(sizes, texts, strict=True)):
         match = _SHARD.fullmatch(text)
         if match:
-            found.setdefault(int(match[1]), []).append((axis, size, int(match[2] or 1)))
+            factor = int(match[3] or 1) * (-1 if match[1] == "IS" else 1)
+            found.setdefault(int(match[2]), []).append((axis, size, factor))
     return {
         dim: ([axis for axis, _, _ in cuts], tuple((size, factor) for _, size, factor in cuts))
         for dim, cuts in sorted(found.items())
@@ -38,9 +40,13 @@ def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list
 
 
 def _strided(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
-    """The same where one of the cuts is strided."""
+    """The same where one of the cuts is strided, and none of the others goes by stripes."""
     return {dim: found for dim, found in _cutting(sizes, texts).items()
-            if any(factor > 1 for _, factor in found[1])}  # fmt: skip
+            if any(factor > 1 for _, factor in found[1]) and not _has_stripes(found[1])}  # fmt: skip
+
+
+def _has_stripes(cuts: _Cuts) -> bool:
+    return any(factor < 0 for _, factor in cuts)
 
 
 def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str]) -> bool:
@@ -54,8 +60,9 @@ def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str
     return any(not _reads_alike(shape[dim], cuts) for dim, (_, cuts) in _strided(sizes, texts).items())
 
 
-def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
-    """A parameter of ambiguous placements as what the sizes of its shards say that it is.
+def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry | None:
+    """A parameter of ambiguous placements as what the sizes of its shards say that it is: None where
+    they fit neither way of cutting.
 
     Args:
         entry: the parameter, on its whole mesh.
@@ -76,22 +83,60 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
             where = tuple(place[axis] for axis in axes)
             as_read &= _length(_read(entry.shape[dim], cuts, where)) == local[dim]
             as_stored &= _length(_stored(entry.shape[dim], cuts, where)) == local[dim]
-        if as_read and as_stored and entry.elementwise and _sizes_agree(entry.shape[dim], cuts):
-            continue  # whichever elements a rank holds, it holds as many
-        if as_read == as_stored:
-            found = "both" if as_read else "neither"
-            raise PlacementError(
-                f"parameter '{entry.name}': expected shards of the sizes that FSDP2 or that DTensor "
-                f"cuts by {list(entry.placements)}, found dimension {dim} of size {entry.shape[dim]} "
-                f"in shards that fit {found} of them; make the size a multiple of the number of "
-                "shards, or give fully_shard another dimension (shard_placement_fn)"
-            )
+        if not as_read and not as_stored:
+            return None
+        if as_read and as_stored:
+            if entry.elementwise and _sizes_agree(entry.shape[dim], cuts):
+                continue  # whichever elements a rank holds, it holds as many
+            raise PlacementError(_unsure(entry, dim, "both"))
         if as_stored:
             for position, cut in zip(axes, _cutting_order(cuts), strict=True):
                 order[position], texts[position] = axes[cut], f"S({dim})"
-    if order == list(range(len(sizes))):
+    return _reordered(entry, order, texts)
+
+
+def fits_neither(entry: Entry) -> str:
+    """An error's text, for what `resolve` has not found."""
+    sizes = [size for _, size in entry.mesh.axes]
+    return _unsure(entry, next(iter(_strided(sizes, entry.placements))), "neither")
+
+
+def _unsure(entry: Entry, dim: int, found: str) -> str:
+    return (
+        f"parameter '{entry.name}': expected shards of the sizes that FSDP2 or that DTensor "
+        f"cuts by {list(entry.placements)}, found dimension {dim} of size {entry.shape[dim]} "
+        f"in shards that fit {found} of them; make the size a multiple of the number of "
+        "shards, or give fully_shard another dimension (shard_placement_fn)"
+    )
+
+
+def in_cutting_order(entry: Entry) -> Entry:
+    """A parameter that FSDP2 cut where stripes had cut before, on a mesh with its axes in that order:
+    no strided placement says so. Others are as they were."""
+    sizes = [size for _, size in entry.mesh.axes]
+    order, texts = list(range(len(sizes))), list(entry.placements)
+    for dim, (axes, cuts) in _cutting(sizes, entry.placements).items():
+        if not _has_stripes(cuts) or all(factor <= 1 for _, factor in cuts):
+            continue
+        if not _is_complete(cuts):
+            raise PlacementError(
+                f"parameter '{entry.name}': expected strided placements whose factors are those of "
+                f"axes that cut before, found {list(entry.placements)} on axes of the sizes {sizes}"
+            )
+        for position, cut in zip(axes, _cutting_order(cuts), strict=True):
+            striped = cuts[cut][1] < 0
+            order[position] = axes[cut]
+            texts[position] = entry.placements[axes[cut]] if striped else f"S({dim})"
+    return _reordered(entry, order, texts)
+
+
+def _reordered(entry: Entry, order: Sequence[int], texts: Sequence[str]) -> Entry:
+    """The entry on a mesh with its axes in another order; the texts are in that order."""
+    sizes = [size for _, size in entry.mesh.axes]
+    if list(order) == list(range(len(sizes))):
         return dataclasses.replace(entry, local_shape=None)
     # Placements of other dimensions stay where they are, so only axes of one dimension change places.
+    places = itertools.product(*(range(size) for size in sizes))
     ranks = dict(zip(places, entry.mesh.ranks, strict=True))
     moved = []
     for place in itertools.product(*(range(sizes[axis]) for axis in order)):
@@ -100,7 +145,33 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry:
             back[axis] = index
         moved.append(ranks[tuple(back)])
     mesh = type(entry.mesh)(tuple(entry.mesh.axes[axis] for axis in order), tuple(moved))
-    return dataclasses.replace(entry, mesh=mesh, placements=tuple(texts), root=None, local_shape=None)
+    lists = {
+        role: own and tuple(own[axis] for axis in order)
+        for role, own in (("grad_placements", entry.grad_placements),
+                          ("state_placements", entry.state_placements))
+    }  # fmt: skip
+    return dataclasses.replace(
+        entry, mesh=mesh, placements=tuple(texts), root=None, local_shape=None, **lists
+    )
+
+
+def shape_at(
+    shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str], place: Sequence[int]
+) -> tuple[int, ...]:
+    """The shape of the shard at a mesh's coordinates, as DTensor reads placements."""
+    result = list(shape)
+    for dim, (axes, cuts) in _cutting(sizes, texts).items():
+        result[dim] = _length(_read(shape[dim], cuts, [place[axis] for axis in axes]))
+    return tuple(result)
+
+
+def last_axis(sizes: Sequence[int], texts: Sequence[str], dim: int) -> int | None:
+    """The mesh axis that cuts a dimension last, where shards are neither strided by other axes nor
+    striped; None where there is none."""
+    axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
+    if not axes or _has_stripes(cuts):
+        return None
+    return axes[_cutting_order(cuts)[-1]]
 
 
 def held(
@@ -123,7 +194,9 @@ def held(
         axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
         where = [place[axis] for axis in axes]
         runs = _joined(_read(size, cuts, where))
-        if _is_complete(cuts):
+        if _has_stripes(cuts) and _is_complete(cuts):
+            runs = _joined(_stored(size, cuts, where))  # nobody reads them otherwise (in_cutting_order)
+        elif _is_complete(cuts):
             stored = _joined(_stored(size, cuts, where))
             if _length(runs) != local[dim]:
                 runs = stored
@@ -146,8 +219,8 @@ def moved_dimensions(own: Sequence[str], written: str) -> frozenset[int]:
         own: the placements of a tensor.
         written: those that the manifest, and so the library, has in their stead, as one text.
     """
-    found = (_SHARD.fullmatch(text) for text in own)
-    strided = {int(match[1]) for match in found if match and int(match[2] or 1) > 1}
+    found = [match for match in map(_SHARD.fullmatch, own) if match]
+    strided = {int(match[2]) for match in found if match[1] == "_S" and int(match[3]) > 1}
     return frozenset(strided.difference(map(int, re.findall(r"_S\(\s*(\d+)", written))))
 
 
@@ -177,16 +250,22 @@ def _read(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
     """What DTensor reads out of the placements, from left to right."""
     runs: _Runs = [(0, size)]
     for (axis, factor), where in zip(cuts, coordinates, strict=True):
-        parts = [_chunk(_chunk(runs, factor, part), axis, where) for part in range(factor)]
-        runs = [run for part in parts for run in part]
+        runs = _striped(runs, abs(factor), axis, where)
     return runs
+
+
+def _striped(runs: _Runs, stripes: int, pieces: int, index: int) -> _Runs:
+    """One piece of each stripe, one after the other."""
+    parts = [_chunk(_chunk(runs, stripes, stripe), pieces, index) for stripe in range(stripes)]
+    return [run for part in parts for run in part]
 
 
 def _stored(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
     """What FSDP2 holds, which cut in another order."""
     runs: _Runs = [(0, size)]
     for index in _cutting_order(cuts):
-        runs = _chunk(runs, cuts[index][0], coordinates[index])
+        pieces, factor = cuts[index]
+        runs = _striped(runs, max(-factor, 1), pieces, coordinates[index])
     return runs
 
 

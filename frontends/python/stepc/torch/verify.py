@@ -8,7 +8,7 @@ from typing import Any
 
 from stepc._library import Library
 from stepc.errors import PlanError
-from stepc.torch.placements import parse_placements
+from stepc.torch.placements import split_placements
 
 _SHOWN = 3
 
@@ -47,15 +47,15 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             "dtype": (one.dtype, item["dtype"]),
             "gradient dtype": (one.gradient_dtype, item["grad_dtype"]),
             "placements": (
-                parse_placements(one.placements), parse_placements(", ".join(item["placements"])),
+                split_placements(one.placements), item["placements"],
             ),
             "gradient placements": (
-                parse_placements(one.gradient_placements),
-                parse_placements(", ".join(item.get("grad_placements", item["placements"]))),
+                split_placements(one.gradient_placements),
+                item.get("grad_placements", item["placements"]),
             ),
             "state placements": (
-                [parse_placements(s.placements) for s in one.states if s.kind == "full"],
-                [parse_placements(", ".join(item.get("state_placements", item["placements"])))
+                [split_placements(s.placements) for s in one.states if s.kind == "full"],
+                [item.get("state_placements", item["placements"])
                  for s in one.states if s.kind == "full"],
             ),
             # Placements mean nothing without them. Names of axes are the trainer's own.
