@@ -54,18 +54,12 @@ std::vector<double> Cluster::meeting(const std::vector<int64_t> &ranks) const {
   return parts;
 }
 
-double Cluster::exchange(const std::vector<double> &meeting, double messages, double bytes,
-                         const std::vector<double> &otherMeeting, double otherMessages,
-                         double otherBytes) const {
+double Cluster::exchange(const std::vector<double> &meeting, double messages, double bytes) const {
   double longest = 0;
   messages = bytes > 0 ? messages : 0;
-  otherMessages = otherBytes > 0 ? otherMessages : 0;
-  for (size_t level = 0; level < levels.size(); ++level) {
-    double here = meeting[level], other = otherMeeting[level];
-    longest = std::max(longest,
-                       levels[level].link.seconds(std::max(messages * here, otherMessages * other),
-                                                  bytes * here + otherBytes * other));
-  }
+  for (size_t level = 0; level < levels.size(); ++level)
+    longest = std::max(
+        longest, levels[level].link.seconds(messages * meeting[level], bytes * meeting[level]));
   return longest;
 }
 

@@ -68,14 +68,7 @@ struct Cluster {
   std::vector<double> meeting(const std::vector<int64_t> &ranks) const;
   /// Seconds in which a rank sends or receives `bytes` (whichever are more) in `messages` messages,
   /// which meet their peers as `meeting` says: the links of all levels work at a time.
-  double exchange(const std::vector<double> &meeting, double messages, double bytes) const {
-    return exchange(meeting, messages, bytes, meeting, 0, 0);
-  }
-  /// The same of two exchanges at a time: bytes add up at each level, and of the messages those of the one that has
-  /// more are waited for.
-  double exchange(const std::vector<double> &meeting, double messages, double bytes,
-                  const std::vector<double> &otherMeeting, double otherMessages,
-                  double otherBytes) const;
+  double exchange(const std::vector<double> &meeting, double messages, double bytes) const;
   bool operator==(const Cluster &) const = default;
 };
 

@@ -29,8 +29,7 @@ const std::vector<Cluster> &profiles() {
   static const std::vector<Cluster> all = {
       // 16 threads of 10¹² operations and 100 GB per second together, 100 Gbit/s and 20 µs to every
       // other rank, one message after the other. With more threads each has less work per wave, so
-      // many waves cost more time; with a slower network more of the travel hides behind products,
-      // so many waves gain more.
+      // many waves cost more time.
       {"cpu",
        {{"network", Level::kAll, {20e-6, 20e-6, 12.5e9}}},
        {.flops = 1e12, .memory = 100e9, .capacity = 64e9, .launch = 5e-6, .threads = 16}},
@@ -76,6 +75,10 @@ const Cluster &gpuProfile(int64_t capability) {
                       : capability < 100  ? "h100"
                       : capability == 103 ? "gb300"
                                           : "b200");
+}
+
+bool travelsBeside(const Cluster &cluster) {
+  return !cluster.profile.empty() && cluster.profile != cpuProfile().profile;
 }
 
 } // namespace stepc::cost

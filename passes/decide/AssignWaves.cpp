@@ -9,6 +9,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/comm/Comm.h"
+#include "passes/cost/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/WaveModel.h"
 
@@ -30,8 +31,12 @@ using namespace stepc::decide;
 
 namespace {
 
+/// Of a device's memory so much is taken without a limit, if time is gained.
+constexpr double kPartOfCapacity = 16;
 /// How much longer than the best a choice may take, by the model.
 constexpr int64_t kTolerancePercent = 3;
+/// Where so many times the best is reached, further waves are not tried.
+constexpr double kWorthless = 2;
 /// Without need no more waves than these: each makes the program longer, and saves ever less.
 constexpr int64_t kMostFreeWaves = 32;
 /// Under a limit each number of waves up to here is tried: beside one that takes too much often
@@ -60,8 +65,12 @@ private:
   WaveModel collect() {
     WaveModel model(clusterOf(getOperation()));
     for (auto group : getOperation().getOps<GroupOp>())
-      if ((group.getHops() || group.getExemplar().standsApart()) && !group.getWaves())
+      if (group.getWaves())
+        continue;
+      else if (group.getHops() || group.getExemplar().standsApart())
         model.add(group);
+      else
+        model.addElementwise(group);
     return model;
   }
 
@@ -92,36 +101,43 @@ private:
     return result;
   }
 
-  /// The least workspace within the tolerance of the best time, of what stays within the bound; the
-  /// least workspace if nothing does. Of equal ones the fewest waves.
+  /// The least workspace within the tolerance of the best time, of what stays within the bound. Where
+  /// nothing does: the least workspace of all under a limit, which may yet hold; else the same of what
+  /// takes at most twice the least workspace. Of equal ones the fewest waves.
   Choice choose(const WaveModel &model, int64_t bound, bool isLimit) {
     Choice choice;
-    auto fits = [&](const Division &d) { return d.cost.bytes <= bound; };
     bool any = false;
+    double fastest = std::numeric_limits<double>::infinity();
+    int64_t least = std::numeric_limits<int64_t>::max();
     std::vector<Division> found;
     for (int64_t count : counts(model.blocks(), isLimit ? kMostDenseWaves : 0)) {
       if (any && count > kMostFreeWaves)
+        break;
+      // Waves cost ever more; only a limit is worth any time.
+      if (!isLimit && !found.empty() && found.back().cost.seconds > fastest * kWorthless)
         break;
       Division division = divide(model, count);
       // As many waves may hold other blocks, and take less.
       if (!found.empty() && division.waveOf == found.back().waveOf)
         continue;
-      any |= fits(division);
+      any |= division.cost.bytes <= bound;
+      fastest = std::min(fastest, division.cost.seconds);
+      least = std::min(least, division.cost.bytes);
       found.push_back(std::move(division));
     }
-    auto allowed = [&](const Division &d) { return !any || fits(d); };
-    double best = std::numeric_limits<double>::infinity();
+    int64_t most = any ? bound : isLimit ? least : saturatingMul(2, least);
+    auto allowed = [&](const Division &d) { return d.cost.bytes <= most; };
+    choice.best = std::numeric_limits<double>::infinity();
     for (const Division &d : found)
       if (allowed(d))
-        best = std::min(best, d.cost.seconds);
+        choice.best = std::min(choice.best, d.cost.seconds);
     const Division *chosen = nullptr;
     for (const Division &d : found)
-      if (allowed(d) && (!any || d.cost.seconds * 100 <= best * (100 + kTolerancePercent)) &&
+      if (allowed(d) && d.cost.seconds * 100 <= choice.best * (100 + kTolerancePercent) &&
           (!chosen || d.cost.bytes < chosen->cost.bytes))
         chosen = &d;
     choice.division = *chosen;
     choice.oneWave = found.front().cost.bytes;
-    choice.best = best;
     return choice;
   }
 
@@ -148,14 +164,20 @@ private:
                                          name));
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
+        << remark::metric("modelled-ns", cost::picoseconds(chosen.cost.seconds) / 1000)
         << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
         << remark::metric(
                "time-percent-of-best",
                choice.best > 0 ? int64_t(std::round(100 * chosen.cost.seconds / choice.best)) : 100)
         << remark::metric("waves", chosen.waves)
         << (waves > 0 ? remark::reason("forced by option waves")
-            : needed > bound
+            : needed > bound && isLimit
                 ? remark::reason("the least workspace, and still above {0}", name)
+            : needed > bound
+                ? remark::reason("nothing stays within {0}; of what takes at most twice the least "
+                                 "workspace, the least "
+                                 "whose modelled time is at most {1} % above the best",
+                                 name, kTolerancePercent)
                 : remark::reason("the least workspace within {0} whose modelled time is at most "
                                  "{1} % above the best",
                                  name, kTolerancePercent));
@@ -167,7 +189,10 @@ private:
     if (model.blocks() == 0)
       return;
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(comm::kLimitAttr);
-    int64_t bound = limit ? limit.getInt() : int64_t(targetBytes);
+    double capacity = clusterOf(getOperation()).device.capacity;
+    int64_t bound = limit             ? limit.getInt()
+                    : targetBytes > 0 ? int64_t(targetBytes)
+                                      : int64_t(capacity / kPartOfCapacity);
     // Made for a forced number, too: the remark compares with it.
     Choice choice = choose(model, bound, bool(limit));
     if (waves > 0)

@@ -20,7 +20,7 @@ int64_t decide::blockCost(GroupOp group, const cost::Cluster &cluster) {
   double seconds = blockSeconds(rule, rows, cols, cluster.device);
   for (const HopMeeting &hop : hopMeetings(layout, plan::home(layout, optim::toPlan(rule)).whose(),
                                            mesh, group.getPlanHops(), cluster))
-    seconds += cluster.exchange(hop.there, 0, bytes, hop.back, 0, bytes);
+    seconds += cluster.exchange(hop.there, 0, bytes) + cluster.exchange(hop.back, 0, bytes);
   return cost::picoseconds(seconds);
 }
 

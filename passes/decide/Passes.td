@@ -159,18 +159,21 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let description = [{
     More workspace is taken only where it buys time. Tried are 1, 2, 3, 4, 6, 8, 12, … waves and the number of blocks; under
     the module's `comm.workspace_limit` each number up to 64, too. Those count whose modelled workspace, three waves in
-    flight, stays within that limit, or within `target-bytes` where there is none; more than 32 only where fewer do not. Of
-    these the least workspace is taken whose modelled time is at most 3 % above the best. Where nothing stays within the
-    bound it is the least modelled workspace of all that were tried.
+    flight, stays within that limit, or where there is none within `target-bytes`; more than 32 only where fewer do not. Of
+    these the least workspace is taken whose modelled time is at most 3 % above the best. Where nothing stays within a limit it is
+    the least modelled workspace of all that were tried. Where nothing stays within `target-bytes`, which is no limit, the same is
+    asked of what takes at most twice the least workspace, and numbers that take twice the best time end the search.
 
     The model adds what gaps between buffers take: 15 % to one wave of several groups, 25 % to several waves; and the most
     scratch that a product of a wave may use on any target. So a limit
     that is only just kept by some number of waves may be missed. `comm-assign-arena` says exactly whether it holds.
 
-    The time (`WaveModel.cpp`): a wave's products, the launches of each group in it, and what threads lose at a launch's end,
-    which is once per wave and group; beside them travel the next wave and the one before it; the first wave's way there and
-    the last one's back are seen whole. So waves are free where each has work for all threads, gain where much travels, and cost
-    where blocks are small.
+    The time (`WavePipeline.cpp`): the order of commands that `comm-pipeline-waves` makes is walked for all ranks. A rank's wave is
+    what its stages over the shards read and write, its products, the launches of each group in it, what threads lose at a
+    launch's end, which is once per wave and group, and messages each way, of which each has a gap. An exchange is under way when
+    its last rank has begun it. On GPUs it travels while ranks compute; on CPUs ranks take messages in while they wait. So waves
+    gain where much travels beside much work, are free where each has work for all threads, and cost where blocks are small
+    or peers many.
 
     The blocks of each owner, in order, are cut where their modelled bytes reach equal parts. Waves that no block falls into get
     no number. A group whose shards stand apart has waves though it has no matrix space, because what moves between them takes
@@ -186,8 +189,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"int64_t(1) << 30",
-           "modelled workspace per rank that one step may use at most where no limit is given">,
+    Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"0",
+           "modelled workspace per rank that one step may use at most where no limit is given and something "
+           "stays within it; 0: a sixteenth of the device's memory">,
     Option<"waves", "waves", "int64_t", /*default=*/"0", "force this number of waves">,
   ];
 }

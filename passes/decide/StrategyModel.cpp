@@ -17,6 +17,18 @@ double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost:
   return device.seconds(double(modelledFlops(rule, rows, cols)), bytes);
 }
 
+double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
+  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
+  double chain = 2 * device.launch; // packing and unpacking
+  rule.walk([&](OrthogonalizeOp op) {
+    chain += device.launch; // the norm
+    for (std::array<double, 3> step : op.getSteps())
+      chain += device.once(r, r, c) + device.once(r, c, r) +
+               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
+  });
+  return chain;
+}
+
 static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
 }
@@ -169,6 +181,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   RuleOp rule = ruleOf(group);
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
   double block = blockSeconds(rule, rows, cols, cluster.device);
+  double chain = chainSeconds(rule, rows, cols, cluster.device);
   double element = double(modelledBytes(rule, rows, cols).element);
   std::vector<double> meeting = cluster.meeting(mesh.ranks);
   double lists = 0;
@@ -203,10 +216,9 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
                    hopMeetings(geometry.group, geometry.home, mesh, judgement.hops, cluster))) {
       owners = travel.owners;
       share = owners > 1 ? uneven / owners : 1;
-      // The way back of one wave travels with the way there of the next: bytes add up, messages
-      // of the longer way are waited for.
-      travelling += cluster.exchange(met.there, travel.peersThere, element * travel.there * share,
-                                     met.back, travel.peersBack, element * travel.back * share);
+      // A rank's exchanges follow each other, be they of one wave or of two.
+      travelling += cluster.exchange(met.there, travel.peersThere, element * travel.there * share) +
+                    cluster.exchange(met.back, travel.peersBack, element * travel.back * share);
     }
     std::vector<plan::Factor> resolved =
         plan::resolvedFactors(judgement.hops, judgement.hops.size());
@@ -225,7 +237,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       most = std::max(most, parts);
       computed += parts * part.first / owners;
     }
-    judgement.seconds = most * block * share + travelling;
+    // Of fewer blocks than owners some ranks get none, and launch nothing for the group.
+    judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + travelling;
     judgement.repeats = computed > blocks;
   }
   return result;

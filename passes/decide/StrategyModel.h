@@ -9,6 +9,9 @@ namespace stepc::decide {
 
 /// Seconds to compute one block where it is whole.
 double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
+/// Seconds that a group's blocks take on a rank once, however many there are: launches, and what threads lose
+/// at their ends.
+double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
 /// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
 /// computes all of them.

@@ -9,18 +9,33 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-WaveModel::Seconds WaveModel::secondsOf(RuleOp rule, int64_t rows, int64_t cols) const {
-  const cost::Device &device = cluster.device;
-  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
-  // Packing and unpacking, and what the rule does besides.
-  double chain = 6 * device.launch;
-  rule.walk([&](OrthogonalizeOp op) {
-    chain += 2 * device.launch; // norm and scaling
-    for (std::array<double, 3> step : op.getSteps())
-      chain += device.once(r, r, c) + device.once(r, c, r) +
-               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
-  });
-  return {blockSeconds(rule, rows, cols, device), chain};
+/// What a stage before the matrix space may read or write, it does: gradients and states; and
+/// parameters behind it.
+WaveModel::Touched WaveModel::touched(const plan::Group &group, RuleOp rule, int64_t travelling) {
+  Touched bytes{double(plan::byteSize(group.gradientType) + travelling),
+                double(2 * plan::byteSize(group.parameterType) + travelling)};
+  for (const plan::State &state : optim::toPlan(rule).states)
+    if (state.kind == plan::ValueKind::Full && plan::stateExists(group, state))
+      (state.master ? bytes.out : bytes.in) += 2 * double(plan::byteSize(state.dtype));
+  return bytes;
+}
+
+size_t WaveModel::numberOf(int64_t rank) {
+  return numberByRank.try_emplace(rank, numberByRank.size()).first->second;
+}
+
+void WaveModel::addElementwise(GroupOp group) {
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  GroupGeometry geometry(group);
+  Touched bytes = touched(geometry.group, rule, 0);
+  for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks)) {
+    size_t number = numberOf(rank);
+    fill.resize(std::max(fill.size(), number + 1), 0);
+    double held = 0;
+    for (int64_t area : geometry.heldByBlock(int64_t(position)))
+      held += double(area) * double(geometry.parameters);
+    fill[number] += cluster.device.seconds(0, (bytes.in + bytes.out) * held);
+  }
 }
 
 void WaveModel::add(GroupOp group) {
@@ -46,6 +61,11 @@ void WaveModel::add(GroupOp group) {
     totals[rank] = saturatingAdd(totals[rank], bytes);
   }
   ops.push_back(group);
+  numbers.emplace_back();
+  for (int64_t rank : geometry.mesh.ranks)
+    numbers.back().push_back(numberOf(rank));
+  mostHops = std::max(mostHops, geometry.group.hops.size());
+  stages.push_back(touched(geometry.group, rule, group.getHops() ? model.element : 0));
   meetings.push_back(cluster.meeting(geometry.mesh.ranks));
   travels.push_back(hopTravel(geometry, geometry.group.hops));
   met.push_back(
@@ -68,7 +88,8 @@ void WaveModel::add(GroupOp group) {
   if (!geometries.back().group.hops.empty())
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
   // Without a matrix space there is memory to divide, and a few more launches to pay.
-  seconds.push_back(group.getHops() ? secondsOf(rule, rows, cols)
+  seconds.push_back(group.getHops() ? Seconds{blockSeconds(rule, rows, cols, cluster.device),
+                                              chainSeconds(rule, rows, cols, cluster.device)}
                                     : Seconds{0, 4 * cluster.device.launch});
 }
 
@@ -94,8 +115,7 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
   return result;
 }
 
-WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
-                                std::map<int64_t, Load> &loads) const {
+WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads) const {
   const GroupGeometry &geometry = geometries[group];
   bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
@@ -147,9 +167,20 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   for (int64_t position = 0; position < ranks; ++position) {
-    Load &load = loads[geometry.mesh.ranks[position]];
+    size_t rank = numbers[group][position];
+    WaveLoads::Work &load = loads.work(rank);
+    double in = cluster.device.seconds(0, stages[group].in * double(held[position]));
+    double out = cluster.device.seconds(0, stages[group].out * double(held[position]));
+    double compute = 0;
     if (computed[position] > 0)
-      load.compute += double(computed[position]) * seconds[group].block + seconds[group].chain;
+      compute = double(computed[position]) * seconds[group].block + seconds[group].chain;
+    if (local && lists[group].empty()) {
+      load.local += in + compute + out;
+    } else {
+      load.in += in;
+      load.compute += compute;
+      load.out += out;
+    }
     if (sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     double bytes = double(element) * std::max(sent[position], received[position]);
@@ -157,17 +188,11 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
     HopTravel only{others, others, bytes, owned ? bytes : 0};
     for (auto [index, hop] : llvm::enumerate(met[group])) {
       const HopTravel &round = several.empty() ? only : several[index];
-      // All groups' parts for one peer travel in one message: taken for the first group's alone.
-      bool isFirst = index >= load.rounds;
-      double there = cluster.exchange(hop.there, isFirst ? round.peersThere : 0, round.there);
-      load.there += there;
-      load.back += cluster.exchange(hop.back, isFirst ? round.peersBack : 0, round.back);
-      if (there > 0)
-        load.rounds = std::max(load.rounds, index + 1);
+      loads.travel(rank, index, false, hop.there, round.peersThere, round.there);
+      loads.travel(rank, index, true, hop.back, round.peersBack, round.back);
     }
     for (const ListMove &move : lists[group])
-      (move.back ? load.back : load.there) +=
-          cluster.exchange(meetings[group], move.peers, move.bytes * part);
+      loads.travel(rank, mostHops, move.back, meetings[group], move.peers, move.bytes * part);
     if (owned)
       load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
   }
@@ -188,34 +213,6 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks,
   return result;
 }
 
-std::vector<WaveModel::Wave> WaveModel::divide(ArrayRef<int64_t> wavesOf) const {
-  std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
-  for (auto [item, wave] : llvm::zip(items, wavesOf))
-    blocks[{wave, item.group}].push_back(item.block);
-  std::vector<Wave> waves;
-  std::map<int64_t, Load> loads; // of the wave at hand, by rank
-  auto close = [&] {
-    for (auto &[rank, load] : loads) {
-      Load &most = waves.back().load;
-      most = {std::max(most.compute, load.compute), std::max(most.there, load.there),
-              std::max(most.back, load.back), std::max(most.whole, load.whole)};
-    }
-    loads.clear();
-  };
-  for (auto &[key, list] : blocks) {
-    if (key.first == int64_t(waves.size())) {
-      close();
-      waves.emplace_back();
-    }
-    Wave &wave = waves.back();
-    const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
-    wave.travel =
-        saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
-  }
-  close();
-  return waves;
-}
-
 /// While a group is computed, the next wave travels there, the one before it back, and the wave's
 /// other groups wait to be computed or sent. What is sent back stands in memory twice at its ends: all
 /// of it is unpacked before a part is computed, and computed before a part is packed. Scratch is one
@@ -230,7 +227,7 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
     for (const Need &n : waves[wave].needs)
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
-    most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].load.whole)));
+    most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].whole)));
     for (const Need &n : waves[wave].needs) {
       most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
       scratch = std::max(scratch, n.scratch);
@@ -243,19 +240,30 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
   return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }
 
-/// The first wave's way there and the last one's back are seen; the rest hides behind products, as
-/// far as they take longer.
-double WaveModel::time(ArrayRef<Wave> waves) {
-  double total = waves.front().load.there + waves.back().load.back;
-  for (size_t wave = 0; wave < waves.size(); ++wave) {
-    double flying = (wave > 0 ? waves[wave - 1].load.back : 0) +
-                    (wave + 1 < waves.size() ? waves[wave + 1].load.there : 0);
-    total += std::max(waves[wave].load.compute, flying);
-  }
-  return total;
-}
-
 WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
-  std::vector<Wave> waves = divide(wavesOf);
-  return {workspace(waves), time(waves)};
+  std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
+  for (auto [item, wave] : llvm::zip(items, wavesOf))
+    blocks[{wave, item.group}].push_back(item.block);
+  std::vector<Wave> waves;
+  WaveLoads loads(cluster, numberByRank.size(), mostHops + 1);
+  WavePipeline pipeline(cluster, fill);
+  auto close = [&] {
+    for (size_t rank = 0; rank < loads.ranks(); ++rank)
+      waves.back().whole = std::max(waves.back().whole, loads.work(rank).whole);
+    pipeline.add(loads);
+    loads.clear();
+  };
+  for (auto &[key, list] : blocks) {
+    if (key.first == int64_t(waves.size())) {
+      if (!waves.empty())
+        close();
+      waves.emplace_back();
+    }
+    Wave &wave = waves.back();
+    const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
+    wave.travel =
+        saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
+  }
+  close();
+  return {workspace(waves), pipeline.finish()};
 }

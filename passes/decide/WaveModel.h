@@ -3,12 +3,13 @@
 #define STEPC_PASSES_DECIDE_WAVEMODEL_H
 
 #include "passes/decide/StrategyModel.h"
+#include "passes/decide/WavePipeline.h"
 
 #include <set>
 
 namespace stepc::decide {
 
-/// Workspace per rank, and time of a step's matrix space with its exchanges.
+/// Workspace per rank, and time of a step.
 struct WaveCost {
   int64_t bytes = 0;
   double seconds = 0;
@@ -19,6 +20,8 @@ class WaveModel {
 public:
   explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster) {}
   void add(optim::GroupOp group);
+  /// A group without waves, which runs while the first exchange travels.
+  void addElementwise(optim::GroupOp group);
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
   int64_t blocks() const { return int64_t(items.size()); }
@@ -43,27 +46,25 @@ private:
     int64_t work = 0, scratch = 0;
     int64_t room = 0; ///< bytes for what moves between shards that stand apart
   };
-  /// What one rank does in one wave.
-  struct Load {
-    double compute = 0, there = 0, back = 0; ///< seconds
-    int64_t whole = 0;                       ///< bytes of blocks that it computes and sends back
-    size_t rounds = 0; ///< exchanges there, one after the other, whose messages are counted
-  };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
     int64_t travel = 0;      // bytes, one way and the other
-    Load load;               // of the busiest rank, each by itself
+    int64_t whole = 0;       // bytes of blocks that a rank computes and sends back, at most
   };
   /// What computing takes: per block, and per wave and group however many blocks.
   struct Seconds {
     double block, chain;
   };
-  Seconds secondsOf(optim::RuleOp rule, int64_t rows, int64_t cols) const;
 
-  std::vector<Wave> divide(llvm::ArrayRef<int64_t> wavesOf) const;
-  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, std::map<int64_t, Load> &loads) const;
+  /// Bytes of memory that stages over the shards touch, by element held: before the matrix space, and after.
+  struct Touched {
+    double in = 0, out = 0;
+  };
+  static Touched touched(const plan::Group &group, optim::RuleOp rule, int64_t travelling);
+  size_t numberOf(int64_t rank);
+
+  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
   static int64_t workspace(llvm::ArrayRef<Wave> waves);
-  static double time(llvm::ArrayRef<Wave> waves);
 
   cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;
@@ -71,6 +72,10 @@ private:
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
+  std::vector<std::vector<size_t>> numbers; // per group and position: the rank's number
+  std::map<int64_t, size_t> numberByRank;   // dense, of all groups' ranks
+  std::vector<double> fill;                 // seconds of elementwise groups, by rank's number
+  size_t mostHops = 0;
   std::vector<std::vector<double>> meetings;   // per group, of all ranks of its mesh
   std::vector<std::vector<HopTravel>> travels; // per group and hop
   std::vector<std::vector<HopMeeting>> met;    // likewise
@@ -82,6 +87,7 @@ private:
   std::vector<bool> chooses; // per group, whether a hop chooses
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
   std::vector<BlockBytes> bytesOf;   // per group
+  std::vector<Touched> stages;       // per group
   std::vector<Seconds> seconds;      // per group
   std::map<int64_t, int64_t> totals; // bytes per rank
 };

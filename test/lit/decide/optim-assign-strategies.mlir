@@ -8,23 +8,23 @@
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=local
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
-// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="each block is whole on its rank", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="ranks divide the blocks and share the results: modelled to take less time", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, modelled-ns={{[0-9]+}}, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(0)] cut the blocks", group=sharded, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=sharded, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=sharded, modelled-ns={{[0-9]+}}, strategy=gather
 // FORCE-REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="forced by 'b2=gather'", first-parameter=b2, group=columns, modelled-ns={{[0-9]+}}, strategy=gather
 // FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(1)] cut the blocks", group=columns, strategy=local
 // FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="another one is forced", group=columns, modelled-ns={{[0-9]+}}, strategy=owner
 
 
-// Each strategy, with its reason: none for a rule without matrix operations; local where blocks are whole, as on
-// replicas or with one expert per rank; owner where ranks share a block. Forced ones say what forced them, the last
+// Each strategy, with its reason: none for a rule without matrix operations; local where blocks are whole, as with one
+// expert per rank; owner where ranks share a block, and on replicas, of which each then launches half of the products. Forced ones say what forced them, the last
 // pattern holds, and what no pattern names is as before.
 // CHECK-LABEL: @strategies
 // CHECK: optim.group @plain rule @Plain parameters [@p] reason "no operation needs a whole matrix"
-// CHECK: optim.group @replicated {{.*}} strategy #optim.local hops [] reason "each block is whole on its rank"
+// CHECK: optim.group @replicated {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "ranks divide the blocks
 // CHECK: optim.group @experts {{.*}} strategy #optim.local hops [] reason "each block is whole on its rank"
 // CHECK: optim.group @sharded {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason "blocks span ranks: exact routes to a balanced owner"
 // CHECK: optim.group @columns {{.*}} strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>] reason

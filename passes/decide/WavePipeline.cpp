@@ -1,0 +1,134 @@
+//===- WavePipeline.cpp - When ranks are done with waves -------------------===//
+
+#include "passes/decide/WavePipeline.h"
+
+#include "passes/cost/Profiles.h"
+
+#include <algorithm>
+
+using namespace stepc;
+using namespace stepc::decide;
+
+WaveLoads::WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds)
+    : cluster(cluster), rounds(rounds), works(ranks),
+      traffics(ranks * rounds * 2 * cluster.levels.size()) {}
+
+void WaveLoads::clear() {
+  std::fill(works.begin(), works.end(), Work());
+  std::fill(traffics.begin(), traffics.end(), Traffic());
+}
+
+size_t WaveLoads::indexOf(size_t rank, size_t round, bool back, size_t level) const {
+  return ((rank * rounds + round) * 2 + size_t(back)) * cluster.levels.size() + level;
+}
+
+void WaveLoads::travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
+                       double messages, double bytes) {
+  if (bytes <= 0)
+    return;
+  for (size_t level = 0; level < meeting.size(); ++level) {
+    Traffic &here = traffics[indexOf(rank, round, back, level)];
+    here.messages = std::max(here.messages, messages * meeting[level]);
+    here.bytes += bytes * meeting[level];
+  }
+}
+
+double WaveLoads::seconds(size_t rank, bool back) const {
+  double sum = 0;
+  for (size_t round = 0; round < rounds; ++round) {
+    double longest = 0; // the links of all levels work at a time
+    for (size_t level = 0; level < cluster.levels.size(); ++level) {
+      const Traffic &here = traffics[indexOf(rank, round, back, level)];
+      longest = std::max(longest, cluster.levels[level].link.seconds(here.messages, here.bytes));
+    }
+    sum += longest;
+  }
+  return sum;
+}
+
+WavePipeline::WavePipeline(const cost::Cluster &cluster, std::vector<double> fill)
+    : cluster(cluster), beside(cost::travelsBeside(cluster)), fill(std::move(fill)) {}
+
+/// An exchange is under way when the last rank has begun it and is done with the one before.
+WavePipeline::Ends WavePipeline::begin(const Wave &wave, double Part::*travel) {
+  double meet = 0;
+  for (size_t rank = 0; rank < wave.size(); ++rank)
+    if (wave[rank].*travel > 0)
+      meet = std::max(meet, beside ? std::max(clock[rank], stream[rank]) : clock[rank]);
+  Ends ends(wave.size(), 0);
+  for (size_t rank = 0; rank < wave.size(); ++rank)
+    if (wave[rank].*travel > 0)
+      ends[rank] = stream[rank] = meet + (beside ? wave[rank].*travel : 0);
+  return ends;
+}
+
+/// Where nothing travels beside, who receives takes in what has come, and until then who has sent it
+/// waits, too. There only ranks receive that compute; what comes back was taken in before, if it was
+/// there by then.
+void WavePipeline::wait(const Ends &ends, const Wave &wave, double Part::*travel) {
+  bool isThere = travel == &Part::there;
+  double meet = 0;
+  if (!beside && isThere)
+    for (size_t rank = 0; rank < wave.size(); ++rank)
+      if (wave[rank].*travel > 0 && wave[rank].compute > 0)
+        meet = std::max(meet, clock[rank]);
+  for (size_t rank = 0; rank < wave.size(); ++rank) {
+    double end = wave[rank].*travel > 0 ? std::max(ends[rank], meet) : 0;
+    bool receives = !isThere || wave[rank].compute > 0;
+    clock[rank] = std::max(clock[rank], end) + (!beside && receives ? wave[rank].*travel : 0);
+  }
+}
+
+void WavePipeline::step(const Wave *next) {
+  if (added == 0) {
+    clock.assign(next->size(), 0);
+    stream.assign(next->size(), 0);
+    fill.resize(next->size(), 0);
+  }
+  Ends begun;
+  if (next) {
+    for (size_t rank = 0; rank < next->size(); ++rank)
+      clock[rank] += (*next)[rank].in;
+    begun = begin(*next, &Part::there);
+  }
+  if (added == 0)
+    for (size_t rank = 0; rank < clock.size(); ++rank)
+      clock[rank] += fill[rank];
+  Ends returning;
+  if (const Wave &wave = waves[0]; !wave.empty()) {
+    for (size_t rank = 0; rank < wave.size(); ++rank)
+      clock[rank] += wave[rank].local;
+    wait(there, wave, &Part::there);
+    for (size_t rank = 0; rank < wave.size(); ++rank)
+      clock[rank] += wave[rank].compute;
+    returning = begin(wave, &Part::back);
+  }
+  if (const Wave &wave = waves[1]; !wave.empty()) {
+    wait(back, wave, &Part::back);
+    for (size_t rank = 0; rank < wave.size(); ++rank)
+      clock[rank] += wave[rank].out;
+  }
+  waves[1] = std::move(waves[0]);
+  back = std::move(returning);
+  waves[0] = next ? *next : Wave();
+  there = std::move(begun);
+  ++added;
+}
+
+void WavePipeline::add(const WaveLoads &loads) {
+  Wave wave(loads.ranks());
+  double launch = cluster.device.launch;
+  for (size_t rank = 0; rank < wave.size(); ++rank) {
+    const WaveLoads::Work &work = loads.work(rank);
+    auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
+    wave[rank] = {launched(work.in),  launched(work.local),       launched(work.compute),
+                  launched(work.out), loads.seconds(rank, false), loads.seconds(rank, true)};
+  }
+  step(&wave);
+}
+
+double WavePipeline::finish() {
+  step(nullptr);
+  step(nullptr);
+  return clock.empty() ? 0 : *std::max_element(clock.begin(), clock.end());
+}
