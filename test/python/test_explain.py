@@ -112,7 +112,7 @@ def test_alternatives_cost_what_they_say(spec, name):
 
 def test_owner_of_one_block(spec):
     """An owner's share is arithmetic: a quarter of 48 × 16 from each of three others, and back."""
-    report = explain(spec, INPUTS / "four_ranks.json")
+    report = explain(spec, INPUTS / "four_ranks.json", "--strategy", "*=owner")
     group = next(g for g in matrices(report) if g["parameters"] == ["layers.0.attn.qkv.weight"])
     cost = group["strategies"][0]["cost"]
     quarter, rows = 48 * 16 // 4, 48 // 4
