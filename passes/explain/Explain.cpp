@@ -89,6 +89,7 @@ public:
     program = std::move(*made);
     const plan::Plan &plan = program.plan;
     report.name = plan.name;
+    report.numerics = plan.numerics;
     report.arena = plan.arenaBytes;
     report.cluster = decide::clusterOf(module);
     for (auto step : module.getOps<func::FuncOp>())

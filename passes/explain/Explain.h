@@ -87,7 +87,7 @@ struct NcclMemory {
 };
 
 struct Report {
-  std::string name;
+  std::string name, numerics;
   std::string target; ///< as it was asked for; where empty, products and NCCL's memory are, too
   std::vector<ProductReport> products;
   bool hasTable = false;         ///< of pinned products

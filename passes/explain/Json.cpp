@@ -142,6 +142,7 @@ std::string explain::toJson(const Report &report) {
                                         {"sizes", llvm::json::Array(mesh.sizes)},
                                         {"ranks", llvm::json::Array(mesh.ranks)}});
   llvm::json::Object object{{"name", report.name},
+                            {"numerics", report.numerics},
                             {"cluster", ::toJson(report.cluster)},
                             {"busiest_seconds", report.busiest},
                             {"busiest_seconds_at_least", report.leastBusiest},

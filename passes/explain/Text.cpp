@@ -160,6 +160,9 @@ std::string explain::toText(const Report &report) {
   }
   os << ")\n\n";
 
+  if (report.numerics != "exact")
+    os << "Numerics are " << report.numerics
+       << ": bits may depend on the ranks, within the tolerances of each strategy.\n\n";
   TextTable groups({"group", "parameters", "count", "shape", "type", "placements", "route"},
                    "<<><<<<");
   for (const GroupReport &group : report.groups)

@@ -20,8 +20,9 @@ public:
     plan().name = module.getSymName().value_or("").str();
     if (Attribute given = module->getAttr("stepc.numerics")) {
       auto numerics = dyn_cast<StringAttr>(given);
-      if (!numerics || numerics.getValue() != "exact")
-        return module.emitError("expected stepc.numerics to be \"exact\", found ") << given;
+      if (!numerics || (numerics.getValue() != "exact" && numerics.getValue() != "fast"))
+        return module.emitError("expected stepc.numerics to be \"exact\" or \"fast\", found ")
+               << given;
       plan().numerics = numerics.str();
     }
     collect(module);

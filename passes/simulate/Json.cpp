@@ -70,6 +70,7 @@ Object simulate::toObject(const Report &report) {
     ranks.push_back(::toObject(report, rank));
   }
   Object object{{"name", plan.name},
+                {"numerics", plan.numerics},
                 {"progress", nameOf(report.options.progress)},
                 {"ranks_per_machine", report.options.ranksPerMachine},
                 {"devices_per_machine", report.options.devices},

@@ -32,6 +32,8 @@ public:
       if (found < least || found > most)
         return "expected " + std::to_string(least) + " to " + std::to_string(most) + " " + what +
                ", found " + std::to_string(found);
+    if (plan.numerics != "exact" && plan.numerics != "fast")
+      return "expected exact or fast numerics, found '" + plan.numerics + "'";
     Check error = validateModel(plan, wrongGroup);
     each(error, *this, "segment", plan.segments, &Validator::segment);
     each(error, *this, "table", plan.tables, &Validator::table);

@@ -85,11 +85,7 @@ std::string driver::checkStrategy(const std::string &text) {
 }
 
 std::string driver::checkNumerics(const std::string &text) {
-  if (text == "exact")
-    return "";
-  if (text == "fast")
-    return "expected exact, found 'fast', which is not supported yet";
-  return "expected exact, found '" + text + "'";
+  return text == "exact" || text == "fast" ? "" : "expected exact or fast, found '" + text + "'";
 }
 
 std::string driver::checkOneOf(const std::string &text, std::initializer_list<const char *> names) {

@@ -97,7 +97,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "as many as there are blocks for, and --remarks waves tells how many")
       ->check([](const std::string &text) { return checkCount(text, kMostWaves); })
       ->type_name("N");
-  app.add_option("--numerics", options.numerics, "exact (the default): bits do not depend on ranks")
+  app.add_option("--numerics", options.numerics,
+                 "exact (the default): bits do not depend on ranks; fast: they may, within the "
+                 "tolerances that docs/promises.md states")
       ->check(checkNumerics)
       ->type_name("N");
   app.add_option("--remarks", options.remarks,

@@ -263,7 +263,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
-        numerics: ``exact``, which is the default and so far the only one.
+        numerics: ``exact``, the default, or ``fast``, where bits may depend on the ranks within the
+            tolerances that docs/promises.md states.
         arguments: further arguments of ``stepc compile``, verbatim, as ``["--products", "table.json"]``.
         if_present: patterns of the definition's routes that may match no parameter.
         cluster: the machines that the plan is chosen for, in the place of the manifest's: a

@@ -23,6 +23,8 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   };
   EXPECT_EQ(message([](Plan &p) { p.chunkElements = 0; }),
             "expected 1 to 2147483648 elements in a row of a table, found 0");
+  EXPECT_EQ(message([](Plan &p) { p.numerics = "quick"; }),
+            "expected exact or fast numerics, found 'quick'");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks.pop_back(); }),
             "mesh 0: expected as many ranks as the axes span, found 3");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].ranks[1] = 0; }),
