@@ -12,11 +12,12 @@ def Comm_End : Comm_Enum<"End", "at rest, or at which end of a move", [
 def Comm_CollectiveKind : Comm_Enum<"CollectiveKind", "how ranks meet", [
   I64EnumAttrCase<"Exchange", 0, "exchange">, I64EnumAttrCase<"AllGather", 1, "all_gather">]>;
 
-// The first four are optim's kinds of values.
+// The first five are the plan's kinds of values, four of which a rule has, too.
 def Comm_Holds : Comm_Enum<"Holds", "what a place holds of its blocks", [
   I64EnumAttrCase<"Full", 0, "full">, I64EnumAttrCase<"Rows", 1, "rows">,
   I64EnumAttrCase<"Cols", 2, "cols">, I64EnumAttrCase<"One", 3, "one">,
-  I64EnumAttrCase<"Partial", 4, "partial">, I64EnumAttrCase<"Scalars", 5, "scalars">]>;
+  I64EnumAttrCase<"Gram", 4, "gram">, I64EnumAttrCase<"Partial", 5, "partial">,
+  I64EnumAttrCase<"Scalars", 6, "scalars">]>;
 
 def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   let mnemonic = "place";
@@ -31,17 +32,21 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
     #comm.place<@g0.w0, partial>                          // of each computed block, but none of its values: [?, m, n]
+    #comm.place<@g0.w0, gram, parts>                      // of each slab its Gram matrix, a part of the block's: [?, n, n]
+    #comm.place<@g0.w0, gram, parts to blocks, sent>      // the same, for all that have slabs of the blocks: [?]
+    #comm.place<@g0.w0, gram, blocks>                     // the sum of all parts, on all of them: [?, n, n]
     #comm.place<@g0, scalars>                             // of each parameter of a group, on every rank: [n, columns]
     ```
     Distributions are `shards`, `blocks` and, of a group with several hops, `hop <k>`: pieces as hop k leaves them. Where
     the placements of the gradient or the states are not the parameter's, their shards are `gradient_shards` and
     `state_shards`; where contributions to a partial gradient are added up are `reduced_shards`. Of equal lists the first of
     parameter, gradient, states and reduced gradient gives the name.
+    Of a group with slabs, `blocks` are these, and what ranks add to `one` and `gram` values of whole blocks stands in `parts`.
     A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
     with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
     but it is no type's: they are `!comm.shards`.
     Constraints: what is at rest or kept has one distribution, which is no hop's, a move two; only values of blocks move,
-    and only shards are kept. (What is between a type's
+    and only shards are kept; gram values and parts stand in batches, or move from parts to blocks. (What is between a type's
     rank, or a symbol, and the place is checked by the operations that use the type.)
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,

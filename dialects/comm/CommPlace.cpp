@@ -11,7 +11,8 @@ using namespace stepc::comm;
 static_assert(int64_t(Holds::Full) == int64_t(ValueKind::Full) &&
               int64_t(Holds::Rows) == int64_t(ValueKind::Rows) &&
               int64_t(Holds::Cols) == int64_t(ValueKind::Cols) &&
-              int64_t(Holds::One) == int64_t(ValueKind::One));
+              int64_t(Holds::One) == int64_t(ValueKind::One) &&
+              int64_t(Holds::Gram) == int64_t(plan::ValueKind::Gram));
 static_assert(int64_t(End::Rest) == int64_t(plan::End::Rest) &&
               int64_t(End::Sent) == int64_t(plan::End::Sent) &&
               int64_t(End::Received) == int64_t(plan::End::Received) &&
@@ -65,6 +66,15 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (moves && from == to)
     return emitError() << "expected a move between two distributions, found " << plan::name(from)
                        << " twice";
+  bool ofParts = from == Distribution::Parts || to == Distribution::Parts;
+  if (ofParts &&
+      ((holds != Holds::One && holds != Holds::Gram) || (moves && to != Distribution::Blocks)))
+    return emitError()
+           << "expected parts of one or gram values, which are added up in blocks, found "
+           << stringifyHolds(holds) << " in " << plan::name(from) << " and " << plan::name(to);
+  if (holds == Holds::Gram && !ofParts && (moves || from != Distribution::Blocks))
+    return emitError() << "expected gram values in parts or blocks, found some in "
+                       << plan::name(from);
   if (moves && (holds == Holds::Partial || holds == Holds::Scalars))
     return emitError() << "expected values of blocks to move, found " << stringifyHolds(holds);
   return success();
@@ -86,15 +96,16 @@ static FailureOr<Enum> parseWord(AsmParser &parser, const char *what,
 
 static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
   auto symbolize = +[](StringRef word) -> std::optional<Distribution::Kind> {
-    for (auto kind :
-         {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
-          Distribution::GradientShards, Distribution::StateShards, Distribution::ReducedShards})
+    for (auto kind : {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
+                      Distribution::GradientShards, Distribution::StateShards,
+                      Distribution::ReducedShards, Distribution::Parts})
       if (StringRef(plan::name(kind)).split(' ').first == word)
         return kind;
     return std::nullopt;
   };
   auto kind = parseWord<Distribution::Kind>(
-      parser, "shards, gradient_shards, state_shards, reduced_shards, blocks or hop", symbolize);
+      parser, "shards, gradient_shards, state_shards, reduced_shards, parts, blocks or hop",
+      symbolize);
   int64_t hop = 0;
   SMLoc at = parser.getCurrentLocation();
   if (failed(kind) || (*kind == Distribution::Pieces && parser.parseInteger(hop)))
@@ -135,7 +146,7 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parser.parseAttribute(symbol) || parser.parseComma())
     return {};
   auto holds =
-      parseWord<Holds>(parser, "full, rows, cols, one, partial or scalars", symbolizeHolds);
+      parseWord<Holds>(parser, "full, rows, cols, one, gram, partial or scalars", symbolizeHolds);
   if (failed(holds))
     return {};
   FailureOr<Distribution> from = Distribution(Distribution::Blocks), to = from;

@@ -116,6 +116,10 @@ template <typename Named> bool matches(const NamePattern &pattern, Named named) 
                       [&](llvm::StringRef alias) { return pattern.matches(alias); });
 }
 
+/// Set on the module: "exact", or "fast" where bits may depend on the ranks.
+inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
+bool isFast(mlir::ModuleOp module);
+
 /// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
 /// for.
 inline constexpr int64_t kMostWaves = int64_t(1) << 20;

@@ -198,6 +198,19 @@ bool StrategyQuery::areWhole(const std::vector<plan::Factor> &resolved) const {
   return geometry::blocksAreWhole(group, mesh, resolved, home, states, &held);
 }
 
+bool optim::isFast(ModuleOp module) {
+  auto numerics = module->getAttrOfType<StringAttr>(kNumericsAttr);
+  return numerics && numerics.getValue() == "fast";
+}
+
+SlabsAttr SlabsAttr::get(MLIRContext *context, const plan::Slabs &slabs) {
+  return get(context, BlockAxis(slabs.axis), slabs.factors);
+}
+
+plan::Slabs SlabsAttr::toPlan() const {
+  return {plan::Division::Axis(getAxis()), getFactors().vec()};
+}
+
 SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {
   SmallVector<StrategyAttrInterface> all;
   for (const StrategyListInterface &dialect :

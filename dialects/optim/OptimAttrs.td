@@ -125,6 +125,25 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
   }];
 }
 
+def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
+  let summary = "blocks are computed in slabs where these stand";
+  let description = [{
+    Along the factors each rank has some rows (columns) of every block of a group, as many as all others, and computes with
+    these. What it takes of all ranks, a Gram matrix, is added up over them.
+
+    ```mlir
+    #optim.slabs<rows, [<0, 1, 4>]> // a quarter of the rows on each rank along the first axis
+    ```
+    (That the shards stand so is checked by what uses it.)
+  }];
+  let parameters = (ins "::stepc::optim::BlockAxis":$axis, ArrayRefParameter<"::stepc::plan::Factor">:$factors);
+  let assemblyFormat = "`<` $axis `,` `[` $factors `]` `>`";
+  let extraClassDeclaration = [{
+    static SlabsAttr get(::mlir::MLIRContext *context, const plan::Slabs &slabs);
+    plan::Slabs toPlan() const;
+  }];
+}
+
 // In IR as f64 are: 4.500000e+11.
 def Optim_Figure : APFloatParameter<""> {
   let parser = "::stepc::optim::parseFigure($_parser)";
@@ -168,8 +187,8 @@ def Optim_Device : Optim_Attr<"Device", "device"> {
   let genVerifyDecl = 1;
 }
 
-class Optim_Strategy<string name, string mnemonicName, string userName = mnemonicName>
-    : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface>]> {
+class Optim_Strategy<string name, string mnemonicName, string userName = mnemonicName, list<string> more = []>
+    : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface, more>]> {
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kName = "}] # userName # [{";
   }];
@@ -181,5 +200,6 @@ include "dialects/optim/strategies/Gather.td"
 include "dialects/optim/strategies/SubgroupGather.td"
 include "dialects/optim/strategies/Agrs.td"
 include "dialects/optim/strategies/Hierarchical.td"
+include "dialects/optim/strategies/Gram.td"
 
 #endif

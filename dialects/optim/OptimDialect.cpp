@@ -30,7 +30,8 @@ struct Strategies : StrategyListInterface {
   SmallVector<StrategyAttrInterface> strategies() const override {
     MLIRContext *context = getContext();
     return {LocalAttr::get(context),  OwnerAttr::get(context), SubgroupGatherAttr::get(context),
-            GatherAttr::get(context), AgrsAttr::get(context),  HierarchicalAttr::get(context)};
+            GatherAttr::get(context), AgrsAttr::get(context),  HierarchicalAttr::get(context),
+            GramAttr::get(context)};
   }
 };
 } // namespace

@@ -16,6 +16,8 @@ plan::Group GroupOp::toPlan() {
   group.part = getPart().value_or(-1);
   if (ArrayAttr reduced = getReducedAttr())
     group.reducedPlacements = optim::toPlan(reduced);
+  if (std::optional<SlabsAttr> slabs = getSlabs())
+    group.slabs = slabs->toPlan();
   return group;
 }
 int64_t GroupOp::getBlocksPerParameter() { return toPlan().blocksPerParameter(); }
@@ -94,6 +96,8 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
            << getRuleAttr() << " sees blocks, found none";
   if (failed(verifyReduced(first)))
     return failure();
+  if (getSlabs() && failed(verifySlabs(first, rule)))
+    return failure();
   int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
                    int64_t(getParameters().size());
   if (getHops() && failed(verifyHops(first, blocks)))
@@ -119,6 +123,21 @@ LogicalResult GroupOp::verifyReduced(ParameterOp exemplar) {
   if (auto wrong =
           geometry::checkPlacements(exemplar.getShape().vec(), reduced, optim::toPlan(mesh)))
     return emitOpError("reduced placement ") << wrong->axis << ": " << wrong->reason;
+  return success();
+}
+
+LogicalResult GroupOp::verifySlabs(ParameterOp exemplar, RuleOp rule) {
+  if (!getHops() || !getHops()->empty())
+    return emitOpError("expected slabs with hops, of which there are none, found ")
+           << (getHops() ? "some" : "no hops");
+  MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
+  if (!mesh)
+    return success(); // the parameter's own error
+  plan::Group group = toPlan();
+  plan::ShardsKind home = plan::home(group, optim::toPlan(rule)).whose();
+  if (std::string wrong = geometry::checkSlabs(group, optim::toPlan(mesh), group.slabs, home);
+      !wrong.empty())
+    return emitOpError(wrong);
   return success();
 }
 

@@ -29,6 +29,10 @@ def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
                     (ins "const ::stepc::optim::StrategyQuery &":$query)>,
     InterfaceMethod<[{The hops from the group's shards to whole blocks, without bases: owners are balanced over all groups. Asked
       where it is legal.}], "::std::vector<::stepc::plan::Hop>", "hops", (ins "const ::stepc::optim::StrategyQuery &":$query)>,
+    InterfaceMethod<"The slabs that blocks are computed in; none: they come together by the hops.", "::stepc::plan::Slabs", "slabs",
+                    (ins "const ::stepc::optim::StrategyQuery &":$query), "", "return {};">,
+    InterfaceMethod<"Whether results may round otherwise than on one rank: then it is for fast numerics alone.", "bool",
+                    "roundsOtherwise", (ins), "", "return false;">,
     InterfaceMethod<"For people: why it is a good choice there.", "::std::string", "reason",
                     (ins "const ::stepc::optim::StrategyQuery &":$query)>,
   ];

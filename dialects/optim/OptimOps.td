@@ -239,7 +239,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them alone. They are those
     of `strategy`, set by `optim-assign-strategies`; their bases (one per block, parameters in order) by
     `optim-balance-owners`, `waves` (one per block: when it is computed) by `optim-assign-waves`; `reason` says why the
-    strategy. A group without hops computes no blocks: its rule is elementwise. `reduced` says where contributions to a partial
+    strategy. With `slabs` blocks are computed in these where they stand, and there are no hops. A group without hops computes no
+    blocks: its rule is elementwise. `reduced` says where contributions to a partial
     gradient are added up. `part` says which part of divided parameters
     the group has: its blocks are these alone.
 
@@ -250,16 +251,16 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
     mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
     as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and a part of
-    them where the rule sees blocks; `reduced` placements that can be, exactly where the gradient is partial.
+    them where the rule sees blocks; slabs with hops, of which there are none, and as the shards stand; `reduced` placements that can be, exactly where the gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<I64Attr>:$part, OptionalAttr<Optim_PlacementArray>:$reduced,
                        OptionalAttr<Optim_StrategyInterface>:$strategy,
-                       OptionalAttr<Optim_HopArray>:$hops,
+                       OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_Slabs>:$slabs,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
     $sym_name `rule` $rule `parameters` $parameters (`part` $part^)? (`reduced` $reduced^)? (`strategy` $strategy^)? (`hops` $hops^)?
-    (`waves` $waves^)? (`reason` $reason^)? attr-dict
+    (`slabs` $slabs^)? (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.
@@ -275,6 +276,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     /// Some hop owns factors and has no bases, though there are blocks.
     bool lacksBases();
     ::llvm::LogicalResult verifyReduced(ParameterOp exemplar);
+    ::llvm::LogicalResult verifySlabs(ParameterOp exemplar, RuleOp rule);
     ::llvm::LogicalResult verifyHops(ParameterOp exemplar, int64_t blocks);
     ::llvm::LogicalResult verifyWaves(ParameterOp exemplar, int64_t blocks);
   }];

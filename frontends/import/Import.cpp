@@ -38,7 +38,7 @@ public:
     OwningOpRef<ModuleOp> module =
         ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     comm::setLevel(*module, "optim");
-    (*module)->setAttr(kNumericsAttr, builder.getStringAttr(options.numerics));
+    (*module)->setAttr(optim::kNumericsAttr, builder.getStringAttr(options.numerics));
     builder.setInsertionPointToEnd(module->getBody());
     if (failed(nameParameters()))
       return nullptr;

@@ -16,9 +16,6 @@
 
 namespace stepc::frontends {
 
-/// Set on the module: "exact".
-inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
-
 struct ImportOptions {
   std::string name; ///< The library's, see libraryName.
   std::string numerics = "exact";

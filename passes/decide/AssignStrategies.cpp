@@ -85,7 +85,8 @@ private:
       group.setReason(reason);
       report(group, true, "elementwise", nullptr, reason);
       for (StrategyAttrInterface strategy : strategies(&getContext()))
-        report(group, false, strategy.name(), nullptr, reason + ": nothing has to travel");
+        if (isFast(getOperation()) || !strategy.roundsOtherwise())
+          report(group, false, strategy.name(), nullptr, reason + ": nothing has to travel");
       return success();
     }
     GroupGeometry geometry(group);
@@ -110,10 +111,12 @@ private:
       reason = ("forced by '" + Twine((*forced)->pattern.text()) + "=" + name + "'").str();
     group.setStrategyAttr(chosen.strategy);
     group.setPlanHops(chosen.hops);
+    if (!chosen.slabs.factors.empty())
+      group.setSlabsAttr(SlabsAttr::get(&getContext(), chosen.slabs));
     group.setReason(reason);
     report(group, true, name, &chosen, reason);
     for (const Judgement &other : judgements)
-      if (&other != &chosen)
+      if (&other != &chosen && (isFast(getOperation()) || !other.strategy.roundsOtherwise()))
         report(group, false, other.strategy.name(), other.isLegal() ? &other : nullptr,
                StrategyModel::whyNot(other, chosen, bool(*forced)));
     return success();

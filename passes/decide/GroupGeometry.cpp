@@ -22,6 +22,13 @@ GroupGeometry::GroupGeometry(GroupOp op) : parameters(op.getParameters().size())
   areas = geometry::heldElements(group, mesh, home);
 }
 
+double GroupGeometry::mostBlocks() const {
+  int64_t most = 0;
+  for (ArrayRef<int64_t> area : areas)
+    most = std::max<int64_t>(most, llvm::count_if(area, [](int64_t held) { return held > 0; }));
+  return double(most) * double(parameters);
+}
+
 int64_t GroupGeometry::firstHolder(int64_t block) const {
   for (auto [position, area] : llvm::enumerate(areas))
     if (area[block] > 0)
@@ -152,6 +159,23 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
         rows > cols ? cost::productScratchBound(rows, r, r) : cost::productScratchBound(r, cols, r);
     bytes.scratch =
         std::max({cost::productScratchBound(r, r, c), cost::productScratchBound(r, r, r), last});
+  });
+  return bytes;
+}
+
+BlockBytes decide::modelledSlabBytes(RuleOp rule, const plan::Group &group) {
+  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
+  int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
+  int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
+  BlockBytes bytes{4, 8 * rows * cols, cost::reduceScratchBound(rows)};
+  rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
+    int64_t size = op.getType().getElementTypeBitWidth() / 8;
+    bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
+    int64_t sums = saturatingMul(4 * n * n, group.slabs.count() + 2);
+    bytes.work = saturatingAdd(size * (2 * rows * cols + 2 * n * n), sums);
+    bytes.scratch =
+        std::max({cost::productScratchBound(n, n, inner), cost::productScratchBound(n, n, n),
+                  cost::productScratchBound(rows, cols, n)});
   });
   return bytes;
 }

@@ -22,6 +22,8 @@ struct GroupGeometry {
   int64_t held(int64_t position, int64_t block) const { return areas[position][block]; }
   const std::vector<std::vector<int64_t>> &held() const { return areas; }
   llvm::ArrayRef<int64_t> heldByBlock(int64_t position) const { return areas[position]; }
+  /// The most blocks of which a rank holds anything.
+  double mostBlocks() const;
   /// The first position that holds any of the block; 0 for an empty one.
   int64_t firstHolder(int64_t block) const;
 
@@ -67,6 +69,8 @@ struct BlockBytes {
   int64_t element, work, scratch;
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
+/// The same of a slab of one, of a group with slabs: what is sent and received of its sums is part of the buffers.
+BlockBytes modelledSlabBytes(optim::RuleOp rule, const plan::Group &group);
 
 } // namespace stepc::decide
 

@@ -88,12 +88,13 @@ private:
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups)) {
-      auto group = GroupOp::create(
-          at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
-          cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
-          builder.getArrayAttr(entry.second),
-          dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]), /*reduced=*/ArrayAttr(),
-          StrategyAttrInterface(), ArrayAttr(), DenseI64ArrayAttr(), StringAttr());
+      auto group =
+          GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
+                          cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
+                          builder.getArrayAttr(entry.second),
+                          dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]),
+                          /*reduced=*/ArrayAttr(), StrategyAttrInterface(), /*hops=*/ArrayAttr(),
+                          SlabsAttr(), DenseI64ArrayAttr(), StringAttr());
       group.setReducedAttr(placeReduced(group, builder));
     }
     int64_t parameters = llvm::range_size(module.getOps<ParameterOp>());

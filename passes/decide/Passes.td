@@ -110,7 +110,7 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
     (`StrategyListInterface`; docs/strategies.md has those of optim), the one whose modelled step takes least (`StrategyModel.h`): computing on the busiest rank, with owners
     balanced over all groups, and travelling by its hops. A strategy by which several ranks compute a block must save a tenth
     of the time of one by which one rank does. So replicas divide large matrices and share the results, and compute small
-    ones themselves. The group gets the strategy and its hops.
+    ones themselves. The group gets the strategy, its hops and its slabs.
 
     `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it. With `optim.max_peers` on the

@@ -29,11 +29,44 @@ double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost:
   return chain;
 }
 
+double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
+  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
+  double elements = double(rows) * double(cols);
+  auto n = double(plan::view(group, plan::ValueKind::Gram).rows);
+  double bytes = 8 * elements, flops = 16 * elements;
+  rule.walk([&](OrthogonalizeOp op) {
+    for (std::array<double, 3> step : op.getSteps()) {
+      // The slab as of whole blocks, and the Gram matrix as it is made, sent, added up, rounded and squared.
+      bytes += 12 * elements + 4 * double(group.slabs.count() + 8) * n * n;
+      flops += 3 * n * elements + (step[2] == 0.0 ? 0 : n * n * n);
+    }
+  });
+  return device.seconds(flops, bytes);
+}
+
+double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
+                              const cost::Cluster &cluster) {
+  std::vector<int64_t> ranks; // those that meet the first one; all others meet alike
+  for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
+    if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
+      ranks.push_back(rank);
+  std::vector<double> meeting = cluster.meeting(ranks);
+  auto n = double(plan::view(geometry.group, plan::ValueKind::Gram).rows);
+  double peers = double(slabs.count() - 1), blocks = geometry.mostBlocks(), total = 0;
+  rule.walk([&](OrthogonalizeOp op) {
+    total +=
+        2 * cluster.exchange(meeting, peers, 4 * peers * blocks) +
+        double(op.getSteps().size()) * cluster.exchange(meeting, peers, 4 * peers * blocks * n * n);
+  });
+  return total;
+}
+
 static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
 }
 
-StrategyModel::StrategyModel(ModuleOp module) : cluster(clusterOf(module)) {
+StrategyModel::StrategyModel(ModuleOp module) 
+    : cluster(clusterOf(module)), isFast(optim::isFast(module)) {
   if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
     maxPeers = most.getInt();
   // As owners are given, from what the groups' shapes tell alone.
@@ -174,6 +207,29 @@ static std::string tooManyPeers(const StrategyQuery &query, ArrayRef<plan::Hop> 
   return "";
 }
 
+std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
+                                      StrategyAttrInterface strategy) const {
+  if (!strategy.roundsOtherwise())
+    return {};
+  if (!isFast)
+    return "it rounds otherwise than one rank, which is for fast numerics (--numerics=fast)";
+  if (strategy.slabs(query).factors.empty())
+    return {};
+  // A slab has no row or column of a block, or not all of it.
+  for (Operation &op : rule.getBody().front())
+    if (spaceOf(&op) == Space::Matrix && !isa<OrthogonalizeOp>(op) &&
+        llvm::any_of(op.getOperands(), [&](Value value) {
+          return isa<ReduceOp>(op) ||
+                 kindOf(value.getType()).value_or(ValueKind::Full) != ValueKind::Full;
+        }))
+      return "rule @" + rule.getSymName().str() + " has " + op.getName().getStringRef().str() +
+             " where blocks have to be whole";
+  for (auto write : writesOf(rule))
+    if (write == Space::Matrix)
+      return "rule @" + rule.getSymName().str() + " stores a state where blocks have to be whole";
+  return {};
+}
+
 std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &geometry) const {
   std::vector<Judgement> result;
   const plan::Mesh &mesh = geometry.mesh;
@@ -201,14 +257,26 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   for (StrategyAttrInterface strategy : strategies(group.getContext())) {
     Judgement &judgement = result.emplace_back();
     judgement.strategy = strategy;
-    judgement.refusal = strategy.whyIllegal(query);
+    judgement.refusal = whyNotFast(query, rule, strategy);
+    if (judgement.isLegal())
+      judgement.refusal = strategy.whyIllegal(query);
     if (judgement.isLegal()) {
       judgement.hops = strategy.hops(query);
+      judgement.slabs = strategy.slabs(query);
       judgement.reason = strategy.reason(query);
       judgement.refusal = tooManyPeers(query, judgement.hops);
     }
     if (!judgement.isLegal())
       continue;
+    if (!judgement.slabs.factors.empty()) {
+      plan::Group cut = geometry.group;
+      cut.slabs = judgement.slabs;
+      judgement.seconds = geometry.mostBlocks() * slabSeconds(rule, cut, cluster.device) + chain +
+                          lists + summingSeconds(rule, geometry, judgement.slabs, cluster);
+      // The squares of Gram matrices, on all ranks that have slabs of the block.
+      judgement.repeats = true;
+      continue;
+    }
     // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
     double owners = 1, share = 1, travelling = lists;
     for (const auto &[travel, met] :

@@ -13,6 +13,12 @@ double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 /// at their ends.
 double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
+/// The same of a slab of one, of a group with slabs.
+double slabSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
+/// Seconds of the sums over ranks that the slabs of all of a group's blocks take: of norms and Gram matrices.
+double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
+                      const cost::Cluster &cluster);
+
 /// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
 /// computes all of them.
 struct HopTravel {
@@ -38,6 +44,7 @@ struct Judgement {
   std::string refusal;     ///< why it is not legal, or empty: then the rest holds
   std::string reason = {}; ///< for people: why it is a good choice there
   std::vector<plan::Hop> hops = {};
+  plan::Slabs slabs = {};
   double seconds = 0;   ///< computing, and travelling there and back
   bool repeats = false; ///< some block is computed by several ranks
   bool isLegal() const { return refusal.empty(); }
@@ -60,8 +67,13 @@ public:
   static std::string whyNot(const Judgement &judgement, const Judgement &chosen, bool isForced);
 
 private:
+  /// Why a strategy that rounds otherwise cannot be had; or nothing.
+  std::string whyNotFast(const optim::StrategyQuery &query, optim::RuleOp rule,
+                         optim::StrategyAttrInterface strategy) const;
+
   cost::Cluster cluster;
   int64_t maxPeers = 0; // that the module allows in a hop; 0: any number
+  bool isFast;
   /// Per ranks of a mesh: how much longer than the even share the busiest rank computes when all
   /// blocks that may have owners are dealt out.
   std::map<std::vector<int64_t>, double> unevenness;

@@ -46,7 +46,8 @@ void WaveModel::add(GroupOp group) {
   lists.push_back(listMoves(geometry, rule));
   BlockBytes model{};
   if (group.getHops())
-    model = modelledBytes(rule, rows, cols);
+    model = geometry.group.slabs.factors.empty() ? modelledBytes(rule, rows, cols)
+                                                 : modelledSlabBytes(rule, geometry.group);
   int64_t room = 0;
   for (const ListMove &move : lists.back())
     room = saturatingAdd(room, move.room / geometry.blockCount());
@@ -87,6 +88,13 @@ void WaveModel::add(GroupOp group) {
     chooses.back() = chooses.back() || plan::chooses(hops, hop);
   if (!geometries.back().group.hops.empty())
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
+  summing.push_back(0);
+  if (const plan::Slabs &slabs = geometries.back().group.slabs; !slabs.factors.empty()) {
+    summing.back() = summingSeconds(rule, geometries.back(), slabs, cluster);
+    Seconds chain = secondsOf(rule, rows, cols);
+    seconds.push_back({slabSeconds(rule, geometries.back().group, cluster.device), chain.chain});
+    return;
+  }
   // Without a matrix space there is memory to divide, and a few more launches to pay.
   seconds.push_back(group.getHops() ? Seconds{blockSeconds(rule, rows, cols, cluster.device),
                                               chainSeconds(rule, rows, cols, cluster.device)}
@@ -173,7 +181,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     double out = cluster.device.seconds(0, stages[group].out * double(held[position]));
     double compute = 0;
     if (computed[position] > 0)
-      compute = double(computed[position]) * seconds[group].block + seconds[group].chain;
+      compute = double(computed[position]) * seconds[group].block + seconds[group].chain +
+                summing[group] * part; // between products, which wait for it
     if (local && lists[group].empty()) {
       load.local += in + compute + out;
     } else {

@@ -60,6 +60,8 @@ std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::
   if (from.isShards() && to.isShards())
     return joined(
         betweenShards(mesh, group.placementsOf(from.whose()), group.placementsOf(to.whose())));
+  if (from == Distribution::Parts)
+    return joined(group.slabs.factors);
   int64_t first = from.level(group), last = to.level(group);
   std::vector<Factor> factors;
   for (int64_t level = std::min(first, last); level < std::max(first, last); ++level) {

@@ -93,8 +93,7 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
                        Communicators &communicators)
     : builder(builder), group(group), rule(rule), crossings(crossings), columns(columns),
       active(active), communicators(communicators), loc(group.getLoc()),
-      exemplar(group.getExemplar()), layout(group.toPlan()), rows(layout.rows()),
-      cols(layout.cols()) {
+      exemplar(group.getExemplar()), layout(group.toPlan()) {
   plan::Rule kept = optim::toPlan(rule);
   for (auto [index, state] : llvm::enumerate(kept.states))
     if (state.master && plan::stateExists(layout, state))
@@ -234,8 +233,7 @@ Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> sh
 }
 
 Value GroupChain::batch(ValueKind kind, Type element) {
-  int64_t r = kind == ValueKind::Cols || kind == ValueKind::One ? 1 : rows;
-  int64_t c = kind == ValueKind::Rows || kind == ValueKind::One ? 1 : cols;
+  auto [blocks, r, c] = plan::computedView(layout, plan::ValueKind(kind));
   return empty(PlaceAttr::blocks(segment, kind), element, {r, c});
 }
 

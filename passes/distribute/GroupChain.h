@@ -80,8 +80,7 @@ private:
   Communicators &communicators;
   mlir::Location loc;
   optim::ParameterOp exemplar;
-  plan::Group layout; // shape, placements and hops
-  int64_t rows, cols;
+  plan::Group layout; // shape, placements, hops and slabs
   plan::Mesh mesh;
   comm::Distribution home; // what stages over shards visit
   bool apart;              // not all shards stand there

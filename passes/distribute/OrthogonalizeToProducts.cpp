@@ -2,10 +2,11 @@
 
 #include "passes/distribute/Passes.h"
 
-#include "dialects/comm/Comm.h"
+#include "passes/distribute/Communicators.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <cmath>
@@ -26,27 +27,31 @@ namespace {
 class Expansion {
 public:
   /// `beside`: chains of other groups are computed before what this one makes is sent.
-  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, bool beside)
-      : builder(op), op(op), segment(segment), beside(beside), loc(op.getLoc()) {
+  Expansion(optim::OrthogonalizeOp op, FlatSymbolRefAttr segment, optim::GroupOp group, bool beside)
+      : builder(op), op(op), segment(segment), group(group), beside(beside), loc(op.getLoc()) {
     auto type = cast<RankedTensorType>(op.getType());
     element = type.getElementType();
     rows = type.getDimSize(1);
     cols = type.getDimSize(2);
-    small = std::min(rows, cols);
+    plan::Group layout = group.toPlan();
+    slabs = layout.slabs.factors;
+    small = slabs.empty() ? std::min(rows, cols) : std::min(layout.rows(), layout.cols());
+    tall = slabs.empty() ? rows > cols : layout.slabs.axis == plan::Division::Rows;
     count = ExtentOp::create(builder, loc, builder.getIndexType(),
                              PlaceAttr::blocks(segment, ValueKind::Full));
   }
 
   Value run() {
     Value normalized = normalize(op.getSource()), x = normalized;
-    bool tall = rows > cols;
     SmallVector<std::array<double, 3>> steps(op.getSteps());
     for (auto [index, each] : llvm::enumerate(steps)) {
       auto [a, b, c] = each;
       // Of a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
       // Without a square of A its factor is the product's own: no second rounding, and no stage
       // over A, whose extents are not a block's.
-      Value gram = product(x, x, Value(), c == 0.0 ? b : 1.0, 0.0, square(), true, tall, !tall);
+      double factor = c == 0.0 ? b : 1.0;
+      Value gram = slabs.empty() ? product(x, x, Value(), factor, 0.0, square(), true, tall, !tall)
+                                 : gramOfSlabs(x, factor);
       Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, square(), true);
       // Where all chains of a wave are normalized before the first one's products, the last step
       // writes where the first one read: what is done and what is to do stand in one place.
@@ -63,6 +68,74 @@ private:
     return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic, r, c},
                                    type, ValueRange{count}, place);
   }
+
+  //===--- Slabs --------------------------------------------------------------===//
+
+  PlaceAttr place(Holds holds, Distribution from, Distribution to, End end = End::Rest) {
+    return PlaceAttr::get(builder.getContext(), segment, holds, from, to, end);
+  }
+
+  Value parts(Holds holds, int64_t size) {
+    return empty(place(holds, Distribution::Parts, Distribution::Parts), size, size,
+                 builder.getF32Type());
+  }
+
+  Value packed(Holds holds, End end) {
+    PlaceAttr where = place(holds, Distribution::Parts, Distribution::Blocks, end);
+    Value size = ExtentOp::create(builder, loc, builder.getIndexType(), where);
+    return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic},
+                                   builder.getF32Type(), ValueRange{size}, where);
+  }
+
+  /// What all ranks with slabs of a block have in `part`, added up in f32 in the order of the slabs: the same
+  /// bits on all of them.
+  Value sum(Value part) {
+    Holds holds = placeOf(part).getHolds();
+    Value init = packed(holds, End::Sent);
+    Value sent =
+        CopyOp::create(builder, loc, init.getType(), part, Value(), init, Value()).getResult();
+    Value received = packed(holds, End::Received);
+    FlatSymbolRefAttr mesh = group.getExemplar().getMeshAttr();
+    Value ranks = communicators.get(builder, loc, mesh, slabs);
+    received = ExchangeOp::create(builder, loc, TypeRange(received.getType()), ranks,
+                                  ValueRange(sent), ValueRange(received))
+                   ->getResult(0);
+    int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
+    Value total = empty(place(holds, Distribution::Blocks, Distribution::Blocks), size, size,
+                        builder.getF32Type());
+    return SumOp::create(builder, loc, total.getType(), /*divisor=*/1, received, total).getResult();
+  }
+
+  Value gramOfSlabs(Value x, double factor) {
+    Value part = product(x, x, Value(), factor, 0.0, parts(Holds::Gram, small), true, tall, !tall);
+    Value gram = sum(part);
+    if (element.isF32())
+      return gram;
+    Value rounded = empty(place(Holds::Gram, Distribution::Blocks, Distribution::Blocks), small,
+                          small, element);
+    return stage({gram}, rounded, [&](OpBuilder &, ValueRange arguments) { return arguments[0]; });
+  }
+
+  /// The square of a norm need not be finite where the norm is. So the norms of slabs are added up first, which is
+  /// at least that of the block; and then the squares of what these are of it.
+  Value normOfSlabs(Value norm) {
+    Value bound = sum(norm);
+    auto limited = [&](Value total) -> Value {
+      return arith::MaximumFOp::create(builder, loc, total, leastNorm());
+    };
+    Value squares = sum(
+        stage({norm, bound}, parts(Holds::One, 1), [&](OpBuilder &, ValueRange arguments) -> Value {
+          Value ratio = arith::DivFOp::create(builder, loc, arguments[0], limited(arguments[1]));
+          return arith::MulFOp::create(builder, loc, ratio, ratio);
+        }));
+    Value result = empty(PlaceAttr::blocks(segment, ValueKind::One), 1, 1, builder.getF32Type());
+    return stage({bound, squares}, result, [&](OpBuilder &, ValueRange arguments) -> Value {
+      Value root = math::SqrtOp::create(builder, loc, arguments[1]);
+      return arith::MulFOp::create(builder, loc, limited(arguments[0]), root);
+    });
+  }
+
+  //===--- Blocks -------------------------------------------------------------===//
 
   /// Of a product that is no value of the block.
   Value square() { return empty(PlaceAttr::partial(segment), small, small, element); }
@@ -81,8 +154,9 @@ private:
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));
     Value result = body(builder, block->getArguments());
-    if (!element.isF32())
-      result = arith::TruncFOp::create(builder, loc, element, result);
+    Type wanted = elementOf(init);
+    if (result.getType() != wanted)
+      result = arith::TruncFOp::create(builder, loc, wanted, result);
     comm::YieldOp::create(builder, loc, result);
     return created.getResult(0);
   }
@@ -97,14 +171,22 @@ private:
     return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
   }
 
+  Value leastNorm() {
+    return constant(std::ldexp(op.getEps().convertToDouble(), optim::kNormExponent));
+  }
+
   Value normalize(Value x) {
-    Value one = empty(PlaceAttr::blocks(segment, ValueKind::One), 1, 1, builder.getF32Type());
-    auto norm = optim::BlockReduceOp::create(builder, loc, one.getType(), optim::Reduction::Norm, x,
-                                             one, uint64_t(int64_t(optim::kNormExponent)));
+    Value one = slabs.empty()
+                    ? empty(PlaceAttr::blocks(segment, ValueKind::One), 1, 1, builder.getF32Type())
+                    : parts(Holds::One, 1);
+    Value norm = optim::BlockReduceOp::create(builder, loc, one.getType(), optim::Reduction::Norm,
+                                              x, one, uint64_t(int64_t(optim::kNormExponent)))
+                     .getResult();
+    if (!slabs.empty())
+      norm = normOfSlabs(norm);
     Value init = empty(PlaceAttr::blocks(segment, ValueKind::Full), rows, cols, element);
-    return stage({x, norm.getResult()}, init, [&](OpBuilder &, ValueRange arguments) {
-      Value floor = constant(std::ldexp(op.getEps().convertToDouble(), optim::kNormExponent));
-      Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], floor);
+    return stage({x, norm}, init, [&](OpBuilder &, ValueRange arguments) {
+      Value divisor = arith::MaximumFOp::create(builder, loc, arguments[1], leastNorm());
       Value quotient = arith::DivFOp::create(builder, loc, widen(arguments[0]), divisor);
       Value scale = constant(std::ldexp(1.0, optim::kNormExponent));
       return Value(arith::MulFOp::create(builder, loc, quotient, scale));
@@ -123,10 +205,15 @@ private:
   OpBuilder builder;
   optim::OrthogonalizeOp op;
   FlatSymbolRefAttr segment;
+  optim::GroupOp group;
   bool beside;
   Location loc;
   Type element;
-  int64_t rows, cols, small;
+  int64_t rows, cols; // of a block, or of a slab
+  int64_t small;      // of a block
+  bool tall;
+  std::vector<plan::Factor> slabs; // none: blocks are whole
+  distribute::Communicators communicators;
   Value count; // blocks that this rank computes
 };
 
@@ -157,6 +244,7 @@ private:
     for (auto &[wave, segments] : findTogether())
       if (segments.size() > 1)
         beside.insert_range(segments);
+    SymbolTable symbols(getOperation());
     for (optim::OrthogonalizeOp op : ops) {
       FlatSymbolRefAttr segment = segmentOfBatch(op);
       auto type = cast<RankedTensorType>(op.getSource().getType());
@@ -164,8 +252,10 @@ private:
         op.emitOpError("expected a batch of blocks with a place, found ") << type;
         return signalPassFailure();
       }
+      auto group =
+          symbols.lookup<optim::GroupOp>(symbols.lookup<SegmentOp>(segment.getAttr()).getGroup());
       op.getResult().replaceAllUsesWith(
-          Expansion(op, segment, beside.contains(segment.getAttr())).run());
+          Expansion(op, segment, group, beside.contains(segment.getAttr())).run());
       op.erase();
     }
   }

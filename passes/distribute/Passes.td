@@ -48,9 +48,20 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     %b = optim.product %a, %a plus %a … {alpha = 2.0, beta = -4.0, symmetric}
     %o = optim.product %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
     ```
+
+    Of a group with slabs x is a slab, and each norm and Gram matrix the sum of what all slabs of a block have: f32, in the order of
+    the slabs, on every rank. ‖X‖ is d · √t, where d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
+    ```mlir
+    optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>]>
+    %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>) {…, symmetric, transpose_lhs}
+    %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to blocks, sent>>)
+    %r = comm.exchange %c sends(%s : …) receives(…) …
+    %g = comm.sum by 1 ins(%r : …) outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, blocks>>)
+    %a = comm.stage @g0 over blocks ins(%g : …) … // rounded to the type of x
+    ```
   }];
   let dependentDialects = ["::stepc::comm::CommDialect", "::mlir::tensor::TensorDialect",
-                           "::mlir::arith::ArithDialect"];
+                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
 #endif

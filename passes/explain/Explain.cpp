@@ -7,6 +7,7 @@
 #include "passes/decide/OwnerTable.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/distribute/GroupChain.h"
+#include "passes/explain/Travel.h"
 #include "passes/plan/StepScratch.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -16,41 +17,6 @@ using namespace stepc;
 using namespace stepc::explain;
 
 namespace {
-
-int64_t bytesOf(Type type) {
-  if (auto shaped = dyn_cast<ShapedType>(type))
-    type = shaped.getElementType();
-  return type.getIntOrFloatBitWidth() / 8;
-}
-
-/// The tables of the values of a group that travel by its hops, of a program's first segment.
-std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group) {
-  std::vector<plan::Table> result;
-  distribute::Crossings crossings = distribute::findCrossings(rule);
-  plan::Distribution home = plan::home(group, optim::toPlan(rule));
-  auto add = [&](plan::Distribution from, plan::Distribution to, plan::ValueKind kind, Type type) {
-    plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
-    received.end = plan::End::Received;
-    result.push_back({plan::TableKind::Message, sent, received, bytesOf(type)});
-  };
-  auto addState = [&](plan::Distribution from, plan::Distribution to, unsigned index) {
-    optim::StateAttr state = rule.getState(index);
-    add(from, to, plan::ValueKind(state.getKind()), state.getType());
-  };
-  for (auto [from, to] : distribute::movesThere(group, home)) {
-    for (Value value : crossings.fullIn)
-      add(from, to, plan::ValueKind::Full, value.getType());
-    for (unsigned state : crossings.statesIn)
-      addState(from, to, state);
-  }
-  for (auto [from, to] : distribute::movesBack(group, home)) {
-    for (Value value : crossings.fullOut)
-      add(from, to, plan::ValueKind::Full, value.getType());
-    for (unsigned state : crossings.statesOut)
-      addState(from, to, state);
-  }
-  return result;
-}
 
 /// Counts what travels together on one rank: a message per peer. What stays on the rank is none.
 class Tally {
@@ -246,17 +212,18 @@ private:
     return starts;
   }
 
-  /// The costs of the mesh's ranks if the group alone were stepped by other hops.
+  /// The costs of the mesh's ranks if the group alone were stepped by another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
-                              optim::RuleOp rule, const std::vector<plan::Hop> &hops,
-                              int64_t flops) {
+                              optim::RuleOp rule, const decide::Judgement &other, int64_t flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
     alone.rules = {optim::toPlan(rule)};
     alone.groups = {group};
     plan::Group &copy = alone.groups[0];
     copy.mesh = copy.rule = 0;
-    copy.hops = hops;
+    copy.hops = other.hops;
+    copy.slabs = other.slabs;
+    flops += orthogonalizeFlops(rule, copy) - orthogonalizeFlops(rule, group);
     // Equal blocks in turn: what balancing them alone comes to.
     for (plan::Hop &hop : copy.hops)
       for (int64_t block = 0, e = geometry.blockCount(); block < e && !hop.owned.empty(); ++block)
@@ -279,6 +246,8 @@ private:
         joined = starts.insert(joined, std::vector<plan::Table>());
       joined->push_back(table);
     }
+    for (const plan::Table &table : sums(rule, copy))
+      starts.push_back({table});
     std::vector<int64_t> world = alone.world();
     std::vector<RankCost> ranks(world.size());
     plan::Expander expander(alone);
@@ -347,7 +316,7 @@ private:
     out.strategies.front().seconds = chosen ? chosen->seconds : 0;
     for (const decide::Judgement &other : judgements) {
       std::string name = other.strategy.name().str();
-      if (&other == chosen)
+      if (&other == chosen || (other.strategy.roundsOtherwise() && !optim::isFast(module)))
         continue;
       if (!other.isLegal()) {
         out.strategies.push_back({name, false, "not legal: " + other.refusal, std::nullopt});
@@ -358,8 +327,7 @@ private:
       if (chosen && other.seconds < chosen->seconds)
         why = decide::StrategyModel::whyNot(other, *chosen, isForced);
       out.strategies.push_back(
-          {name, false, why,
-           summarize(model(group, geometry, rule, other.hops, flopsPerBlock[index])),
+          {name, false, why, summarize(model(group, geometry, rule, other, flopsPerBlock[index])),
            other.seconds});
     }
   }

@@ -38,14 +38,17 @@ struct View {
 LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
   if (op.getOuts().empty())
     return op.emitOpError("expected an out over blocks");
-  int64_t rows = group.getRows(), cols = group.getCols();
-  for (Value out : op.getOuts())
+  for (Value out : op.getOuts()) {
+    auto kind = comm::placeOf(out).getHolds() == comm::Holds::Gram ? plan::ValueKind::Gram
+                                                                   : plan::ValueKind::Full;
+    auto [blocks, rows, cols] = plan::computedView(group.toPlan(), kind);
     if (auto type = dyn_cast<MemRefType>(out.getType());
         type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != rows) ||
                  (type.getDimSize(2) != 1 && type.getDimSize(2) != cols)))
       return op.emitOpError("expected outs of ")
              << rows << " x " << cols << " (or 1) over the blocks of group " << group.getSymName()
              << ", found " << type;
+  }
   return success();
 }
 

@@ -18,7 +18,7 @@ class PlanBuilder {
 public:
   LogicalResult build(ModuleOp module) {
     plan().name = module.getSymName().value_or("").str();
-    if (Attribute given = module->getAttr("stepc.numerics")) {
+    if (Attribute given = module->getAttr(optim::kNumericsAttr)) {
       auto numerics = dyn_cast<StringAttr>(given);
       if (!numerics || (numerics.getValue() != "exact" && numerics.getValue() != "fast"))
         return module.emitError("expected stepc.numerics to be \"exact\" or \"fast\", found ")
@@ -145,6 +145,8 @@ private:
       group.part = op.getPart().value_or(-1);
       if (ArrayAttr reduced = op.getReducedAttr())
         group.reducedPlacements = optim::toPlan(reduced);
+      if (std::optional<optim::SlabsAttr> slabs = op.getSlabs())
+        group.slabs = slabs->toPlan();
       group.mesh = *mesh;
     }
     // That all of its parts stand in a group each is checked with the whole plan.
@@ -240,7 +242,8 @@ private:
       return failure();
     if (op.getIteration() == comm::Iteration::Blocks) {
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
-      return addTable(op, blockChunks(*segment, iteratedKind(op, group.rows(), group.cols())));
+      plan::View view = plan::computedView(group, plan::ValueKind::Full);
+      return addTable(op, blockChunks(*segment, iteratedKind(op, view.rows, view.cols)));
     }
     auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, op.getVisited());
     plan::Place staged = walked;
@@ -274,9 +277,9 @@ private:
     plan::Place from = comm::placeOf(op.getSource()).toPlan(*segment);
     plan::Place to = comm::placeOf(op.getInit()).toPlan(*segment);
     if (!from.sumsTo(plan(), to))
-      return op.emitOpError(
-                 "expected contributions to a partial gradient that arrive where the group "
-                 "adds them up, found ")
+      return op.emitOpError("expected contributions to a partial gradient, or parts of a value of "
+                            "blocks, that "
+                            "arrive where the group adds them up, found ")
              << comm::placeOf(op.getSource()) << " and " << comm::placeOf(op.getInit());
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }
@@ -348,6 +351,9 @@ private:
 } // namespace
 
 plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols) {
+  for (Value out : stage.getOuts())
+    if (comm::placeOf(out).getHolds() == comm::Holds::Gram)
+      return plan::ValueKind::Gram;
   // A block with one row (column) has no narrower kind along that axis.
   bool byRow = rows == 1, byCol = cols == 1;
   for (Value operand : stage->getOperands()) {

@@ -166,7 +166,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
     if (view.reach == Reach::Element && rows.to != rows.from)
       site = staged(operand, rows.to, view.element, Need::From, table);
   } else {
-    plan::View walked = plan::view(groupOf(rows.from.segment), rows.from.value);
+    plan::View walked = plan::computedView(groupOf(rows.from.segment), rows.from.value);
     Extents block{1, 1};
     if (view.reach == Reach::Element || view.reach == Reach::Row)
       block.rows = walked.rows;

@@ -118,8 +118,8 @@ Site ProgramCheck::blocks(const plan::Operand &operand, int64_t segment, Extents
 
 Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place, Type element,
                           Need::Unit unit, int64_t table) {
-  if (place.isResting(plan::Distribution::Blocks)) {
-    plan::View view = plan::view(groupOf(place.segment), place.value);
+  if (place.isBatch()) {
+    plan::View view = plan::computedView(groupOf(place.segment), place.value);
     return blocks(operand, place.segment, {view.rows, view.cols}, element);
   }
   if (!place.isMoving())

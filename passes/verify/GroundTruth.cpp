@@ -28,7 +28,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   }
   for (const plan::Group &group : plan.groups)
     perParameter.push_back(group.blocksPerParameter());
-  shards.resize(plan.groups.size() * plan::kShardsKinds * 4);
+  shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
 }
@@ -54,7 +54,8 @@ std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicato
 
 const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
                                     plan::ShardsKind whose) {
-  auto &maps = shards[(group * plan::kShardsKinds + int64_t(whose)) * 4 + int64_t(kind)];
+  auto &maps =
+      shards[(group * plan::kShardsKinds + int64_t(whose)) * plan::kValueKinds + int64_t(kind)];
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   if (maps.empty())
@@ -199,6 +200,81 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   for (int64_t &index : result)
     index = view.blocks[index];
   return result;
+}
+
+int64_t GroundTruth::parts(int64_t group) const {
+  int64_t count = 1;
+  for (const plan::Factor &factor : thePlan.groups[group].slabs.factors)
+    count *= factor.size;
+  return count;
+}
+
+int64_t GroundTruth::partOf(int64_t group, int64_t position) const {
+  const plan::Group &g = thePlan.groups[group];
+  std::vector<int64_t> at = coordinatesOf(thePlan.meshes[g.mesh], position);
+  int64_t number = 0;
+  for (const plan::Factor &factor : g.slabs.factors) // of whole axes, in their order
+    number = number * factor.size + at[factor.axis];
+  return number;
+}
+
+std::optional<std::pair<int64_t, std::string>> GroundTruth::checkSlabs() {
+  for (size_t index = 0; index < thePlan.groups.size(); ++index) {
+    const plan::Group &group = thePlan.groups[index];
+    if (group.slabs.factors.empty())
+      continue;
+    std::string wrong = checkSlabs(int64_t(index));
+    if (!wrong.empty())
+      return std::pair(int64_t(index), wrong);
+  }
+  return std::nullopt;
+}
+
+std::string GroundTruth::checkSlabs(int64_t index) {
+  const plan::Group &group = thePlan.groups[index];
+  const plan::Mesh &mesh = thePlan.meshes[group.mesh];
+  int64_t rows = group.rows(), cols = group.cols(), last = -1;
+  bool isRows = group.slabs.axis == plan::Division::Rows;
+  for (const plan::Factor &factor : group.slabs.factors) {
+    if (factor.axis <= last || factor.stride != 1 || factor.size != mesh.sizes[factor.axis])
+      return "expected slabs along whole axes of the mesh, in their order";
+    last = factor.axis;
+  }
+  // The pieces of a parameter that the ranks have that differ along the factors alone.
+  std::map<std::vector<int64_t>, std::vector<Piece>> pieces;
+  for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
+    std::vector<int64_t> apart = coordinatesOf(mesh, position);
+    for (const plan::Factor &factor : group.slabs.factors)
+      apart[factor.axis] = 0;
+    const MemoryMap &map = shard(index, ValueKind::Full, position, beforeHops(index));
+    std::vector<Piece> &list = pieces[apart];
+    size_t first = list.size();
+    if (map.elements() > 0)
+      map.cut({0, 0, 0, 0, 1, map.elements()}, [&](const Cut &cut) {
+        list.push_back({0, cut.block, cut.row, cut.col, cut.rows, cut.cols});
+      });
+    for (size_t i = first; i < list.size(); ++i)
+      if (isRows ? list[i].cols != cols : list[i].rows != rows)
+        return "expected slabs of whole " + std::string(isRows ? "rows" : "columns") + ", found " +
+               describe(index, list[i]);
+  }
+  for (auto &[apart, list] : pieces) {
+    std::map<int64_t, std::vector<Piece>> byBlock;
+    for (const Piece &piece : list)
+      byBlock[piece.block].push_back(piece);
+    for (auto &[block, slabs] : byBlock) {
+      int64_t elements = 0;
+      for (const Piece &piece : slabs)
+        elements += piece.size();
+      if (elements != rows * cols)
+        return "expected slabs that make up " + describeBlock(index, block) + ", found " +
+               std::to_string(elements) + " of " + std::to_string(rows * cols) + " elements";
+      if (auto overlap = findOverlap(slabs))
+        return "expected slabs that do not overlap, found " + describe(index, overlap->first) +
+               " and again " + describe(index, overlap->second);
+    }
+  }
+  return {};
 }
 
 int64_t GroundTruth::contributions(int64_t group) const {

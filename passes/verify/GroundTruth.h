@@ -14,6 +14,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace stepc::verify {
@@ -65,6 +66,19 @@ public:
   int64_t contributions(int64_t group) const;
   int64_t contributionOf(int64_t group, int64_t position) const;
 
+  /// The same of what ranks with slabs of a group's blocks add up: one part for each slab, row-major along their
+  /// factors.
+  int64_t parts(int64_t group) const;
+  int64_t partOf(int64_t group, int64_t position) const;
+  /// A group whose slabs do not make up its blocks, each element in one slab, and why not.
+  std::optional<std::pair<int64_t, std::string>> checkSlabs();
+  /// Where the slab of a rank begins in its blocks: row and column; of a group without slabs 0.
+  std::pair<int64_t, int64_t> slabOf(int64_t group, int64_t position) {
+    if (thePlan.groups[group].slabs.factors.empty())
+      return {0, 0};
+    return shard(group, plan::ValueKind::Full, position, beforeHops(group)).origin();
+  }
+
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
   /// "block 2 of parameter 'w'".
   std::string describeBlock(int64_t group, int64_t block) const;
@@ -74,6 +88,7 @@ public:
   std::string describeElement(int64_t group, const Piece &piece) const;
 
 private:
+  std::string checkSlabs(int64_t group);
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
   void addCoordinates(int64_t group, size_t hop, int64_t position,
                       std::vector<int64_t> &coordinates) const;
@@ -88,7 +103,7 @@ private:
   std::vector<int64_t> perParameter;           // per group
   std::vector<std::vector<int64_t>> positions; // per mesh and world rank
   std::vector<std::vector<std::unique_ptr<MemoryMap>>>
-      shards; // (group · kShardsKinds + whose) · 4 + kind, position
+      shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;

@@ -124,13 +124,23 @@ void MemoryMap::count() {
   }
 }
 
-MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks) {
+std::pair<int64_t, int64_t> MemoryMap::origin() const {
+  std::pair<int64_t, int64_t> least{0, 0};
+  for (const Part &part : parts)
+    least = &part == parts.data() ? std::pair(part.blockRow, part.blockCol)
+                                  : std::pair(std::min(least.first, part.blockRow),
+                                              std::min(least.second, part.blockCol));
+  return least;
+}
+
+MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,
+                              std::pair<int64_t, int64_t> origin) {
   MemoryMap map;
   if (rows == 0 || cols == 0)
     return map;
   map.width = cols;
   map.gridSize = rows * cols;
-  map.parts.push_back({0, 0, rows, cols, 0, 0});
+  map.parts.push_back({0, 0, rows, cols, origin.first, origin.second});
   map.grids.reserve(blocks.size());
   for (int64_t block : blocks)
     map.grids.push_back({block, map.gridSize});

@@ -35,7 +35,9 @@ public:
   static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                            plan::ValueKind kind, plan::ShardsKind whose);
   /// Computed blocks, each whole: block blocks[k] at slot k.
-  static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
+  /// `origin`: the row and column at which each of them begins, where it is a slab of its block.
+  static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,
+                            std::pair<int64_t, int64_t> origin = {0, 0});
 
   int64_t elements() const { return windowEnd - windowBegin; }
   /// visit(block) for every block with a place in this memory.
@@ -44,6 +46,8 @@ public:
       if (grid.elements > 0)
         visit(grid.block);
   }
+  /// The least row and column of a block that stand here.
+  std::pair<int64_t, int64_t> origin() const;
   /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Whether `other` has the same blocks and places, with elements so many rows and columns on.

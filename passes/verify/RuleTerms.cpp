@@ -7,6 +7,7 @@
 #include "passes/verify/Terms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -26,27 +27,59 @@ Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
                     Float64Type::get(rule.getContext()));
 }
 
-Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents) {
-  Type f32 = Float32Type::get(context), element = op.getType().getElementType();
-  auto [rows, cols] = extents;
-  // Spelled again, not shared with the pass that expands it: that pass is under proof.
+Term Terms::scaled(optim::OrthogonalizeOp op, Term source, Term norm) {
+  Type f32 = Float32Type::get(context);
   int64_t exponent = optim::kNormExponent;
-  Term norm = reduce(optim::Reduction::Norm, source, extents, {1, 1}, exponent);
-  double eps = op.getEps().convertToDouble();
-  SmallVector<Term> limits = {norm, number(f32, float(std::ldexp(eps, exponent)))};
+  SmallVector<Term> limits = {norm, leastNorm(op)};
   llvm::sort(limits);
   Term divisor = add(arith::MaximumFOp::getOperationName(), {}, f32, limits);
   Term quotient = add(arith::DivFOp::getOperationName(), {}, f32, {convert(source, f32), divisor});
   SmallVector<Term> factors = {quotient, number(f32, std::ldexp(1.0, exponent))};
   llvm::sort(factors);
-  Term x = convert(add(arith::MulFOp::getOperationName(), {}, f32, factors), element);
+  return convert(add(arith::MulFOp::getOperationName(), {}, f32, factors),
+                 op.getType().getElementType());
+}
+
+Term Terms::leastNorm(optim::OrthogonalizeOp op) {
+  double eps = op.getEps().convertToDouble();
+  return number(Float32Type::get(context), float(std::ldexp(eps, optim::kNormExponent)));
+}
+
+/// Of slabs the norms are added up first, so that their squares, divided by that, can be added up, too.
+Term Terms::normOfSlabs(optim::OrthogonalizeOp op, Term norm) {
+  Type f32 = Float32Type::get(context);
+  auto of = [&](StringRef name, SmallVector<Term> operands, bool commutes) {
+    if (commutes)
+      llvm::sort(operands);
+    return add(name, {}, f32, operands);
+  };
+  Term bound = of(arith::MaximumFOp::getOperationName(), {sum(norm, 1), leastNorm(op)}, true);
+  Term ratio = of(arith::DivFOp::getOperationName(), {norm, bound}, false);
+  Term squares = sum(of(arith::MulFOp::getOperationName(), {ratio, ratio}, true), 1);
+  Term root = of(math::SqrtOp::getOperationName(), {squares}, false);
+  return of(arith::MulFOp::getOperationName(), {bound, root}, true);
+}
+
+Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents,
+                          const plan::Slabs &slabs) {
+  Type f32 = Float32Type::get(context), element = op.getType().getElementType();
+  auto [rows, cols] = extents;
+  // Spelled again, not shared with the pass that expands it: that pass is under proof.
+  bool cut = !slabs.factors.empty(), byRows = slabs.axis == plan::Division::Rows;
   // Of a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
-  bool tall = rows > cols;
-  int64_t small = std::min(rows, cols), large = std::max(rows, cols);
+  bool tall = cut ? byRows : rows > cols;
+  int64_t small = std::min(rows, cols);
+  if (cut)
+    (byRows ? rows : cols) /= slabs.count();
+  int64_t large = tall ? rows : cols;
+  Term norm = reduce(optim::Reduction::Norm, source, {rows, cols}, {1, 1}, optim::kNormExponent);
+  Term x = scaled(op, source, cut ? normOfSlabs(op, norm) : norm);
   for (auto [a, b, c] : op.getSteps()) {
     // Without a square of the Gram matrix its factor is the product's own.
     double factor = c == 0.0 ? b : 1.0;
-    Term gram = product({x, x, {}, tall, !tall, small, small, large, factor}, element);
+    Term gram = product({x, x, {}, tall, !tall, small, small, large, factor}, cut ? f32 : element);
+    if (cut)
+      gram = convert(sum(gram, 1), element);
     Term poly = gram;
     if (c != 0.0)
       poly = product({gram, gram, gram, false, false, small, small, small, c, b}, element);
@@ -71,19 +104,20 @@ public:
     for (Value operand : op->getOperands())
       operands.push_back(of.lookup(operand));
     Value result = op->getResult(0);
-    of[result] = llvm::TypeSwitch<Operation *, Term>(op)
-                     .Case([&](optim::SplatOp op) {
-                       return terms.convert(operands[0], op.getResult().getType().getElementType());
-                     })
-                     .Case([&](optim::BroadcastOp) { return operands[0]; })
-                     .Case([&](optim::ReduceOp op) {
-                       return terms.reduce(op.getKind(), operands[0], extents(op.getSource()),
-                                           extents(op.getResult()));
-                     })
-                     .Case([&](optim::OrthogonalizeOp op) {
-                       return terms.orthogonalize(op, operands[0], extents(op.getSource()));
-                     })
-                     .Default([&](Operation *op) { return terms.elementwise(op, operands); });
+    of[result] =
+        llvm::TypeSwitch<Operation *, Term>(op)
+            .Case([&](optim::SplatOp op) {
+              return terms.convert(operands[0], op.getResult().getType().getElementType());
+            })
+            .Case([&](optim::BroadcastOp) { return operands[0]; })
+            .Case([&](optim::ReduceOp op) {
+              return terms.reduce(op.getKind(), operands[0], extents(op.getSource()),
+                                  extents(op.getResult()));
+            })
+            .Case([&](optim::OrthogonalizeOp op) {
+              return terms.orthogonalize(op, operands[0], extents(op.getSource()), group.slabs);
+            })
+            .Default([&](Operation *op) { return terms.elementwise(op, operands); });
   }
 
   llvm::DenseMap<Value, Term> of;

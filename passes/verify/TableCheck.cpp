@@ -18,7 +18,10 @@ TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
       groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
       group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
       perParameter(truth.blocksPerParameter(groupIndex)),
-      view(plan::view(group, table.from.value)) {}
+      view(plan::computedView(group, table.from.value)),
+      origin(table.from.value == ValueKind::Full && position >= 0
+                 ? truth.slabOf(groupIndex, position)
+                 : std::pair<int64_t, int64_t>()) {}
 
 bool TableCheck::fail(std::string message) {
   error = std::move(message) + " on rank " + std::to_string(rank);
@@ -79,7 +82,7 @@ bool TableCheck::standsInSlot(const Cut &cut, int64_t block) {
   if (slot < 0)
     return fail("expected a computed block, found " + truth.describe(groupIndex, piece) +
                 ", which another rank computes,");
-  int64_t place = (slot * view.rows + cut.row) * view.cols + cut.col;
+  int64_t place = (slot * view.rows + cut.row - origin.first) * view.cols + cut.col - origin.second;
   if (cut.second == place && (cut.rows == 1 || cut.secondStride == view.cols))
     return true;
   return fail("expected " + truth.describe(groupIndex, piece) + " at element " +
@@ -305,6 +308,9 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
                   std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));
+    // Rows count in the slab.
+    cut.row += origin.first;
+    cut.col += origin.second;
     if (!standsInSlot(cut, chunk.block))
       return false;
     cover(cut, chunk.block);

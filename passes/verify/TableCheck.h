@@ -60,6 +60,7 @@ private:
   bool fail(std::string message);
   bool isParameter(int64_t parameter) const;
   void findSlots();
+  void findBlocks();
   /// The slot of a block of the segment, or -1.
   int64_t slotOf(int64_t block);
   /// Every element of the rank's shards in the segment is covered once.
@@ -77,10 +78,11 @@ private:
   const plan::Group &group;
   const SegmentView &segment;
   int64_t perParameter;
-  plan::View view;
-  std::vector<int64_t> computed; // blocks by slot
-  std::vector<int64_t> slots;    // their indices in the segment, ascending
-  size_t lastSlot = 0;           // rows mostly come in order
+  plan::View view;                    // of computed blocks, or of the rank's slabs of them
+  std::pair<int64_t, int64_t> origin; // where these begin
+  std::vector<int64_t> computed;      // blocks by slot
+  std::vector<int64_t> slots;         // their indices in the segment, ascending
+  size_t lastSlot = 0;                // rows mostly come in order
   Pieces covered;
   MemoryMap blocks; // computed ones
   std::unique_ptr<CopyMap> fromCopy, toCopy;

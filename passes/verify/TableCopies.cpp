@@ -47,10 +47,8 @@ bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   // Of what moves the other side tells what it is.
   bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
-  if (table.from.isResting(Distribution::Blocks) || table.to.isResting(Distribution::Blocks)) {
-    findSlots();
-    blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed);
-  }
+  if (table.from.isBatch() || table.to.isBatch())
+    findBlocks();
   for (const CopyRow &row : rows) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
@@ -85,14 +83,22 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   return true;
 }
 
+void TableCheck::findBlocks() {
+  findSlots();
+  blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed, origin);
+}
+
 bool TableCheck::sumRows(const plan::RankTable &rows) {
-  int64_t count = truth.contributions(groupIndex);
+  bool ofParts = table.from.from == Distribution::Parts;
+  int64_t count = ofParts ? truth.parts(groupIndex) : truth.contributions(groupIndex);
+  if (ofParts)
+    findBlocks();
   for (const plan::SumRow &row : rows.sums) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
                   std::to_string(row.parameter));
     if (row.count != count || row.list < 0 || row.list + count > int64_t(rows.lists.size()))
-      return fail("expected the " + std::to_string(count) + " contributions to a gradient, found " +
+      return fail("expected the " + std::to_string(count) + " contributions to a sum, found " +
                   std::to_string(row.count) + " from place " + std::to_string(row.list) + " of " +
                   std::to_string(rows.lists.size()));
     toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
@@ -109,7 +115,7 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
         packed.push_back(piece);
       }
   }
-  return coversShards(shardOf(table.to)) && unbroken();
+  return (ofParts ? coversBlocks() : coversShards(shardOf(table.to))) && unbroken();
 }
 
 bool TableCheck::runRelay(const plan::RankTable &rows, std::span<const Piece> arrived) {

@@ -30,6 +30,12 @@ Reach TableProof::mostComputed(int64_t segment) {
 }
 
 std::vector<Fault> TableProof::prove(const ProgramUse &program) {
+  if (auto wrong = truth.checkSlabs())
+    for (const TableUse &use : program.uses)
+      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first) {
+        fail(use.table, wrong->second);
+        return std::move(faults);
+      }
   result.ranks = truth.rankCount();
   for (const plan::Group &group : plan.groups)
     result.blocks += group.blockCount();
@@ -105,7 +111,9 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
         return m.receiveOffset <= first && end <= m.receiveOffset + m.receiveCount;
       });
       int64_t position = part == messagesOf(rank).end() ? -1 : truth.position(group, part->peer);
-      if (position < 0 || truth.contributionOf(group, position) != i)
+      bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
+      if (position < 0 ||
+          i != (ofParts ? truth.partOf(group, position) : truth.contributionOf(group, position)))
         return fail(table, "expected contribution " + std::to_string(i) +
                                " of the mesh in its place of a sum, found " +
                                (position < 0 ? "no part of one peer"

@@ -52,7 +52,7 @@ static FloatAttr roundTo(FloatAttr value, Type type) {
 
 Term Terms::sum(Term contribution, int64_t divisor) {
   return add("comm.sum", IntegerAttr::get(IntegerType::get(context, 64), divisor),
-             elementOf(contribution), contribution);
+             elementOf(contribution), contribution, isSymmetric(contribution));
 }
 
 Term Terms::convert(Term value, Type element) {
@@ -64,12 +64,12 @@ Term Terms::convert(Term value, Type element) {
     return constant(roundTo(cast<FloatAttr>(node.detail), element));
   unsigned width = from.getIntOrFloatBitWidth(), wanted = element.getIntOrFloatBitWidth();
   if (width < wanted)
-    return add("arith.extf", {}, element, value);
+    return add("arith.extf", {}, element, value, isSymmetric(value));
   if (width == wanted) // bf16 and f16: f32 holds both
     return convert(convert(value, Float32Type::get(context)), element);
   if (node.what == "arith.extf" && elementOf(node.operands[0]) == element)
     return node.operands[0];
-  return add("arith.truncf", {}, element, value);
+  return add("arith.truncf", {}, element, value, isSymmetric(value));
 }
 
 /// What an operation says beside its operands, but for where it runs.

@@ -55,8 +55,10 @@ public:
     double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
   };
   Term product(const Product &product, mlir::Type element);
-  /// What optim.orthogonalize is documented to be.
-  Term orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents);
+  /// What optim.orthogonalize is documented to be, of whole blocks or in slabs: then the terms are those of a
+  /// slab, and of sums of what all slabs of a block add to it.
+  Term orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents,
+                     const plan::Slabs &slabs);
 
   /// Known to be equal to its transpose, in bits.
   bool isSymmetric(Term term) const { return nodes[term].symmetric; }
@@ -66,6 +68,11 @@ public:
   std::string describe(Term term) const;
 
 private:
+  /// Parts of orthogonalize: the source over its norm, the least norm, the norm of what slabs have the norms of.
+  Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
+  Term leastNorm(optim::OrthogonalizeOp op);
+  Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);
+
   struct Node {
     llvm::StringRef what; // interned
     mlir::Attribute detail;

@@ -120,6 +120,14 @@ bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
                     const std::vector<plan::ValueKind> &states = {},
                     const std::vector<std::vector<int64_t>> *held = nullptr);
 
+/// The slabs in which the shards cut every block: along the axes of the mesh that shard one axis of the
+/// matrices, the longer one if both. Without factors where none do.
+plan::Slabs slabsOf(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind of);
+/// What keeps blocks from being computed in such slabs where they stand: each rank has one run of rows
+/// (columns), as long as all others', and all columns (rows) of them.
+std::string checkSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
+                       plan::ShardsKind of);
+
 /// Where contributions to a partial gradient are added up: where the shards of `home` stand, and where those
 /// are replicated along a partial axis, in equal ranges of these shards, so that each element is added up
 /// once. None where the gradient is not partial.

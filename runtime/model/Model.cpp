@@ -45,6 +45,8 @@ std::string_view name(ValueKind kind) {
     return "cols";
   case ValueKind::One:
     return "one";
+  case ValueKind::Gram:
+    return "gram";
   }
   return "?";
 }
@@ -221,7 +223,8 @@ KeptAxes keptAxes(const Group &group, ValueKind kind) {
   size_t matrix = matrixAxes(group.shape, group.batchAxes);
   // A kind of one value per declared block knows nothing of collapsed axes:
   // without a declared batch the tensor is one logical parameter.
-  size_t leading = kind == ValueKind::One ? static_cast<size_t>(group.batchAxes) : axes - matrix;
+  bool ofBlock = kind == ValueKind::One || kind == ValueKind::Gram;
+  size_t leading = ofBlock ? static_cast<size_t>(group.batchAxes) : axes - matrix;
   for (size_t axis = 0; axis < leading; ++axis)
     kept.leading.push_back(axis);
   if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
@@ -244,6 +247,11 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
 }
 
 View view(const Group &group, ValueKind kind) {
+  if (kind == ValueKind::Gram) {
+    View full = view(group, ValueKind::Full);
+    int64_t small = std::min(full.rows, full.cols);
+    return {view(group, ValueKind::One).blocks, small, small};
+  }
   KeptAxes kept = keptAxes(group, kind);
   View result{1, 1, 1};
   for (size_t axis : kept.leading)
@@ -264,6 +272,20 @@ View view(const Group &group, ValueKind kind) {
     for (const plan::Span &span : group.division.parts[static_cast<size_t>(group.part)])
       extent += span.end - span.begin;
   }
+  return result;
+}
+
+int64_t Slabs::count() const {
+  int64_t result = 1;
+  for (const Factor &factor : factors)
+    result *= factor.size;
+  return result;
+}
+
+View computedView(const Group &group, ValueKind kind) {
+  View result = view(group, kind);
+  if (kind == ValueKind::Full && !group.slabs.factors.empty())
+    (group.slabs.axis == Division::Rows ? result.rows : result.cols) /= group.slabs.count();
   return result;
 }
 

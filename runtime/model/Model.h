@@ -20,9 +20,11 @@ int64_t byteSize(DType type);
 std::string_view name(DType type); // "f32", "bf16", …
 
 /// The shape of a value relative to its matrix block of R × C elements:
-/// Full R × C, Rows R × 1, Cols 1 × C, One 1 × 1.
-enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3 };
-std::string_view name(ValueKind kind); // "full", "rows", "cols", "one"
+/// Full R × C, Rows R × 1, Cols 1 × C, One 1 × 1. Gram, n × n with the smaller of R and C, is no value of a
+/// rule: matrix space alone has it.
+enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3, Gram = 4 };
+inline constexpr int64_t kValueKinds = 5;
+std::string_view name(ValueKind kind); // "full", "rows", "cols", "one", "gram"
 
 enum class PlacementKind : int64_t {
   Replicate = 0,
@@ -158,6 +160,16 @@ size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
 /// The factors that the first `count` hops resolve, each once.
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
+/// How blocks are computed without coming together: along the factors each rank has a slab of every block,
+/// some of its rows (columns) and all of their columns (rows). All slabs have one size.
+struct Slabs {
+  Division::Axis axis = Division::Rows;
+  std::vector<Factor> factors; // none: blocks are whole where they are computed
+  bool operator==(const Slabs &) const = default;
+  /// How many slabs a block has.
+  int64_t count() const;
+};
+
 /// Parameters of equal shape, types, mesh, placements and rule. A parameter of
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
 /// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
@@ -185,6 +197,7 @@ struct Group {
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
   std::string strategy;            // what chose the hops: a name for people
   std::vector<Hop> hops;           // each block is computed where they lead
+  Slabs slabs;                     // unless its slabs are computed where they stand
 
   const std::vector<Placement> &placementsOf(ShardsKind kind) const;
   int64_t blocksPerParameter() const;
@@ -202,6 +215,10 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
 /// matrices it is that of the group's part.
 View view(const Group &group, ValueKind kind);
+
+/// Rows and columns of a value of a kind as it stands where blocks are computed: those of a slab where the
+/// group has slabs.
+View computedView(const Group &group, ValueKind kind);
 
 /// How many contributions a partial gradient has: one per rank along its partial axes; and by how much their sum
 /// is divided. 1 and 1 where it is not partial.

@@ -28,7 +28,7 @@ BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
   }
   for (const Group &group : plan.groups)
     blocksPerParameter.push_back(group.blocksPerParameter());
-  kinds.resize(plan.groups.size() * kShardsKinds * 4);
+  kinds.resize(plan.groups.size() * kShardsKinds * kValueKinds);
   segments.resize(plan.segments.size());
 }
 
@@ -39,13 +39,13 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
 }
 
 KindView &BlockMap::kind(int64_t group, Form form) {
-  auto &view =
-      kinds[static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) * 4 +
-                                static_cast<int64_t>(form.value))];
+  auto &view = kinds[static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) *
+                                             kValueKinds +
+                                         static_cast<int64_t>(form.value))];
   if (!view) {
     const Group &g = at(thePlan.groups, group);
     view = std::make_unique<KindView>();
-    geometry::View shape = geometry::view(g, form.value);
+    geometry::View shape = computedView(g, form.value);
     view->rows = shape.rows;
     view->cols = shape.cols;
     view->replicated = geometry::replicatedAxes(g, form.value, form.whose);
@@ -323,7 +323,7 @@ std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   // Blocks have slots, which are the same for values of all kinds: a kind that drops an axis may stand
   // on ranks that do not compute the block.
   Form form = formOf(place);
-  if (place.standsIn().kind == Distribution::Blocks)
+  if (!place.standsIn().isShards() && place.standsIn().kind != Distribution::Pieces)
     form.value = presence(groupOf(place.segment));
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }

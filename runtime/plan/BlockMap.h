@@ -194,6 +194,9 @@ public:
   std::vector<int64_t> begins(const Place &place, int64_t position) {
     return meet(place, position).starts;
   }
+  /// Where the parts begin that arrived, in the order in which they are added up: row-major along the
+  /// factors of the slabs.
+  std::vector<int64_t> beginsOfParts(const Place &place, int64_t position);
   /// What tells apart positions at which a walk over a packed place differs in more than which blocks stand
   /// there and where shards begin; nothing: each one is of its own.
   std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
@@ -211,6 +214,7 @@ private:
                       int64_t count, std::vector<int64_t> &out);
 
   Form formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
+  static bool isOfParts(const Place &place) { return place.from == Distribution::Parts; }
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }
@@ -252,6 +256,8 @@ private:
   /// Of a segment's blocks, those that bases allow after `level` hops; nothing: all.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
+  /// Of what is to be added up: each rank sends all that it has to all that have slabs of its blocks.
+  std::vector<PeerPart> peersOfParts(const Place &place, int64_t position);
   LowerParts lower(const Place &place, int64_t position);
   /// `counts`: how many blocks stand there of each place within a parameter.
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
@@ -261,8 +267,9 @@ private:
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
-  std::vector<int64_t> blocksPerParameter;      // per group
-  std::vector<std::unique_ptr<KindView>> kinds; // (group · kShardsKinds + whose) · 4 + kind
+  std::vector<int64_t> blocksPerParameter; // per group
+  std::vector<std::unique_ptr<KindView>>
+      kinds; // (group · kShardsKinds + whose) · kValueKinds + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   Memo<std::pair<Place, std::vector<int64_t>>, std::vector<PeerPart>> knownPeers;
 };
@@ -300,6 +307,16 @@ void BlockMap::walkUpper(const Place &place, int64_t position, Visit visit) {
 template <typename Visit> void BlockMap::walk(const Place &place, int64_t position, Visit visit) {
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group, number = 0;
   int64_t perParameter = at(blocksPerParameter, group);
+  if (isOfParts(place)) {
+    const KindView &view = kind(group, formOf(place));
+    int64_t size = view.rows * view.cols;
+    for (int64_t index : computed(segment, position)) {
+      int64_t b = block(segment, index);
+      visit(number, b, {b % perParameter, 0, 0, view.rows, view.cols, 0, view.cols}, number * size);
+      ++number;
+    }
+    return;
+  }
   if (isBetweenShards(place)) {
     const SharedRects &shared = sharedOf(place, position);
     std::vector<int64_t> next = meet(place, position).starts;

@@ -127,6 +127,8 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
   auto known = [&](std::optional<std::vector<int64_t>> key, auto make) {
     return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
   };
+  if (isOfParts(place))
+    return known(std::nullopt, [&] { return peersOfParts(place, position); });
   if (isBetweenShards(place))
     return known(std::nullopt, [&] { return meet(place, position).peers; });
   if (isLower(place))
@@ -189,7 +191,7 @@ std::optional<std::vector<int64_t>> BlockMap::lowerKey(const Place &place, int64
 }
 
 std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_t position) {
-  if (isBetweenShards(place))
+  if (isBetweenShards(place) || isOfParts(place))
     return std::nullopt;
   if (isLower(place) || !travels(place))
     return lowerKey(place, position);
@@ -280,6 +282,41 @@ BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
       result.starts[which] = std::exchange(total, total + sizes[which]);
     result.peers.push_back({at(mesh.worldOf, peer), result.starts[which], sizes[which]});
   }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// What is added up
+//===----------------------------------------------------------------------===//
+
+std::vector<PeerPart> BlockMap::peersOfParts(const Place &place, int64_t position) {
+  const Group &group = groupOf(place.segment);
+  const KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
+  int64_t count = computedCount(place.segment, position) * view.rows * view.cols;
+  std::vector<PeerPart> result;
+  if (count == 0)
+    return result;
+  const Classes &all = classes(group.mesh, group.slabs.factors);
+  for (int64_t peer : all.members.of(at(all.of, position))) {
+    // What leaves is packed once; what arrives stands sender by sender.
+    auto before = static_cast<int64_t>(result.size());
+    int64_t offset = place.end == End::Received ? before * count : 0;
+    result.push_back({at(at(meshes, group.mesh).worldOf, peer), offset, count});
+  }
+  return result;
+}
+
+std::vector<int64_t> BlockMap::beginsOfParts(const Place &place, int64_t position) {
+  const Group &group = groupOf(place.segment);
+  const Classes &all = classes(group.mesh, group.slabs.factors);
+  std::vector<std::pair<int64_t, int64_t>> begins; // by position
+  auto members = all.members.of(at(all.of, position));
+  for (const PeerPart &part : *peers(place, position))
+    begins.push_back({members[begins.size()], part.offset});
+  std::sort(begins.begin(), begins.end());
+  std::vector<int64_t> result;
+  for (auto [member, begin] : begins)
+    result.push_back(begin);
   return result;
 }
 

@@ -25,6 +25,8 @@ std::string name(Distribution distribution) {
     return "state_shards";
   case Distribution::ReducedShards:
     return "reduced_shards";
+  case Distribution::Parts:
+    return "parts";
   }
   return "?";
 }
@@ -83,7 +85,7 @@ bool Place::isAddressableFrom(const Place &walked) const {
   if (segment != walked.segment)
     return false;
   if (walked.isResting(Distribution::Blocks))
-    return isResting(Distribution::Blocks);
+    return isBatch();
   return value == walked.value &&
          (isResting(Distribution::Blocks) || (isPacked() && standsIn() == walked.from));
 }
@@ -98,10 +100,16 @@ bool Place::copiesTo(const Place &other) const {
     return standsIn() == other.standsIn() ||
            (end == End::Received && to.kind == Distribution::Pieces &&
             other.isResting(Distribution::Blocks));
+  // What is to be added up is no value yet.
+  if (from == Distribution::Parts || other.from == Distribution::Parts)
+    return false;
   return from != other.from || end != other.end;
 }
 
 bool Place::sumsTo(const Plan &plan, const Place &other) const {
+  if (from == Distribution::Parts)
+    return segment == other.segment && value == other.value && end == End::Received &&
+           to == Distribution::Blocks && other.isResting(Distribution::Blocks);
   const Group &group = at(plan.groups, at(plan.segments, segment).group);
   return segment == other.segment && value == ValueKind::Full && other.value == ValueKind::Full &&
          end == End::Received && from == shardsOf(group, ShardsKind::Gradient) &&

@@ -36,19 +36,22 @@ struct Segment {
 struct Distribution {
   enum Kind : int64_t {
     Shards = 0, ///< in pieces, as the group's placements say
-    Blocks = 1, ///< each whole on the ranks that compute it: [slot, R, C]
+    Blocks = 1, ///< each whole (or a slab of each) on the ranks that compute it: [slot, R, C]
     Pieces = 2, ///< in pieces, as hop `hop` leaves them; after the last hop they are blocks
     // In pieces, where the gradient's or the states' placements are of their own. What stands by
     // equal lists is named by the first of parameter, gradient and states.
     GradientShards = 3,
     StateShards = 4,
     ReducedShards = 5, ///< the same of where contributions of a gradient are added up
+    // Of a group with slabs, what each rank adds to a value of its blocks: the value is the sum of those of
+    // all ranks that have a slab of the block.
+    Parts = 6,
   };
   Kind kind = Shards;
   int64_t hop = 0;
 
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
-  bool isShards() const { return kind != Blocks && kind != Pieces; }
+  bool isShards() const { return kind != Blocks && kind != Pieces && kind != Parts; }
   /// By whose placements shards stand; the parameter's for all that is none.
   ShardsKind whose() const {
     return kind == GradientShards  ? ShardsKind::Gradient
@@ -97,6 +100,8 @@ struct Place {
   /// Bound shards, or a copy of them.
   bool isOfShards() const { return !isMoving() && from.isShards(); }
   bool isResting(Distribution in) const { return end == End::Rest && from == in; }
+  /// One item per computed block.
+  bool isBatch() const { return isResting(Distribution::Blocks) || isResting(Distribution::Parts); }
   /// The distribution whose holders have it in their memory.
   Distribution standsIn() const { return end == End::Received ? to : from; }
   /// Whether an element of `walked`, which is at rest, leads to one here: from shards to what is
@@ -117,7 +122,7 @@ enum class TableKind : int64_t {
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
-  Sum = 4,         ///< rows of `to`, and of each all contributions, in `from`
+  Sum = 4,         ///< rows of `to`, and of each all contributions (or parts), in `from`
 };
 std::string_view name(TableKind kind); // "shard chunks", … of a known kind
 

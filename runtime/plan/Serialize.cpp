@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 10;
+constexpr int64_t kVersion = 11;
 
 class Writer {
 public:
@@ -90,11 +90,11 @@ public:
 /// An enumeration's last value: what the reader accepts.
 template <typename Enum> constexpr Enum last();
 template <> constexpr DType last() { return DType::F64; }
-template <> constexpr ValueKind last() { return ValueKind::One; }
+template <> constexpr ValueKind last() { return ValueKind::Gram; }
 template <> constexpr PlacementKind last() { return PlacementKind::PartialAverage; }
 template <> constexpr Division::Axis last() { return Division::Columns; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Distribution::Kind last() { return Distribution::ReducedShards; }
+template <> constexpr Distribution::Kind last() { return Distribution::Parts; }
 template <> constexpr End last() { return End::Kept; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Sum; }
@@ -183,6 +183,8 @@ public:
     list(v.parameters, "parameters");
     fields(v.computes, v.strategy);
     list(v.hops, "hops");
+    field(v.slabs.axis);
+    list(v.slabs.factors, "factors of slabs");
   }
   void field(Ref<Segment> v) {
     fields(v.name, v.group);

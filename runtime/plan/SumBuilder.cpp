@@ -10,6 +10,8 @@ using geometry::Rect;
 // What arrived has the part of one peer after the other. Peers whose gradients differ along partial axes alone
 // sent the same elements in the same order, so that one list says where their parts begin, for all rows.
 void TableBuilder::sums(RankTable &out) {
+  if (table.from.from == Distribution::Parts)
+    return sumsOfParts(out);
   const Mesh &mesh = map.plan().meshes[static_cast<size_t>(group.mesh)];
   int64_t count = contributions(group, mesh).count;
   std::vector<int64_t> begins = map.begins(table.from, position), done(begins.size(), 0);
@@ -48,6 +50,22 @@ void TableBuilder::sums(RankTable &out) {
     }
     ++number;
   }
+  rows.flush();
+}
+
+void TableBuilder::sumsOfParts(RankTable &out) {
+  out.lists = map.beginsOfParts(table.from, position);
+  auto count = static_cast<int64_t>(out.lists.size());
+  RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
+    out.sums.push_back({p.block, p.rows, p.cols, p.second, rowStride(p, p.secondStride), p.first,
+                        rowStride(p, p.firstStride), 0, count});
+  });
+  map.walk(table.from, position,
+           [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+             RowPiece piece = pieceOf(number, block, rect, offset, rect.cols);
+             setSecond(piece, offset, rect.cols);
+             rows.add(piece);
+           });
   rows.flush();
 }
 

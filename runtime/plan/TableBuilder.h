@@ -31,6 +31,7 @@ private:
   void blockChunks(RankTable &out);
   void copies(std::vector<CopyRow> &out);
   void sums(RankTable &out);
+  void sumsOfParts(RankTable &out);
 
   /// A single row's stride is its length: its neighbour does not exist.
   static int64_t rowStride(const RowPiece &piece, int64_t stride) {
@@ -56,8 +57,10 @@ private:
             0,
             false};
   }
+  /// A slab begins where the shard does.
   int64_t inBlocks(int64_t slot, const geometry::Rect &rect) const {
-    return (slot * view.rows + rect.row) * view.cols + rect.col;
+    bool cut = !group.slabs.factors.empty() && own.isOfShards();
+    return (slot * view.rows + rect.row - (cut ? row : 0)) * view.cols + rect.col - (cut ? col : 0);
   }
 
   const ShardRects &shardOf(const Place &place);

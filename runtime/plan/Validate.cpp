@@ -62,22 +62,24 @@ private:
   }
 
   Check place(const Place &place) {
-    if (!known(place.value, ValueKind::One))
-      return unknown("a kind of value", place.value, ValueKind::One);
+    if (!known(place.value, ValueKind::Gram))
+      return unknown("a kind of value", place.value, ValueKind::Gram);
     if (!known(place.end, End::Kept))
       return unknown("an end of a move", place.end, End::Kept);
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     for (const Distribution &each : {place.from, place.to}) {
-      if (!known(each.kind, Distribution::ReducedShards))
-        return unknown("a distribution", each.kind, Distribution::ReducedShards);
+      if (!known(each.kind, Distribution::Parts))
+        return unknown("a distribution", each.kind, Distribution::Parts);
       bool between = each.kind == Distribution::Pieces;
       if (each.hop < 0 || each.hop >= (between ? static_cast<int64_t>(group.hops.size()) - 1 : 1))
         return "expected a hop before the last one, found hop " + std::to_string(each.hop);
       if (between && !place.isMoving())
         return "expected nothing at rest between hops, found a value in " + name(each);
     }
+    if (Check wrong = parts(place, group); !wrong.empty())
+      return wrong;
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
              name(place.from) + " and " + name(place.to);
@@ -89,6 +91,20 @@ private:
     if (place.end == End::Kept && !place.from.isShards())
       return "expected a copy of shards, found one in " + name(place.from);
     return checkShards(plan, place);
+  }
+
+  /// Ranks that have slabs of a block add up values that all of them have whole.
+  static Check parts(const Place &place, const Group &group) {
+    bool ofParts = place.from == Distribution::Parts || place.to == Distribution::Parts;
+    bool isSmall = place.value == ValueKind::One || place.value == ValueKind::Gram;
+    if (ofParts && (group.slabs.factors.empty() || !isSmall ||
+                    (place.isMoving() && place.to != Distribution::Blocks)))
+      return "expected parts of one or gram values of a group with slabs, to be added up in its "
+             "blocks, found " +
+             describe(place);
+    if (place.value == ValueKind::Gram && !ofParts && !place.isResting(Distribution::Blocks))
+      return "expected gram values in blocks, found " + describe(place);
+    return {};
   }
 
   static Check found(const Table &table) {

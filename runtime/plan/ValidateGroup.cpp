@@ -41,9 +41,10 @@ Check checkCommunicator(const Plan &plan, const Communicator &communicator) {
 Check checkHops(const Plan &plan, const Group &group) {
   const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
   if (!group.computes)
-    return group.hops.empty() ? Check()
-                              : "expected no hops where nothing is computed, found " +
-                                    std::to_string(group.hops.size());
+    return group.hops.empty() && group.slabs == Slabs()
+               ? Check()
+               : "expected no hops and no slabs where nothing is computed, found " +
+                     std::to_string(group.hops.size()) + " hops";
   if (static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
     return "expected a matrix and " + std::to_string(group.batchAxes) +
            " batch axes of what is computed in matrix space, found " +
@@ -66,6 +67,12 @@ Check checkHops(const Plan &plan, const Group &group) {
   for (const State &state : rule.states)
     if (state.kind != ValueKind::Full)
       states.push_back(state.kind);
+  if (group.slabs != Slabs() && plan.numerics != "fast")
+    return "expected slabs in fast numerics alone, found some in " + plan.numerics + " ones";
+  if (group.slabs != Slabs())
+    return group.hops.empty() ? geometry::checkSlabs(group, mesh, group.slabs, home)
+                              : "expected no hops of a group with slabs, found " +
+                                    std::to_string(group.hops.size());
   if (geometry::blocksAreWhole(group, mesh, resolved, home, states))
     return {};
   std::string left;

@@ -261,7 +261,7 @@ private:
       return outside("member of pool " + std::to_string(operand.pool), operand.member,
                      pool.members);
     const Pool::Member &member = at(pool.members, operand.member);
-    if (place.isResting(Distribution::Blocks) && place.segment == member.segment &&
+    if (place.isBatch() && place.segment == member.segment &&
         (blockBytes == -1 || blockBytes == member.blockBytes) && operand.value == pool.offset &&
         operand.bytes == pool.bytes)
       return {};
@@ -337,7 +337,7 @@ private:
           !wrong.empty())
         return wrong;
       if (!place.isBound()) {
-        geometry::View view = geometry::view(group, place.value);
+        View view = computedView(group, place.value);
         if (Check wrong = placed(operand, place, view.rows * view.cols * table.elementBytes);
             !wrong.empty())
           return wrong;

@@ -14,10 +14,15 @@ func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !c
 // CHECK-SAME: memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, partial>>
 // CHECK-SAME: tensor<1x3xf32, #comm.place<@g, scalars>>
+// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, parts>>
+// CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>
+// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>
 // CHECK-SAME: place = #comm.place<@s, one, shards>
 func.func private @places(tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>,
                           memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>,
-                          tensor<?x4x4xf32, #comm.place<@s, partial>>, tensor<1x3xf32, #comm.place<@g, scalars>>)
+                          tensor<?x4x4xf32, #comm.place<@s, partial>>, tensor<1x3xf32, #comm.place<@g, scalars>>,
+                          tensor<?x4x4xf32, #comm.place<@s, gram, parts>>, tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>,
+                          tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
   attributes {place = #comm.place<@s, one, shards>}
 
 // Extents of what is packed and of batches.

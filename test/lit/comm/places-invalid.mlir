@@ -208,13 +208,13 @@ func.func @f() {
 // -----
 
 // A value has a known kind.
-// expected-error @below {{expected full, rows, cols, one, partial or scalars, found half}}
+// expected-error @below {{expected full, rows, cols, one, gram, partial or scalars, found half}}
 func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, gradient_shards, state_shards, reduced_shards, blocks or hop, found to_matrix}}
+// expected-error @below {{expected shards, gradient_shards, state_shards, reduced_shards, parts, blocks or hop, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----
@@ -312,3 +312,21 @@ func.func @f(%r: tensor<?xf32, #comm.place<@s, full, state_shards to shards, rec
   }
   return
 }
+
+// -----
+
+// Ranks add up what they have of values of whole blocks.
+// expected-error @below {{expected parts of one or gram values, which are added up in blocks, found full in parts and parts}}
+func.func private @f(tensor<?x4x6xf32, #comm.place<@s, full, parts>>)
+
+// -----
+
+// Their sum stands in blocks.
+// expected-error @below {{expected parts of one or gram values, which are added up in blocks, found one in parts and shards}}
+func.func private @f(tensor<?xf32, #comm.place<@s, one, parts to shards, sent>>)
+
+// -----
+
+// No rule has Gram matrices.
+// expected-error @below {{expected gram values in parts or blocks, found some in shards}}
+func.func private @f(tensor<?xf32, #comm.place<@s, gram, shards to blocks, sent>>)

@@ -8,6 +8,11 @@
 // RUN: %{run} LOCAL
 // LOCAL: error: expected a strategy that is legal to force on 'b', found local: placements [S(0)] cut the blocks
 
+// What rounds otherwise is for fast numerics.
+// REDEFINE: %{force} = b=gram
+// RUN: %{run} EXACT
+// EXACT: error: expected a strategy that is legal to force on 'b', found gram: it rounds otherwise than one rank, which is for fast numerics (--numerics=fast)
+
 // A group is handled in one way.
 // REDEFINE: %{force} = c1=gather,c2=owner
 // RUN: %{run} CONFLICT
@@ -26,17 +31,17 @@
 // These are the strategies to force.
 // REDEFINE: %{force} = b=nowhere
 // RUN: %{run} UNKNOWN
-// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "b=nowhere"
+// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "b=nowhere"
 
 // Elementwise is not chosen; it follows from the rule.
 // REDEFINE: %{force} = b=elementwise
 // RUN: %{run} ELEMENTWISE
-// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "b=elementwise"
+// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "b=elementwise"
 
 // A strategy comes after the pattern.
 // REDEFINE: %{force} = owner
 // RUN: %{run} BARE
-// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs or PATTERN=hierarchical, found "owner"
+// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "owner"
 
 // A pattern that is no glob.
 // REDEFINE: %{force} = [b=owner

@@ -385,3 +385,39 @@ optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{expected factors of the 1 axes of mesh world, found one of axis 1}}
 optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<1, 1, 4>]>]
+
+// -----
+
+// Slabs are computed where they stand.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// expected-error @below {{expected slabs with hops, of which there are none, found some}}
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>] slabs <rows, [<0, 1, 4>]>
+
+// -----
+
+// They are as the shards are.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// expected-error @below {{expected the slabs of shards that cut the columns of blocks, found placements [S(0)]}}
+optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <columns, [<0, 1, 4>]>
+
+// -----
+
+// All have one size.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [7, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// expected-error @below {{expected slabs of equal size, found 2 of 7 rows on rank 0, one of 4}}
+optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>]>

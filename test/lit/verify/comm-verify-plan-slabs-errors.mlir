@@ -1,0 +1,31 @@
+// A step in slabs is proven; each fault that is planted in it is refused.
+// RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/slabs.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVEN
+// PROVEN: plan-proven {{.*}} bytes=144, exchanges=3, messages=6, ranks=2
+
+// Bits depend on the ranks.
+// RUN: sed -e 's/"fast"/"exact"/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXACT
+// EXACT: error: {{.*}}expected slabs in fast numerics alone, found some in exact ones
+
+// The shards are cut by rows.
+// RUN: sed -e 's/slabs <rows/slabs <columns/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=AXIS
+// AXIS: error: {{.*}}expected the slabs of shards that cut the columns of blocks, found placements [S(0)]
+
+// A mean of Gram matrices is not the block's.
+// RUN: sed -e 's/comm.sum by 1 ins(%26/comm.sum by 2 ins(%26/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=MEAN
+// MEAN: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of comm.sum in its place
+
+// Nor is the part of one slab, which its own rank has.
+// RUN: sed -e 's/ins(%28 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>)/ins(%22 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>)/' -e 's/%26 = comm.buffer offset 0 bytes/%26 = comm.buffer offset 384 bytes/' -e 's/%29 = comm.buffer offset 0 bytes/%29 = comm.buffer offset 512 bytes/' -e 's/arena_bytes = 384/arena_bytes = 576/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=PART
+// PART: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of a product times the number 1.0
+
+// The norm of the block is made of two sums.
+// RUN: sed -e '/comm.sum by 1 ins(%17/d' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=NORM
+// NORM: error: {{.*}}expected a value in #comm.place<@group.0.w0, one, blocks> before it is read, found none written
+
+// Literal numbers are the rule's.
+// RUN: sed -e 's/alpha = 2.0/alpha = 2.5/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=LITERAL
+// LITERAL: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of a product times the number 2.0{{.*}}, found the result of a product times the number 2.5
+
+// All that have slabs of a block meet.
+// RUN: sed -e 's/<@world, .<0, 1, 2>.>/<@world, []>/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART
+// APART: error: {{.*}}expected messages between ranks of the communicator

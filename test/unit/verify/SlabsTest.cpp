@@ -1,0 +1,289 @@
+//===- SlabsTest.cpp - Sums over ranks that have slabs of blocks -----------===//
+//
+// Of random groups with slabs: the tables of all ranks are proven; carried out, they give every rank the sums
+// of all parts, in the order of the slabs; and whatever number of a row is changed, the proof fails or nothing
+// changed. A wrong division of blocks into slabs is refused, too.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/verify/TableProof.h"
+#include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Tables.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+using namespace stepc;
+using namespace stepc::plan;
+
+namespace {
+
+constexpr Placement R{};
+Placement shard(int64_t dim) { return {PlacementKind::Shard, dim, 1}; }
+
+/// What the step of one group does with its tables.
+struct Scene {
+  Plan plan;
+  int64_t in, blocks, parts, messages, sum;
+  verify::ProgramUse use;
+
+  explicit Scene(ValueKind kind) {
+    plan.numerics = "fast";
+    plan.rules = {{"R", {}, {}, 0}};
+    plan.routes = {{"R", 0, {}, MissingGrad::Error}};
+    plan.groups.resize(1);
+    Group &group = plan.groups[0];
+    group.name = "g";
+    group.computes = true;
+    plan.segments = {{"s", 0, {}, true}};
+    auto shards = Place::resting(0, ValueKind::Full, Distribution::Shards);
+    auto full = Place::resting(0, ValueKind::Full, Distribution::Blocks);
+    auto part = Place::resting(0, kind, Distribution::Parts);
+    auto value = Place::resting(0, kind, Distribution::Blocks);
+    Place sent{0, kind, Distribution::Parts, Distribution::Blocks, End::Sent}, received = sent;
+    received.end = End::Received;
+    in = add({TableKind::ShardChunks, shards, full, 0});
+    blocks = add({TableKind::BlockChunks, value, value, 0});
+    parts = add({TableKind::Copy, part, sent, 4});
+    messages = add({TableKind::Message, sent, received, 4});
+    sum = add({TableKind::Sum, received, value, 4});
+    use.uses = {{in, false, true}, {blocks}, {parts}, {sum}};
+    use.ways = {{parts, messages, sum}};
+  }
+
+  int64_t add(Table table) {
+    plan.tables.push_back(table);
+    return int64_t(plan.tables.size()) - 1;
+  }
+
+  void setParameters(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      plan.groups[0].parameters.push_back(i);
+      plan.parameters.push_back({"p" + std::to_string(i), 0, 0, i});
+    }
+  }
+
+  std::string prove(const std::function<void(RankTable &, int64_t, int64_t)> &lie = {}) const {
+    auto expander = std::make_shared<Expander>(plan);
+    verify::Expand expand{[&, expander](int64_t table, int64_t rank) {
+                            if (!lie)
+                              return expander->common(plan.tables[size_t(table)], rank);
+                            RankTable own = expander->table(plan.tables[size_t(table)], rank);
+                            lie(own, table, rank);
+                            return CommonTable(std::move(own));
+                          },
+                          {},
+                          [&, expander](int64_t pool, int64_t rank) {
+                            return expander->pool(plan.pools[size_t(pool)], rank);
+                          }};
+    auto faults = verify::TableProof(plan, expand).prove(use);
+    return faults.empty() ? "" : faults[0].message;
+  }
+};
+
+/// A group of random matrices whose longer side random axes of a random mesh cut.
+Scene draw(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto number = [&](int64_t least, int64_t most) {
+    return least + int64_t(random() % uint64_t(most - least + 1));
+  };
+  Scene scene(number(0, 2) ? ValueKind::Gram : ValueKind::One);
+  Mesh mesh{"mesh", {}, {}, {}};
+  Group &group = scene.plan.groups[0];
+  bool tall = number(0, 1), experts = number(0, 1);
+  int64_t ranks = 1, slabs = 1, dim = (experts ? 1 : 0) + (tall ? 0 : 1);
+  for (int64_t axis = 0, axes = number(1, 3); axis < axes; ++axis) {
+    mesh.axes.push_back("a" + std::to_string(axis));
+    mesh.sizes.push_back(number(1, 3));
+    ranks *= mesh.sizes.back();
+    int64_t what = number(0, 3);
+    group.placements.push_back(what > 1 ? shard(dim) : what && experts ? shard(0) : R);
+    if (group.placements.back() == shard(dim))
+      slabs *= mesh.sizes.back();
+  }
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    mesh.ranks.push_back(rank);
+  std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
+  int64_t large = slabs * number(1, 4), small = number(1, large);
+  group.shape = {tall ? large : small, tall ? small : large};
+  group.batchAxes = experts;
+  if (experts)
+    group.shape.insert(group.shape.begin(), number(1, 5));
+  scene.plan.meshes = {mesh};
+  scene.setParameters(number(1, 3));
+  group.slabs = stepc::geometry::slabsOf(group, mesh, ShardsKind::Parameter);
+  return scene;
+}
+
+uint64_t firstSeed() {
+  const char *given = std::getenv("STEPC_SEED");
+  return given ? std::strtoull(given, nullptr, 10) : std::random_device()();
+}
+
+/// The parts of all ranks through copies, messages and sums: what each rank has in the end.
+std::vector<std::vector<double>> carryOut(const Scene &scene,
+                                          const std::vector<std::vector<double>> &parts) {
+  Expander expander(scene.plan);
+  std::vector<std::vector<double>> sent, result;
+  auto tableOf = [&](int64_t table, size_t rank) {
+    return expander.table(scene.plan.tables[size_t(table)], int64_t(rank));
+  };
+  auto at = [](std::vector<double> &list, int64_t index) -> double & {
+    if (index >= int64_t(list.size()))
+      list.resize(size_t(index) + 1, NAN);
+    return list[size_t(index)];
+  };
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    std::vector<double> &packed = sent.emplace_back();
+    for (const CopyRow &row : tableOf(scene.parts, rank).copies)
+      for (int64_t i = 0; i < row.rows * row.cols; ++i)
+        at(packed, row.target + i / row.cols * row.targetStride + i % row.cols) =
+            parts[rank].at(size_t(row.source + i / row.cols * row.sourceStride + i % row.cols));
+  }
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    std::vector<double> received, &sums = result.emplace_back();
+    for (const Message &m : tableOf(scene.messages, rank).messages)
+      for (const Message &theirs : tableOf(scene.messages, size_t(m.peer)).messages)
+        for (int64_t i = 0; theirs.peer == int64_t(rank) && i < m.receiveCount; ++i)
+          at(received, m.receiveOffset + i) =
+              sent[size_t(m.peer)].at(size_t(theirs.sendOffset + i));
+    RankTable table = tableOf(scene.sum, rank);
+    for (const SumRow &row : table.sums)
+      for (int64_t i = 0; i < row.rows * row.cols; ++i) {
+        double &sum = at(sums, row.target + i / row.cols * row.targetStride + i % row.cols);
+        sum = 0;
+        // Not the sum alone: the order shows, too.
+        for (int64_t part = 0; part < row.count; ++part)
+          sum = 31 * sum + received.at(size_t(table.lists[size_t(row.list + part)] + row.source +
+                                              i / row.cols * row.sourceStride + i % row.cols));
+      }
+  }
+  return result;
+}
+
+TEST(Slabs, SumsOfRandomGroups) {
+  uint64_t seed = firstSeed();
+  int64_t withSlabs = 0;
+  for (uint64_t i = 0; i < 200; ++i) {
+    Scene scene = draw(seed + i);
+    SCOPED_TRACE("STEPC_SEED=" + std::to_string(seed + i));
+    const Group &group = scene.plan.groups[0];
+    const Mesh &mesh = scene.plan.meshes[0];
+    if (group.slabs.factors.empty())
+      continue;
+    ++withSlabs;
+    ASSERT_EQ(validate(scene.plan), "");
+    ASSERT_EQ(scene.prove(), "");
+    // Each rank's elements have a number of the rank, the block and the element.
+    Place part = scene.plan.tables[size_t(scene.parts)].from;
+    Expander expander(scene.plan);
+    std::vector<std::vector<double>> parts(mesh.ranks.size());
+    for (size_t rank = 0; rank < parts.size(); ++rank)
+      for (int64_t e = 0, n = expander.elements(part, int64_t(rank)); e < n; ++e)
+        parts[rank].push_back(double(rank * 100003 + size_t(e)));
+    auto found = carryOut(scene, parts);
+    for (size_t position = 0; position < mesh.ranks.size(); ++position) {
+      auto rank = size_t(mesh.ranks[position]);
+      ASSERT_EQ(found[rank].size(), parts[rank].size());
+      for (size_t e = 0; e < parts[rank].size(); ++e) {
+        double wanted = 0;
+        for (size_t other = 0; other < mesh.ranks.size(); ++other)
+          if (int64_t(other) - along(mesh, group.slabs.factors, int64_t(other)) ==
+              int64_t(position) - along(mesh, group.slabs.factors, int64_t(position)))
+            wanted = 31 * wanted + parts[size_t(mesh.ranks[other])][e];
+        ASSERT_EQ(found[rank][e], wanted);
+      }
+    }
+  }
+  EXPECT_GE(withSlabs, 60);
+}
+
+TEST(Slabs, EveryChangedNumberIsRefused) {
+  uint64_t seed = firstSeed();
+  int64_t changed = 0;
+  for (uint64_t i = 0; i < 60; ++i) {
+    Scene scene = draw(seed + i);
+    const Mesh &mesh = scene.plan.meshes[0];
+    if (scene.plan.groups[0].slabs.factors.empty())
+      continue;
+    std::mt19937_64 random(seed + i);
+    int64_t victim = int64_t(random() % mesh.ranks.size());
+    auto field = random() % 7, which = random();
+    bool did = false;
+    auto lie = [&](RankTable &rows, int64_t table, int64_t rank) {
+      if (table != scene.sum || rank != victim || rows.sums.empty())
+        return;
+      SumRow &row = rows.sums[which % rows.sums.size()];
+      did = true;
+      switch (field) {
+      case 0:
+        ++row.cols;
+        break;
+      case 1:
+        ++row.source;
+        break;
+      case 2:
+        ++row.target;
+        break;
+      case 3: // one is left out
+        --row.count;
+        break;
+      case 4: // one is added twice, in the place of another
+        did = rows.lists.size() > 1;
+        rows.lists.back() = rows.lists.front();
+        break;
+      case 5: // in another order
+        did = rows.lists.size() > 1;
+        std::swap(rows.lists.back(), rows.lists.front());
+        break;
+      default:
+        rows.sums.erase(rows.sums.begin() + int64_t(which % rows.sums.size()));
+      }
+    };
+    std::string refusal = scene.prove(lie);
+    changed += did;
+    EXPECT_EQ(refusal.empty(), !did) << "STEPC_SEED=" << seed + i << ", field " << field;
+  }
+  EXPECT_GE(changed, 10);
+}
+
+TEST(Slabs, SlabsThatAreNoneAreRefused) {
+  Scene scene(ValueKind::Gram);
+  scene.plan.meshes = {{"mesh", {"a", "b"}, {2, 2}, {0, 1, 2, 3}}};
+  Group &group = scene.plan.groups[0];
+  group.shape = {8, 4};
+  group.placements = {shard(0), R};
+  scene.setParameters(1);
+  group.slabs = {Division::Rows, {{0, 1, 2}}};
+  EXPECT_EQ(validate(scene.plan), "");
+  EXPECT_EQ(scene.prove(), "");
+  auto refused = [&](auto change) {
+    Scene other = scene;
+    change(other.plan.groups[0]);
+    return validate(other.plan);
+  };
+  Scene exact = scene;
+  exact.plan.numerics = "exact";
+  EXPECT_EQ(validate(exact.plan),
+            "group g: expected slabs in fast numerics alone, found some in exact ones");
+  EXPECT_EQ(refused([](Group &g) { g.slabs.factors = {{1, 1, 2}}; }),
+            "group g: expected the slabs of shards that cut the rows of blocks, found placements "
+            "[S(0), R]");
+  EXPECT_EQ(refused([](Group &g) { g.shape = {7, 4}; }),
+            "group g: expected slabs of equal size, found 4 of 7 rows on rank 0, one of 2");
+  EXPECT_EQ(refused([](Group &g) { g.shape = {8, 16}; }),
+            "group g: expected shards that cut the longer side of blocks, found rows of 8 x 16");
+  EXPECT_EQ(
+      refused([](Group &g) { g.placements[1] = shard(1); }),
+      "group g: expected shards that cut blocks by rows alone, found placements [S(0), S(1)]");
+  EXPECT_EQ(refused([](Group &g) { g.placements[0] = {PlacementKind::InterleavedShard, 0, 2}; }),
+            "group g: expected slabs of one run of rows, found 2 runs on rank 0");
+  // The proof has a geometry of its own, and is asked of plans that nobody has validated.
+  Scene other = scene;
+  other.plan.groups[0].slabs.factors = {{1, 1, 2}};
+  EXPECT_NE(other.prove(), "");
+}
+
+} // namespace
