@@ -28,6 +28,7 @@ FIGURES = [  # options of examples/models/manifest.py
     "qwen3-30b-a3b --ranks 64 --ep 8 --tp 2",
     "qwen3.5-397b-a17b --ranks 128",
     "qwen3.5-397b-a17b --ranks 128 --ep 16",
+    "qwen3.5-397b-a17b --ranks 128 --flat",
     "deepseek-v3 --ranks 1024 --ep 64",
     "deepseek-v3 --ranks 2048 --ep 64",
     "kimi-k2 --ranks 1024 --ep 64",

@@ -5,25 +5,30 @@
 include "dialects/optim/OptimAttrs.td"
 
 def Optim_DivideOp : Optim_Op<"divide", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "how the matrices of parameters are divided into blocks, by name";
+  let summary = "what the matrices of parameters are, and how they are divided into blocks, by name";
   let description = [{
-    Matrices of parameters that match one of `patterns` (their name or an alias), and none of `except`, are `repeat` stretches of
+    Of parameters that match one of `patterns` (their name or an alias), and none of `except`. With `flatten` their axes from it on
+    are the columns of one matrix, and those before it, behind the batch axes, its rows. Matrices are `repeat` stretches of
     equal size along the axis, and each block has its part of every stretch. The parts are `listed` sizes that follow one
     another, as many as fit of `each` size, or `split`, so many of equal size. Patterns that are also in `optional` may match nothing.
-    `optim-divide-parameters` brings it to the parameters, where it holds instead of blocks that they have.
+    `optim-divide-parameters` brings it to the parameters, where what is said holds instead of what they have.
 
     ```mlir
-    optim.divide patterns ["*.qkv.weight"] except [] rows listed [512, 128, 128] repeat 8
-    optim.divide patterns ["*.q_proj.weight"] optional ["*.q_proj.weight"] except ["h.0.*"] rows each [128] repeat 1
+    optim.divide patterns ["*.qkv.weight"] except [] into rows listed [512, 128, 128] repeat 8
+    optim.divide patterns ["*.q_proj.weight"] optional ["*.q_proj.weight"] except ["h.0.*"] into rows each [128] repeat 1
+    optim.divide patterns ["*.conv.weight"] except [] flatten 1
     ```
     Constraints: patterns are well-formed (`dialects/optim/NamePattern.h`), each optional one among them; sizes, numbers of blocks
-    and repeats of 1 or more; one number of `each` and `split`.
+    repeats and axes of 1 or more; one number of `each` and `split`; something is said.
   }];
   let arguments = (ins StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
-                       Optim_BlockAxis:$axis, Optim_BlockSizes:$sizes, DenseI64ArrayAttr:$numbers,
-                       I64Attr:$repeat);
+                       OptionalAttr<I64Attr>:$flatten,
+                       DefaultValuedAttr<Optim_BlockAxis, "BlockAxis::Rows">:$axis,
+                       DefaultValuedAttr<Optim_BlockSizes, "BlockSizes::Listed">:$sizes,
+                       OptionalAttr<DenseI64ArrayAttr>:$numbers, DefaultValuedAttr<I64Attr, "1">:$repeat);
   let assemblyFormat = [{
-    `patterns` $patterns (`optional` $optional^)? `except` $except $axis $sizes $numbers `repeat` $repeat attr-dict
+    `patterns` $patterns (`optional` $optional^)? `except` $except (`flatten` $flatten^)?
+    (`into` $axis $sizes $numbers^ `repeat` $repeat)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -13,14 +13,17 @@ ParameterOp GroupOp::getExemplar() {
 }
 plan::Group GroupOp::toPlan() {
   plan::Group group = getExemplar().toPlan();
-  group.part = getPart().value_or(-1);
+  if (auto parts = getParts())
+    group.parts = parts->vec();
   if (ArrayAttr reduced = getReducedAttr())
     group.reducedPlacements = optim::toPlan(reduced);
   if (std::optional<SlabsAttr> slabs = getSlabs())
     group.slabs = slabs->toPlan();
   return group;
 }
-int64_t GroupOp::getBlocksPerParameter() { return toPlan().blocksPerParameter(); }
+int64_t GroupOp::getBlocksPerParameter() {
+  return getExemplar().getMatrix().blocks * int64_t(getParts() ? getParts()->size() : 1);
+}
 int64_t GroupOp::getRows() { return toPlan().rows(); }
 int64_t GroupOp::getCols() { return toPlan().cols(); }
 bool GroupOp::lacksBases() {
@@ -73,8 +76,10 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     if (!first)
       first = p;
     if (p.getShape() != first.getShape() || p.getBatch() != first.getBatch() ||
-        p.getType() != first.getType() || p.getGradient() != first.getGradient() ||
-        p.getMesh() != first.getMesh() || p.getPlacements() != first.getPlacements() ||
+        p.getFlatten() != first.getFlatten() ||
+        p.getFlattenSpecified() != first.getFlattenSpecified() || p.getType() != first.getType() ||
+        p.getGradient() != first.getGradient() || p.getMesh() != first.getMesh() ||
+        p.getPlacements() != first.getPlacements() ||
         p.getGradientPlacements() != first.getGradientPlacements() ||
         p.getStatePlacements() != first.getStatePlacements() ||
         p.getBlocks() != first.getBlocks() || p.getSpecified() != first.getSpecified()) {
@@ -86,23 +91,45 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return diag;
     }
   }
-  if (std::optional<int64_t> part = getPart())
-    if (int64_t parts = first.getBlocks() ? first.getBlocks()->getParts().size() : 0;
-        *part < 0 || *part >= parts)
-      return emitOpError("expected one of the ")
-             << parts << " parts of the parameters, found " << *part;
-  if (!getPart() && first.getBlocks() && rule.seesBlocks())
-    return emitOpError("expected a part of the divided parameters, because rule ")
+  if (failed(verifyParts(first)))
+    return failure();
+  if (!getParts() && first.getBlocks() && rule.seesBlocks())
+    return emitOpError("expected parts of the divided parameters, because rule ")
            << getRuleAttr() << " sees blocks, found none";
   if (failed(verifyReduced(first)))
     return failure();
   if (getSlabs() && failed(verifySlabs(first, rule)))
     return failure();
-  int64_t blocks = geometry::view(first.getShape().vec(), first.getBatch()).blocks *
-                   int64_t(getParameters().size());
+  int64_t blocks = getBlocksPerParameter() * int64_t(getParameters().size());
   if (getHops() && failed(verifyHops(first, blocks)))
     return failure();
   return getWaves() ? verifyWaves(first, blocks) : success();
+}
+
+LogicalResult GroupOp::verifyParts(ParameterOp exemplar) {
+  if (!getPartsAttr())
+    return success();
+  ArrayRef<int64_t> parts = getPartsAttr().asArrayRef();
+  if (parts.empty())
+    return emitOpError("expected at least one part of the parameters, found none");
+  std::vector<std::vector<plan::Span>> all;
+  if (auto blocks = exemplar.getBlocks())
+    all = blocks->toPlan().parts;
+  int64_t last = -1, extent = 0;
+  for (int64_t part : parts) {
+    if (part < 0 || part >= int64_t(all.size()))
+      return emitOpError("expected some of the ")
+             << all.size() << " parts of the parameters, found " << part;
+    if (part <= last)
+      return emitOpError("expected parts in their order, found ") << part << " behind " << last;
+    int64_t size = plan::extentOf(all[part]);
+    if (last >= 0 && size != extent)
+      return emitOpError("expected parts of equal size, found one of ")
+             << size << " behind those of " << extent;
+    last = part;
+    extent = size;
+  }
+  return success();
 }
 
 LogicalResult GroupOp::verifyReduced(ParameterOp exemplar) {

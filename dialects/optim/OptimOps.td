@@ -175,16 +175,21 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ```mlir
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
+    optim.parameter @conv shape [64, 16, 3, 3] batch 0 flatten 1 type f32 gradient f32 mesh @world // of 64 × 144
+      placements [#optim.shard<1>, #optim.replicate] aliases []
     optim.parameter @gate_up shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 30], [30, 60]> specified over <rows, [0, 20], [20, 60]> aliases []
     ```
+    `flatten` makes a matrix of three axes or more behind the batch axes: those before it are the rows, those from it on the
+    columns; `specified` says here, too, that an `optim.divide` does so, `over` what the parameter had.
     Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per
-    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes;
-    `blocks` divides matrices, and each of their rows or columns stands in one part; only blocks are `specified`, and only
-    specified ones stand over others.
+    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes, and with
+    `flatten` three or more, some for the rows and some for the columns; `blocks` divides matrices, and each of their rows or
+    columns stands in one part; only blocks and flattened axes are `specified`, and only specified ones stand over others.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
-                       TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
+                       OptionalAttr<I64Attr>:$flatten, UnitAttr:$flatten_specified,
+                       OptionalAttr<I64Attr>:$flatten_overridden, TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
                        Optim_PlacementArray:$placements,
                        OptionalAttr<Optim_PlacementArray>:$gradient_placements,
                        OptionalAttr<Optim_PlacementArray>:$state_placements,
@@ -192,7 +197,8 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Optim_Blocks>:$overridden, StrArrayAttr:$aliases,
                        OptionalAttr<FlatSymbolRefAttr>:$route);
   let assemblyFormat = [{
-    $label `shape` $shape `batch` $batch `type` $type `gradient` $gradient `mesh` $mesh
+    $label `shape` $shape `batch` $batch (`flatten` $flatten^)? (`specified` $flatten_specified^)?
+    (`over` $flatten_overridden^)? `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements (`gradient_placements` $gradient_placements^)?
     (`state_placements` $state_placements^)? (`blocks` $blocks^)? (`specified` $specified^)? (`over` $overridden^)?
     `aliases` $aliases (`route` $route^)? attr-dict
@@ -207,8 +213,10 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     plan::Group toPlan();
     /// Whether its gradient or its states have placements of their own.
     bool standsApart() { return getGradientPlacements() || getStatePlacements(); }
-    /// Two axes, or a declared stack of matrices.
-    bool isMatrix() { return getBatch() > 0 || getShape().size() == 2; }
+    /// Two axes, a declared stack of matrices, or axes flattened to two.
+    bool isMatrix() { return getFlatten() || getBatch() > 0 || getShape().size() == 2; }
+    /// Its rows and columns.
+    plan::View getMatrix() { return plan::matrixView(getShape().vec(), getBatch(), getFlatten().value_or(0)); }
   }];
   let hasVerifier = 1;
 }
@@ -241,8 +249,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     `optim-balance-owners`, `waves` (one per block: when it is computed) by `optim-assign-waves`; `reason` says why the
     strategy. With `slabs` blocks are computed in these where they stand, and there are no hops. A group without hops computes no
     blocks: its rule is elementwise. `reduced` says where contributions to a partial
-    gradient are added up. `part` says which part of divided parameters
-    the group has: its blocks are these alone.
+    gradient are added up. `parts` says which parts of divided parameters
+    the group has: its blocks are these alone, those of the first matrix of the first parameter first.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
@@ -250,22 +258,22 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     ```
     Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
     mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
-    as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and a part of
-    them where the rule sees blocks; slabs with hops, of which there are none, and as the shards stand; `reduced` placements that can be, exactly where the gradient is partial.
+    as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and parts of
+    them where the rule sees blocks, in their order and of equal size; slabs with hops, of which there are none, and as the shards stand; `reduced` placements that can be, exactly where the gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
-                       OptionalAttr<I64Attr>:$part, OptionalAttr<Optim_PlacementArray>:$reduced,
+                       OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<Optim_PlacementArray>:$reduced,
                        OptionalAttr<Optim_StrategyInterface>:$strategy,
                        OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_Slabs>:$slabs,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name `rule` $rule `parameters` $parameters (`part` $part^)? (`reduced` $reduced^)? (`strategy` $strategy^)? (`hops` $hops^)?
+    $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`reduced` $reduced^)? (`strategy` $strategy^)? (`hops` $hops^)?
     (`slabs` $slabs^)? (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.
     ParameterOp getExemplar();
-    /// The first parameter's, with the group's part.
+    /// The first parameter's, with the group's parts.
     plan::Group toPlan();
     int64_t getBlocksPerParameter();
     int64_t getRows();
@@ -275,6 +283,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     void setPlanHops(::llvm::ArrayRef<plan::Hop> hops);
     /// Some hop owns factors and has no bases, though there are blocks.
     bool lacksBases();
+    ::llvm::LogicalResult verifyParts(ParameterOp exemplar);
     ::llvm::LogicalResult verifyReduced(ParameterOp exemplar);
     ::llvm::LogicalResult verifySlabs(ParameterOp exemplar, RuleOp rule);
     ::llvm::LogicalResult verifyHops(ParameterOp exemplar, int64_t blocks);

@@ -186,10 +186,15 @@ LogicalResult RouteOp::verify() {
 LogicalResult DivideOp::verify() {
   if (getPatterns().empty())
     return emitOpError("expected at least one pattern, found none");
-  if (getNumbers().empty() || (getSizes() != BlockSizes::Listed && getNumbers().size() != 1))
+  if (!getNumbers() && !getFlatten())
+    return emitOpError("expected axes to flatten or blocks, found neither");
+  if (getFlatten().value_or(1) < 1)
+    return emitOpError("expected columns from axis 1 or a later one on, found ") << *getFlatten();
+  if (getNumbers() &&
+      (getNumbers()->empty() || (getSizes() != BlockSizes::Listed && getNumbers()->size() != 1)))
     return emitOpError("expected ") << (getSizes() == BlockSizes::Listed ? "sizes" : "one number")
-                                    << " of blocks, found " << getNumbers().size();
-  for (int64_t number : getNumbers())
+                                    << " of blocks, found " << getNumbers()->size();
+  for (int64_t number : getNumbers().value_or(ArrayRef<int64_t>()))
     if (number < 1)
       return emitOpError("expected numbers of 1 or more, found ") << number;
   if (int64_t repeat = getRepeat(); repeat < 1)
@@ -234,9 +239,21 @@ LogicalResult ParameterOp::verify() {
     if (!optim::toPlan(type) || type.isF64())
       return emitOpError("expected a type of f32, bf16 or f16, found ") << type;
   int64_t rank = getShape().size(), batch = getBatch();
-  if (batch < 0 || (batch != 0 && batch != rank - 2))
+  if (std::optional<int64_t> flatten = getFlatten()) {
+    std::string wrong = batch < 0 || batch > rank
+                            ? "expected batch axes that leave axes to flatten, found " +
+                                  std::to_string(batch) + " of " + std::to_string(rank)
+                            : plan::checkFlatten(rank, batch, *flatten);
+    if (!wrong.empty())
+      return emitOpError(wrong);
+  } else if (batch < 0 || (batch != 0 && batch != rank - 2)) {
     return emitOpError("expected batch axes that leave a matrix, found ")
            << batch << " of " << rank << " axes";
+  }
+  if (getFlattenSpecified() && !getFlatten())
+    return emitOpError("expected axes to flatten that are specified, found none");
+  if (getFlattenOverridden() && !getFlattenSpecified())
+    return emitOpError("expected specified axes to flatten over others, found some that are not");
   for (ArrayAttr placements :
        {getPlacements(), getGradientPlacementsAttr(), getStatePlacementsAttr()}) {
     if (!placements)
@@ -263,12 +280,12 @@ LogicalResult ParameterOp::verify() {
              << axis << ": expected R along an axis of one rank, found '" << toString(placement)
              << "'";
   if (auto blocks = getBlocks()) {
-    if (rank < 2 || batch != rank - 2)
+    if (!getFlatten() && (rank < 2 || batch != rank - 2))
       return emitOpError("expected blocks of matrices, found ")
              << rank << " axes, " << batch << " of them batch axes";
-    bool isRows = blocks->getAxis() == BlockAxis::Rows;
-    std::string wrong =
-        plan::checkDivision(blocks->toPlan(), getShape()[isRows ? rank - 2 : rank - 1]);
+    plan::View matrix = getMatrix();
+    std::string wrong = plan::checkDivision(
+        blocks->toPlan(), blocks->getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols);
     if (!wrong.empty())
       return emitOpError(wrong);
   }
@@ -317,6 +334,8 @@ plan::Group ParameterOp::toPlan() {
   plan::Group group;
   group.shape = getShape().vec();
   group.batchAxes = getBatch();
+  group.flatten = getFlatten().value_or(0);
+  group.flattenSpecified = getFlattenSpecified();
   group.parameterType = *optim::toPlan(getType());
   group.gradientType = *optim::toPlan(getGradient());
   group.placements = optim::toPlan(getPlacements());

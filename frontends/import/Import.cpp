@@ -131,11 +131,15 @@ private:
       SmallVector<int64_t> numbers;
       for (const lang::Constant &number : blocks.numbers)
         numbers.push_back(int64_t(number.value));
-      optim::DivideOp::create(builder, locate(blocks.range), patterns,
-                              blocks.ifPresent ? patterns : ArrayAttr(), strings(blocks.except),
-                              blocks.isColumns ? optim::BlockAxis::Columns : optim::BlockAxis::Rows,
-                              optim::BlockSizes(blocks.sizes), numbers,
-                              blocks.repeat ? int64_t(blocks.repeat->value) : 1);
+      optim::DivideOp::create(
+          builder, locate(blocks.range), patterns, blocks.ifPresent ? patterns : ArrayAttr(),
+          strings(blocks.except),
+          blocks.flatten ? builder.getI64IntegerAttr(int64_t(blocks.flatten->value))
+                         : IntegerAttr(),
+          blocks.isColumns ? optim::BlockAxis::Columns : optim::BlockAxis::Rows,
+          optim::BlockSizes(blocks.sizes),
+          numbers.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(numbers),
+          blocks.repeat ? int64_t(blocks.repeat->value) : 1);
     }
   }
 
@@ -167,6 +171,8 @@ private:
           builder, locate(positions, index), builder.getStringAttr(names[index]),
           builder.getDenseI64ArrayAttr(parameter.shape),
           builder.getI64IntegerAttr(parameter.batchAxes),
+          parameter.flatten ? builder.getI64IntegerAttr(parameter.flatten) : IntegerAttr(),
+          /*flatten_specified=*/UnitAttr(), /*flatten_overridden=*/IntegerAttr(),
           TypeAttr::get(optim::toType(&context, parameter.dtype)),
           TypeAttr::get(optim::toType(&context, parameter.gradDType)),
           FlatSymbolRefAttr::get(&context, parameter.mesh), placements,

@@ -175,6 +175,15 @@ public:
     strings("globs", blocks.globs);
     os << (blocks.ifPresent ? " if-present" : "");
     strings("except", blocks.except);
+    if (blocks.flatten) {
+      os << " (flatten";
+      optional(blocks.flatten);
+      os << ")";
+    }
+    if (blocks.numbers.empty()) {
+      os << ")\n";
+      return;
+    }
     if (blocks.repeat) {
       os << " (repeat";
       optional(blocks.repeat);

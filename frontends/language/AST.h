@@ -353,7 +353,8 @@ struct Route {
 };
 
 /// `blocks "*.qkv.weight" repeat 8 rows 512, 128, 128`: the matrices of which parameters are divided,
-/// and how. The numbers are known, the sizes of the matrices are not.
+/// and how; `blocks "*.conv.weight" flatten 1`: which axes are a matrix. The numbers are known, the sizes of the
+/// matrices are not.
 struct BlocksStatement {
   enum class Sizes : uint8_t {
     Listed, ///< As many rows (columns) as the numbers say, one after the other.
@@ -364,10 +365,11 @@ struct BlocksStatement {
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent;
   std::vector<StringLiteral> except;
-  std::optional<Constant> repeat; ///< Blocks have their part of each of so many stretches.
+  std::optional<Constant> flatten; ///< The axis from which on all are columns.
+  std::optional<Constant> repeat;  ///< Blocks have their part of each of so many stretches.
   bool isColumns = false;
   Sizes sizes = Sizes::Listed;
-  std::vector<Constant> numbers;
+  std::vector<Constant> numbers; ///< None where matrices are flattened alone.
   SourceRange range;
 };
 llvm::StringRef spell(BlocksStatement::Sizes sizes);

@@ -7,7 +7,7 @@ using namespace stepc::lang;
 using llvm::Twine;
 
 /// As the manifest bounds them.
-constexpr double mostElements = 0x1p40, mostRepeats = 0x1p16;
+constexpr double mostElements = 0x1p40, mostRepeats = 0x1p16, mostAxes = 0x1p6;
 
 static void checkCount(const Constant &number, const Twine &what, double most,
                        Diagnostics &diagnostics) {
@@ -21,6 +21,8 @@ void stepc::lang::analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diag
   using Sizes = BlocksStatement::Sizes;
   checkPatterns(blocks.globs, diagnostics);
   checkPatterns(blocks.except, diagnostics);
+  if (blocks.flatten)
+    checkCount(*blocks.flatten, "the axis where columns begin", mostAxes, diagnostics);
   if (blocks.repeat)
     checkCount(*blocks.repeat, "how often the blocks follow each other", mostRepeats, diagnostics);
   for (const Constant &number : blocks.numbers)

@@ -36,6 +36,16 @@ std::optional<BlocksStatement> Parser::parseBlocks() {
     return std::nullopt;
   if (consumeIf(TokenKind::KwExcept) && !parseStrings(blocks.except))
     return std::nullopt;
+  if (atName("flatten")) {
+    consume();
+    blocks.flatten = parseCount("the axis where columns begin");
+    if (!blocks.flatten)
+      return std::nullopt;
+    if (!atName("repeat") && !at(TokenKind::KwRows) && !atName("columns")) {
+      blocks.range = begin.to(previousRange());
+      return blocks;
+    }
+  }
   if (atName("repeat")) {
     consume();
     blocks.repeat = parseCount("how often the blocks follow each other");
@@ -48,8 +58,8 @@ std::optional<BlocksStatement> Parser::parseBlocks() {
     consume();
     blocks.isColumns = true;
   } else {
-    Diagnostic &error =
-        expected(blocks.repeat ? "'rows' or 'columns'" : "'repeat', 'rows' or 'columns'");
+    Diagnostic &error = expected(blocks.repeat ? "'rows' or 'columns'"
+                                               : "'flatten', 'repeat', 'rows' or 'columns'");
     if (at(TokenKind::KwCols))
       error.withHint("did you mean 'columns'?");
     else if (at(TokenKind::KwIf))

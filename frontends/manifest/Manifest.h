@@ -62,9 +62,11 @@ struct Parameter {
   std::vector<Placement> placements;
   std::vector<Placement> gradPlacements;
   std::vector<Placement> statePlacements;
-  /// Leading axes that count matrices (experts): 0, or the rank of the shape
-  /// less 2.
+  /// Leading axes that count matrices (experts): 0, or, where nothing is flattened, the rank of
+  /// the shape less 2.
   int64_t batchAxes = 0;
+  /// The first axis of the columns of a matrix of more axes; 0: nothing is flattened.
+  int64_t flatten = 0;
   /// How each matrix is divided into blocks; no parts where it is not.
   plan::Division blocks;
   bool requiresGrad = true;

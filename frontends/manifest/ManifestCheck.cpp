@@ -93,22 +93,31 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
     elements *= size;
   }
   int64_t rank = parameter.shape.size();
-  if (parameter.batchAxes != 0 && parameter.batchAxes != rank - 2)
-    report("/batch_axes",
-           rank < 3 ? "expected 0 for a parameter of fewer than 3 dimensions, found " +
-                          number(parameter.batchAxes)
-                    : "expected 0 or " + number(rank - 2) + ", which leaves two matrix axes of " +
-                          number(rank) + " dimensions, found " + number(parameter.batchAxes));
-  else if (parameter.blocks.parts.empty())
+  if (parameter.flatten != 0) {
+    if (parameter.batchAxes >= rank)
+      return report("/batch_axes", "expected batch axes that leave axes to flatten, found " +
+                                       number(parameter.batchAxes) + " of " +
+                                       count(rank, "dimension"));
+    std::string wrong = plan::checkFlatten(rank, parameter.batchAxes, parameter.flatten);
+    if (!wrong.empty())
+      return report("/flatten", wrong);
+  } else if (parameter.batchAxes != 0 && parameter.batchAxes != rank - 2) {
+    return report("/batch_axes",
+                  rank < 3
+                      ? "expected 0 for a parameter of fewer than 3 dimensions, found " +
+                            number(parameter.batchAxes)
+                      : "expected 0 or " + number(rank - 2) + ", which leaves two matrix axes of " +
+                            number(rank) + " dimensions, found " + number(parameter.batchAxes));
+  }
+  if (parameter.blocks.parts.empty())
     return;
-  else if (rank < 2 || parameter.batchAxes != rank - 2)
-    report("/blocks", "expected blocks of matrices, found " + count(rank, "dimension") + ", " +
-                          number(parameter.batchAxes) + " of them batch axes");
-  else if (std::string wrong = plan::checkDivision(
-               parameter.blocks,
-               parameter
-                   .shape[parameter.blocks.axis == plan::Division::Rows ? rank - 2 : rank - 1]);
-           !wrong.empty())
+  if (parameter.flatten == 0 && (rank < 2 || parameter.batchAxes != rank - 2))
+    return report("/blocks", "expected blocks of matrices, found " + count(rank, "dimension") +
+                                 ", " + number(parameter.batchAxes) + " of them batch axes");
+  plan::View matrix = plan::matrixView(parameter.shape, parameter.batchAxes, parameter.flatten);
+  std::string wrong = plan::checkDivision(
+      parameter.blocks, parameter.blocks.axis == plan::Division::Rows ? matrix.rows : matrix.cols);
+  if (!wrong.empty())
     report("/blocks", wrong);
 }
 

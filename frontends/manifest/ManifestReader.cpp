@@ -232,8 +232,19 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, Parameter &
   }
   // Before they are repeated: a few bytes must not become a million runs.
   bool isRows = blocks.axis == plan::Division::Rows;
-  if (sizes && errors.size() == before && parameter.shape.size() >= 2)
-    if (int64_t axis = parameter.shape.end()[isRows ? -2 : -1]; end * repeat != axis)
+  size_t rank = parameter.shape.size();
+  bool isMatrix =
+      parameter.flatten == 0
+          ? rank >= 2
+          : parameter.batchAxes < int64_t(rank) &&
+                plan::checkFlatten(rank, parameter.batchAxes, parameter.flatten).empty();
+  plan::View matrix =
+      isMatrix
+          ? plan::matrixView(parameter.shape, parameter.flatten ? parameter.batchAxes : rank - 2,
+                             parameter.flatten)
+          : plan::View();
+  if (sizes && errors.size() == before && isMatrix)
+    if (int64_t axis = isRows ? matrix.rows : matrix.cols; end * repeat != axis)
       return json.error(listAt, "expected sizes that add up to " + std::to_string(axis) +
                                     (isRows ? " rows" : " columns") + ", found " +
                                     std::to_string(end * repeat));
@@ -246,10 +257,10 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   Parameter &parameter = manifest.parameters.emplace_back();
   if (const json::Object *raw = value.getAsObject())
     json.setParameter(raw->getString("name").value_or(""));
-  const json::Object *object =
-      json.object(value, at, "a parameter",
-                  {"name", "aliases", "shape", "dtype", "grad_dtype", "mesh", "placements",
-                   "grad_placements", "state_placements", "batch_axes", "blocks", "requires_grad"});
+  const json::Object *object = json.object(
+      value, at, "a parameter",
+      {"name", "aliases", "shape", "dtype", "grad_dtype", "mesh", "placements", "grad_placements",
+       "state_placements", "batch_axes", "flatten", "blocks", "requires_grad"});
   if (!object)
     return json.setParameter("");
 
@@ -277,6 +288,10 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   if (const json::Value *batch = object->get("batch_axes"))
     parameter.batchAxes =
         json.integer(*batch, at + "/batch_axes", "a number of axes", 0, kMaxElements).value_or(0);
+  if (const json::Value *flatten = object->get("flatten"))
+    parameter.flatten = json.integer(*flatten, at + "/flatten",
+                                     "the axis where columns begin, 1 or more", 1, kMaxElements)
+                            .value_or(0);
   readBlocks(object->get("blocks"), at + "/blocks", parameter);
   if (errors.size() == before)
     checkShape(parameter, reportAt(at));

@@ -75,6 +75,8 @@ void writeParameter(json::OStream &out, const Parameter &parameter, bool isInBuc
     writeList(out, "state_placements", placementTexts(parameter.statePlacements, isInBucket));
   if (parameter.batchAxes)
     out.attribute("batch_axes", parameter.batchAxes);
+  if (parameter.flatten)
+    out.attribute("flatten", parameter.flatten);
   if (!parameter.blocks.parts.empty())
     out.attributeObject("blocks", [&] {
       out.attribute("axis", parameter.blocks.axis == plan::Division::Rows ? "rows" : "columns");

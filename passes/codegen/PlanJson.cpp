@@ -123,6 +123,8 @@ private:
     json.attribute("mesh", mesh.name);
     numbers("shape", group.shape);
     json.attribute("batch_axes", group.batchAxes);
+    if (group.flatten > 0)
+      json.attribute("flatten", group.flatten);
     json.attribute("rows", group.rows());
     json.attribute("cols", group.cols());
     json.attribute("blocks_per_parameter", group.blocksPerParameter());
@@ -153,7 +155,7 @@ private:
         if (group.specified)
           json.attribute("specified", true);
       });
-      json.attribute("part", group.part); // -1: the rule sees no blocks
+      numbers("parts", group.parts); // none: the rule sees no blocks
     }
     json.attribute("strategy", group.strategy);
     list("parameters", group.parameters, [&](int64_t index) {

@@ -1,4 +1,4 @@
-//===- DivideParameters.cpp - Bring blocks to the parameters they name -----===//
+//===- DivideParameters.cpp - Bring matrices to the parameters they name ---===//
 
 #include "passes/decide/Passes.h"
 
@@ -77,28 +77,66 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
       diag.attachNote(parameter.getLoc()) << "the parameter is here";
       return diag;
     };
+    if (std::optional<int64_t> flatten = op.getFlatten()) {
+      std::string wrong =
+          plan::checkFlatten(parameter.getShape().size(), parameter.getBatch(), *flatten);
+      if (!wrong.empty())
+        return refuse(wrong);
+      std::optional<int64_t> before = parameter.getFlatten();
+      if (before && before != flatten) {
+        parameter.setFlattenOverridden(before);
+        reportOverridden(parameter, "axes-overridden") << remark::metric("flatten", *flatten);
+      }
+      parameter.setFlatten(flatten);
+      parameter.setFlattenSpecified(true);
+      if (!op.getNumbers())
+        return checkBlocks(op, parameter);
+    }
     if (!parameter.isMatrix())
       return refuse("expected a matrix, or a stack of matrices with declared batch axes,")
                      .attachNote(op.getLoc())
-                 << "a parameter that is not divided is left out by 'except'",
+                 << "a parameter that is not divided is left out by 'except', and "
+                    "'flatten' makes a matrix of more axes",
              failure();
-    int64_t axis = parameter.getShape().end()[op.getAxis() == BlockAxis::Rows ? -2 : -1];
+    plan::View matrix = parameter.getMatrix();
+    int64_t axis = op.getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols;
     plan::Division division;
     if (std::string wrong = divisionOf(op, axis, division); !wrong.empty())
       return refuse(wrong);
     auto blocks = BlocksAttr::get(&getContext(), division);
     if (auto before = parameter.getBlocksAttr()) {
       parameter.setOverriddenAttr(before);
-      remark::passed(
-          parameter.getLoc(),
-          remark::RemarkOpts::name("blocks-overridden").category("optim-divide-parameters"))
-          << remark::metric("parameter", parameter.getSymName())
-          << remark::metric("blocks", division.parts.size())
-          << remark::reason("the specification's hold instead of the manifest's");
+      reportOverridden(parameter, "blocks-overridden")
+          << remark::metric("blocks", division.parts.size());
     }
     parameter.setBlocksAttr(blocks);
     parameter.setSpecified(true);
     return success();
+  }
+
+  static remark::detail::InFlightRemark reportOverridden(ParameterOp parameter, StringRef name) {
+    auto remark = remark::passed(
+        parameter.getLoc(), remark::RemarkOpts::name(name).category("optim-divide-parameters"));
+    remark << remark::metric("parameter", parameter.getSymName())
+           << remark::reason("the specification's hold instead of the manifest's");
+    return remark;
+  }
+
+  /// Blocks that a parameter had before its axes were flattened otherwise.
+  static LogicalResult checkBlocks(DivideOp op, ParameterOp parameter) {
+    BlocksAttr blocks = parameter.getBlocksAttr();
+    if (!blocks)
+      return success();
+    plan::View matrix = parameter.getMatrix();
+    std::string wrong = plan::checkDivision(
+        blocks.toPlan(), blocks.getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols);
+    if (wrong.empty())
+      return success();
+    auto diag = op.emitError(wrong)
+                << " for parameter '" << parameter.getSymName() << "' of shape ["
+                << parameter.getShape() << "] with blocks of its own";
+    diag.attachNote(parameter.getLoc()) << "the parameter is here";
+    return diag;
   }
 
   /// The parts of an axis of that size, or what does not fit.
@@ -109,10 +147,10 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
       return ("expected " + Twine(repeat) + " equal stretches of the " + Twine(axis) + what +
               ", found a rest of " + Twine(axis % repeat))
           .str();
-    int64_t stretch = axis / repeat, number = op.getNumbers()[0];
+    int64_t stretch = axis / repeat, number = (*op.getNumbers())[0];
     std::string of =
         (" of " + Twine(stretch) + what + (repeat > 1 ? " in each stretch" : "")).str();
-    SmallVector<int64_t> sizes(op.getNumbers());
+    SmallVector<int64_t> sizes(*op.getNumbers());
     if (op.getSizes() != BlockSizes::Listed) {
       if (stretch % number)
         return (op.getSizes() == BlockSizes::Each

@@ -26,6 +26,21 @@ public:
   using GroupParametersBase::GroupParametersBase;
 
 private:
+  /// The numbers of the parts of each size, those of the first part first. The same division is asked for by
+  /// every layer.
+  const SmallVector<Attribute> &equalParts(BlocksAttr blocks) {
+    auto [found, isNew] = known.try_emplace(blocks);
+    if (!isNew)
+      return found->second;
+    llvm::MapVector<int64_t, SmallVector<int64_t>> bySize;
+    for (auto [number, part] : llvm::enumerate(blocks.toPlan().parts))
+      bySize[stepc::plan::extentOf(part)].push_back(int64_t(number));
+    for (auto &[size, numbers] : bySize)
+      found->second.push_back(DenseI64ArrayAttr::get(&getContext(), numbers));
+    return found->second;
+  }
+  llvm::DenseMap<BlocksAttr, SmallVector<Attribute>> known;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Where contributions to a partial gradient are added up.
@@ -70,11 +85,12 @@ private:
           forced = last->strategy;
       Attribute none = builder.getUnitAttr();
       auto blocks = parameter.getBlocksAttr();
-      auto add = [&](Attribute part) {
+      auto add = [&](Attribute parts) {
         Attribute key = builder.getArrayAttr(
-            {rules.lookup(*parameter.getRoute()), part, parameter.getShapeAttr(),
-             parameter.getBatchAttr(), parameter.getTypeAttr(), parameter.getGradientAttr(),
-             parameter.getMeshAttr(), parameter.getPlacementsAttr(),
+            {rules.lookup(*parameter.getRoute()), parts, parameter.getShapeAttr(),
+             parameter.getBatchAttr(), parameter.getFlatten() ? parameter.getFlattenAttr() : none,
+             builder.getBoolAttr(parameter.getFlattenSpecified()), parameter.getTypeAttr(),
+             parameter.getGradientAttr(), parameter.getMeshAttr(), parameter.getPlacementsAttr(),
              parameter.getPlacementsOf(ShardsKind::Gradient),
              parameter.getPlacementsOf(ShardsKind::State), blocks ? blocks : none,
              builder.getBoolAttr(parameter.getSpecified()), forced});
@@ -83,18 +99,17 @@ private:
       if (!blocks || !dividing.contains(*parameter.getRoute()))
         add(none);
       else
-        for (int64_t part = 0, e = blocks.getParts().size(); part < e; ++part)
-          add(builder.getI64IntegerAttr(part));
+        for (Attribute parts : equalParts(blocks))
+          add(parts);
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups)) {
-      auto group =
-          GroupOp::create(at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
-                          cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
-                          builder.getArrayAttr(entry.second),
-                          dyn_cast<IntegerAttr>(cast<ArrayAttr>(entry.first)[1]),
-                          /*reduced=*/ArrayAttr(), StrategyAttrInterface(), /*hops=*/ArrayAttr(),
-                          SlabsAttr(), DenseI64ArrayAttr(), StringAttr());
+      auto group = GroupOp::create(
+          at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
+          cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
+          builder.getArrayAttr(entry.second),
+          dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*reduced=*/ArrayAttr(),
+          StrategyAttrInterface(), ArrayAttr(), SlabsAttr(), DenseI64ArrayAttr(), StringAttr());
       group.setReducedAttr(placeReduced(group, builder));
     }
     int64_t parameters = llvm::range_size(module.getOps<ParameterOp>());

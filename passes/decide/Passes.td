@@ -5,17 +5,18 @@
 include "mlir/Pass/PassBase.td"
 
 def DivideParameters : Pass<"optim-divide-parameters", "::mlir::ModuleOp"> {
-  let summary = "Bring the blocks of a specification to the parameters that they name";
+  let summary = "Bring the blocks and flattened axes of a specification to the parameters that they name";
   let description = [{
-    Each parameter that an `optim.divide` matches gets its parts, which hold instead of those that it has (`over` keeps them). It
-    is an error when two match one parameter, when a pattern that is not `optional` matches nothing, when a parameter is no
-    matrix, and when sizes do not add up to its rows or columns, `each` or `split` leave a rest. An `except`
+    Each parameter that an `optim.divide` matches gets its flattened axes and its parts, which hold instead of those that it has
+    (`over` keeps them). It is an error when two match one parameter, when a pattern that is not `optional` matches nothing,
+    when a parameter is no matrix or has no axes to flatten, and when sizes do not add up to its rows or columns, `each` or
+    `split` leave a rest. An `except`
     pattern that matches nothing is a warning. The names of `optim.frozen` count as matches. The operations are erased.
 
-    Remark (passed) `blocks-overridden`: a parameter whose own blocks do not hold.
+    Remarks (passed) `blocks-overridden`, `axes-overridden`: a parameter whose own blocks or flattened axes do not hold.
 
     ```mlir
-    optim.divide patterns ["qkv"] except [] rows listed [4, 2] repeat 2
+    optim.divide patterns ["qkv"] except [] into rows listed [4, 2] repeat 2
     optim.parameter @qkv shape [12, 8] …
     // becomes
     optim.parameter @qkv shape [12, 8] … blocks <rows, [0, 4, 6, 10], [4, 6, 10, 12]> specified aliases []
@@ -85,8 +86,8 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   let summary = "Collect parameters of equal rule, shape, types, mesh, placements and blocks";
   let description = [{
     Groups are numbered in the order in which their first parameter stands. Parameters that `force` gives
-    different strategies stand in different groups. Parameters whose matrices are divided stand in a group per part, unless
-    their rule does not see blocks: it is elementwise and reads neither rows nor cols nor numel.
+    different strategies stand in different groups. Parameters whose matrices are divided stand in a group per size of
+    parts, of which it has all, unless their rule does not see blocks: it is elementwise and reads neither rows nor cols nor numel.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 

@@ -111,7 +111,8 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
             << "if it is a stack of matrices, declare its leading axes as batch axes in the "
                "manifest";
         diag.attachNote(claim.route.getLoc())
-            << "if it is not (a convolution, say), except it from route "
+            << "if its axes are the rows and columns of one matrix (a convolution, say), 'flatten' "
+               "says so, in the manifest or in a blocks statement; else except it from route "
             << claim.route.getSymName();
         return failure();
       }

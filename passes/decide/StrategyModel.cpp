@@ -65,7 +65,7 @@ static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
 }
 
-StrategyModel::StrategyModel(ModuleOp module) 
+StrategyModel::StrategyModel(ModuleOp module)
     : cluster(clusterOf(module)), isFast(optim::isFast(module)) {
   if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
     maxPeers = most.getInt();

@@ -78,7 +78,7 @@ public:
     countMessages();
     countFlops();
     for (auto parameter : module.getOps<optim::ParameterOp>())
-      if (parameter.getOverridden())
+      if (parameter.getOverridden() || parameter.getFlattenOverridden())
         report.overridden.push_back(parameter.getSymName().str());
     for (auto group : module.getOps<optim::GroupOp>())
       describe(group);
@@ -281,8 +281,9 @@ private:
     for (auto [route, unused] : routes)
       out.routes.push_back(plan.routes[route].name);
     out.shape = group.shape;
-    out.part = plan::describePart(group);
+    out.part = plan::describeParts(group);
     out.batchAxes = group.batchAxes;
+    out.flatten = group.flatten;
     out.blocks = geometry.blockCount();
     out.type = plan::name(group.parameterType);
     out.gradientType = plan::name(group.gradientType);

@@ -50,7 +50,7 @@ struct GroupReport {
   std::vector<std::string> parameters, routes;
   std::vector<int64_t> shape;
   std::string part; // "rows 0:4 of ", of divided matrices
-  int64_t batchAxes = 0, blocks = 0, waves = 1;
+  int64_t batchAxes = 0, flatten = 0, blocks = 0, waves = 1;
   std::string type, gradientType, placements, mesh;
   std::vector<Alternative> strategies; ///< the chosen one first
 };

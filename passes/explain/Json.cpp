@@ -42,6 +42,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"shape", llvm::json::Array(group.shape)},
                             {"part", group.part},
                             {"batch_axes", group.batchAxes},
+                            {"flatten", group.flatten},
                             {"blocks", group.blocks},
                             {"dtype", group.type},
                             {"grad_dtype", group.gradientType},

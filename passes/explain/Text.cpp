@@ -26,11 +26,18 @@ std::string span(Range value, std::string (*spell)(int64_t)) {
 
 std::string shapeOf(const GroupReport &group) {
   std::string text = group.part;
-  for (auto [axis, size] : llvm::enumerate(group.shape))
-    text += (axis == 0                          ? ""
-             : int64_t(axis) == group.batchAxes ? " × "
-                                                : "×") +
-            std::to_string(size);
+  int64_t axes = group.shape.size();
+  for (int64_t axis = 0; axis < axes; ++axis) {
+    // Of several axes that are the rows, or the columns, of a flattened matrix.
+    bool opens = false, closes = false;
+    for (auto [begin, end] :
+         {std::pair(group.batchAxes, group.flatten), std::pair(group.flatten, axes)}) {
+      opens |= group.flatten > 0 && end - begin > 1 && axis == begin;
+      closes |= group.flatten > 0 && end - begin > 1 && axis == end - 1;
+    }
+    text += axis == 0 ? "" : axis == group.batchAxes ? " × " : "×";
+    text += (opens ? "(" : "") + std::to_string(group.shape[axis]) + (closes ? ")" : "");
+  }
   return text.empty() ? "scalar" : text;
 }
 

@@ -129,7 +129,7 @@ private:
       return op.emitOpError("expected a parameter, found none named ") << name;
     auto [known, isNew] =
         result.parameters.try_emplace(name.getAttr(), int64_t(plan().parameters.size()));
-    if (!isNew && !op.getPart()) {
+    if (!isNew && !op.getParts()) {
       auto diag = op.emitOpError("expected parameters of no other group, found ") << name;
       diag.attachNote(parameter.getLoc()) << "the parameter is here";
       return diag;
@@ -142,7 +142,8 @@ private:
       return failure();
     if (group.parameters.empty()) {
       group = parameter.toPlan();
-      group.part = op.getPart().value_or(-1);
+      if (auto parts = op.getParts())
+        group.parts = parts->vec();
       if (ArrayAttr reduced = op.getReducedAttr())
         group.reducedPlacements = optim::toPlan(reduced);
       if (std::optional<optim::SlabsAttr> slabs = op.getSlabs())

@@ -148,7 +148,7 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
   };
   int64_t parts = rule.seesBlocks() ? static_cast<int64_t>(group.division.parts.size()) : 0;
   for (int64_t part = 0; part < std::max<int64_t>(1, parts); ++part) {
-    group.part = parts ? part : -1;
+    group.parts = parts ? std::vector<int64_t>{part} : std::vector<int64_t>();
     Blocks full(group, plan::ValueKind::Full);
     std::vector<Blocks> views;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)

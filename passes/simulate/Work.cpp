@@ -212,8 +212,9 @@ void Work::countShards() {
   for (int64_t global : plan.world())
     rankOf.emplace(global, rankOf.size());
   for (const plan::Group &group : plan.groups) {
-    if (group.part > 0)
-      continue; // the first part's group counts the whole shard
+    // Of groups of parts the parameters' own counts the whole shard.
+    if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data())
+      continue;
     plan::Group whole = geometry::whole(group);
     const plan::Mesh &mesh = plan.meshes[size_t(group.mesh)];
     const plan::Rule &rule = plan.rules[size_t(group.rule)];

@@ -11,9 +11,8 @@ using namespace stepc::verify;
 static std::string describeBlock(const plan::Plan &plan, int64_t group, int64_t block) {
   const plan::Group &g = plan.groups[group];
   int64_t each = g.blocksPerParameter();
-  std::string name = plan::describePart(g) + "parameter '" +
-                     plan.parameters[g.parameters[block / each]].name + "'";
-  return each == 1 ? name : "block " + std::to_string(block % each) + " of " + name;
+  return plan::describeBlock(g, block % each) + "parameter '" +
+         plan.parameters[g.parameters[block / each]].name + "'";
 }
 
 /// Also segments that no operation names.

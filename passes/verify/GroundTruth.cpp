@@ -301,11 +301,8 @@ std::string GroundTruth::describeBlock(int64_t group, int64_t block) const {
   int64_t index = perParameter[group] ? block / perParameter[group] : 0;
   if (block < 0 || index >= int64_t(g.parameters.size()))
     return "block " + std::to_string(block) + " of group @" + g.name;
-  std::string name =
-      plan::describePart(g) + "parameter '" + thePlan.parameters[g.parameters[index]].name + "'";
-  if (perParameter[group] == 1)
-    return name;
-  return "block " + std::to_string(block % perParameter[group]) + " of " + name;
+  return plan::describeBlock(g, block % perParameter[group]) + "parameter '" +
+         thePlan.parameters[g.parameters[index]].name + "'";
 }
 
 std::string GroundTruth::describe(int64_t group, const Piece &piece) const {

@@ -10,50 +10,77 @@ namespace stepc::verify {
 
 namespace {
 
-/// The rows or columns of a group's matrices that a rank holds, and how many of whole matrices.
-struct Lines {
-  std::vector<Span> spans;
-  int64_t extent = 0;
-};
-
 int64_t lengthOf(const std::vector<Span> &spans) {
   return spans.empty() ? 0 : spans.back().local + spans.back().length;
 }
 
-/// What of `spans` is in the group's part of divided matrices, by its place there.
-std::vector<Span> inPart(const std::vector<Span> &spans, const std::vector<plan::Span> &part) {
-  std::vector<Span> result;
-  int64_t before = 0;
-  for (const plan::Span &run : part) {
-    for (const Span &span : spans) {
-      int64_t begin = std::max(run.begin, span.global);
-      int64_t end = std::min(run.end, span.global + span.length);
-      if (begin < end)
-        result.push_back(
-            {before + begin - run.begin, span.local + begin - span.global, end - begin});
+/// Axes that are taken as one, from the last, whose indices stand side by side, to the first.
+std::vector<Span> spansOf(const plan::Group &group, const ShardRuns &runs,
+                          const std::vector<size_t> &axes) {
+  std::vector<Span> spans{{0, 0, 1}};
+  int64_t size = 1; // of the axes so far, of the whole tensor
+  for (size_t i = axes.size(); i-- > 0;) {
+    std::vector<Span> next;
+    int64_t length = lengthOf(spans);
+    for (const Span &outer : runs.axis(int64_t(axes[i]), group.shape[axes[i]])) {
+      if (length == size) {
+        next.push_back({outer.global * size, outer.local * size, outer.length * size});
+        continue;
+      }
+      for (int64_t index = 0; index < outer.length; ++index)
+        for (const Span &inner : spans)
+          next.push_back({(outer.global + index) * size + inner.global,
+                          (outer.local + index) * length + inner.local, inner.length});
     }
-    before += run.end - run.begin;
+    spans = std::move(next);
+    size *= group.shape[axes[i]];
   }
-  return result;
-}
-
-Lines linesOf(const plan::Group &group, const ShardRuns &runs, int64_t axis, bool isRows) {
-  const auto &parts = group.division.parts;
-  bool divides = !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
-  if (axis < 0 && divides) { // an element per part in the place of the axis
-    auto count = int64_t(parts.size());
-    return {group.part < 0 ? std::vector<Span>{{0, 0, count}}
-                           : std::vector<Span>{{0, group.part, 1}},
-            count};
-  }
-  if (axis < 0)
-    return {{{0, 0, 1}}, 1};
-  std::vector<Span> spans = runs.axis(axis, group.shape[size_t(axis)]);
-  int64_t extent = lengthOf(spans);
-  return {divides && group.part >= 0 ? inPart(spans, parts[size_t(group.part)]) : spans, extent};
+  return spans;
 }
 
 } // namespace
+
+MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &runs,
+                                    const std::vector<size_t> &axes, bool isRows) {
+  const auto &parts = group.division.parts;
+  bool divides = !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
+  auto count = int64_t(parts.size());
+  Lines result;
+  if (axes.empty() && divides) { // an element per part in the place of the axis
+    result.extent = count;
+    for (size_t number = 0; number < group.parts.size(); ++number)
+      result.lines.push_back({group.parts[number], 1, 0, int64_t(number)});
+    if (group.parts.empty())
+      result.lines.push_back({0, count, 0, 0});
+    return result;
+  }
+  std::vector<Span> spans = spansOf(group, runs, axes);
+  result.extent = lengthOf(spans);
+  if (!divides || group.parts.empty()) {
+    for (const Span &span : spans)
+      result.lines.push_back({span.local, span.length, span.global, 0});
+    return result;
+  }
+  // What of the spans is in each of the group's parts, by its place there.
+  for (size_t number = 0; number < group.parts.size(); ++number) {
+    int64_t before = 0;
+    for (const plan::Span &run : parts[size_t(group.parts[number])]) {
+      auto span = std::partition_point(spans.begin(), spans.end(), [&](const Span &each) {
+        return each.global + each.length <= run.begin;
+      });
+      for (; span != spans.end() && span->global < run.end; ++span) {
+        int64_t begin = std::max(run.begin, span->global);
+        int64_t end = std::min(run.end, span->global + span->length);
+        result.lines.push_back({span->local + begin - span->global, end - begin,
+                                before + begin - run.begin, int64_t(number)});
+      }
+      before += run.end - run.begin;
+    }
+  }
+  std::sort(result.lines.begin(), result.lines.end(),
+            [](const Line &a, const Line &b) { return a.at < b.at; });
+  return result;
+}
 
 MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind, plan::ShardsKind whose) {
@@ -63,15 +90,15 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
   map.elementsOf.assign(count, 0);
   ShardRuns runs(group.placementsOf(whose), mesh, position);
   plan::KeptAxes kept = plan::keptAxes(group, kind);
-  Lines rows = linesOf(group, runs, kept.row, true), cols = linesOf(group, runs, kept.col, false);
+  Lines rows = linesOf(group, runs, kept.rows, true), cols = linesOf(group, runs, kept.cols, false);
   if (!runs.holdsAny() || rows.extent == 0 || cols.extent == 0)
     return map;
-  // All blocks have grids of one size: the local matrix axes do not depend on the block.
+  // All matrices have grids of one size: the local matrix axes do not depend on the matrix.
   map.width = cols.extent;
   map.gridSize = rows.extent * cols.extent;
-  for (const Span &row : rows.spans)
-    for (const Span &col : cols.spans)
-      map.parts.push_back({row.local, col.local, row.length, col.length, row.global, col.global});
+  map.rows = std::move(rows.lines);
+  map.cols = std::move(cols.lines);
+  map.blocksPerGrid = std::max<int64_t>(1, int64_t(group.parts.size()));
   std::vector<int64_t> blocks{0};
   for (size_t axis : kept.leading) {
     std::vector<int64_t> next;
@@ -82,7 +109,7 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
     blocks = std::move(next);
   }
   for (int64_t block : blocks)
-    map.grids.push_back({block, 0});
+    map.grids.push_back(block * map.blocksPerGrid);
   int64_t elements = map.gridSize * int64_t(blocks.size());
   std::tie(map.windowBegin, map.windowEnd) =
       kind == plan::ValueKind::Full ? runs.flat(elements) : std::pair(int64_t(0), elements);
@@ -91,36 +118,44 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
 }
 
 void MemoryMap::count() {
-  int64_t whole = 0, first = gridSize, last = 0; // of the parts of a grid
-  for (const Part &part : parts) {
-    whole += part.rows * part.cols;
-    first = std::min(first, part.row * width + part.col);
-    last = std::max(last, (part.row + part.rows - 1) * width + part.col + part.cols);
-  }
+  // Of each block of a grid: its elements, and where they begin and end.
+  struct Extent {
+    int64_t elements = 0, first, last = 0;
+  };
+  auto none = [&] { return std::vector<Extent>(size_t(blocksPerGrid), Extent{0, gridSize, 0}); };
+  auto add = [](Extent &extent, int64_t at, int64_t rows, int64_t stride, int64_t cols) {
+    extent.elements += rows * cols;
+    extent.first = std::min(extent.first, at);
+    extent.last = std::max(extent.last, at + (rows - 1) * stride + cols);
+  };
+  std::vector<Extent> whole = none();
+  for (const Line &row : rows)
+    for (const Line &col : cols)
+      add(whole[size_t(row.part + col.part)], row.at * width + col.at, row.length, width,
+          col.length);
   for (size_t i = 0; i < grids.size(); ++i) {
-    Grid &grid = grids[i];
     int64_t base = int64_t(i) * gridSize;
     int64_t begin = std::max(windowBegin, base), end = std::min(windowEnd, base + gridSize);
-    bool isWhole = end - begin == gridSize;
-    if (parts.empty() || begin >= end)
+    if (begin >= end)
       continue;
-    // Of a grid that the window cuts, what is left of its parts.
-    int64_t left = first, right = last;
-    grid.elements = whole;
-    if (!isWhole) {
-      grid.elements = 0;
-      left = gridSize, right = 0;
+    // Of a grid that the window cuts, what is left of its blocks.
+    std::vector<Extent> left;
+    if (end - begin < gridSize) {
+      left = none();
       auto visit = [&](const Cut &cut) {
-        grid.elements += cut.rows * cut.cols;
-        left = std::min(left, cut.second);
-        right = std::max(right, cut.second + (cut.rows - 1) * cut.secondStride + cut.cols);
+        add(left[size_t(cut.block - grids[i])], cut.second, cut.rows, cut.secondStride, cut.cols);
       };
       line(begin, begin - base, end - begin, visit);
     }
-    if (grid.elements == 0)
-      continue;
-    elementsOf[grid.block] = grid.elements;
-    spans[grid.block] = {base + left - windowBegin, base + right - windowBegin};
+    for (int64_t part = 0; part < blocksPerGrid; ++part) {
+      const Extent &extent = (left.empty() ? whole : left)[size_t(part)];
+      if (extent.elements == 0)
+        continue;
+      held.push_back(grids[i] + part);
+      elementsOf[grids[i] + part] = extent.elements;
+      spans[grids[i] + part] = {base + extent.first - windowBegin,
+                                base + extent.last - windowBegin};
+    }
   }
 }
 
@@ -140,23 +175,25 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
     return map;
   map.width = cols;
   map.gridSize = rows * cols;
-  map.parts.push_back({0, 0, rows, cols, origin.first, origin.second});
-  map.grids.reserve(blocks.size());
-  for (int64_t block : blocks)
-    map.grids.push_back({block, map.gridSize});
+  map.rows.push_back({0, rows, 0, origin.first});
+  map.cols.push_back({0, cols, 0, origin.second});
+  map.grids = blocks;
   map.windowEnd = map.gridSize * int64_t(blocks.size());
   return map;
 }
 
 bool MemoryMap::isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const {
+  auto areMoved = [](const std::vector<Line> &lines, const std::vector<Line> &moved, int64_t by) {
+    return std::equal(lines.begin(), lines.end(), moved.begin(), moved.end(),
+                      [&](Line line, const Line &other) {
+                        line.inBlock += by;
+                        return line == other;
+                      });
+  };
   return width == other.width && gridSize == other.gridSize && grids == other.grids &&
-         spans == other.spans && windowBegin == other.windowBegin && windowEnd == other.windowEnd &&
-         std::equal(parts.begin(), parts.end(), other.parts.begin(), other.parts.end(),
-                    [&](Part part, const Part &moved) {
-                      part.blockRow += rows;
-                      part.blockCol += cols;
-                      return part == moved;
-                    });
+         held == other.held && elementsOf == other.elementsOf && spans == other.spans &&
+         windowBegin == other.windowBegin && windowEnd == other.windowEnd &&
+         areMoved(this->rows, other.rows, rows) && areMoved(this->cols, other.cols, cols);
 }
 
 CopyMap::CopyMap(const MemoryMap &shard, std::vector<int64_t> of, int64_t perParameter)

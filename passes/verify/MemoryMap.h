@@ -1,8 +1,8 @@
 //===- MemoryMap.h - Which element stands where in a memory -----*- C++ -*-===//
 //
 // A shard of a parameter, or the computed blocks of a rank, as a sequence of
-// grids (one per block) of equal size; each grid is tiled by rectangles of its
-// block, or holds them beside those of other parts of a divided matrix. The memory is
+// grids of equal size, one per matrix; each grid is tiled by rectangles of its
+// block, of several where the matrix is divided, beside those of blocks of other groups. The memory is
 // a window of these: all, or of a flat shard the range of the rank. Made from
 // placements (ShardRuns.h) or from a list of blocks: the ground truth that tables are
 // compared with.
@@ -40,11 +40,10 @@ public:
                             std::pair<int64_t, int64_t> origin = {0, 0});
 
   int64_t elements() const { return windowEnd - windowBegin; }
-  /// visit(block) for every block with a place in this memory.
+  /// Of a shard: visit(block) for every block with a place in it, ascending.
   template <typename Visit> void forBlocks(Visit visit) const {
-    for (const Grid &grid : grids)
-      if (grid.elements > 0)
-        visit(grid.block);
+    for (int64_t block : held)
+      visit(block);
   }
   /// The least row and column of a block that stand here.
   std::pair<int64_t, int64_t> origin() const;
@@ -60,59 +59,74 @@ public:
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
 
 private:
-  struct Grid {
-    int64_t block;
-    int64_t elements; // of the block in the window
-    bool operator==(const Grid &) const = default;
+  /// Rows (columns) of every grid that are one block's, and where they stand in it. Of rows and columns one at
+  /// most tells the blocks of a grid apart.
+  struct Line {
+    int64_t at, length, inBlock, part;
+    bool operator==(const Line &) const = default;
   };
-  /// A rectangle of the grid, and the place of its first element in the block.
-  struct Part {
-    int64_t row, col, rows, cols, blockRow, blockCol;
-    bool operator==(const Part &) const = default;
+  /// Those of a shard, ascending, and how many the grid has with those of other groups.
+  struct Lines {
+    std::vector<Line> lines;
+    int64_t extent = 0;
   };
+  struct Area {
+    int64_t row, col, rows, cols;
+  };
+  static Lines linesOf(const plan::Group &group, const class ShardRuns &runs,
+                       const std::vector<size_t> &axes, bool isRows);
 
-  /// Counts what each grid has in the window, which is set.
+  /// Counts what each block has in the window, which is set.
   void count();
   template <typename Visit>
   void line(int64_t first, int64_t second, int64_t length, Visit &visit) const;
   template <typename Visit>
-  void rectangle(const Grid &grid, const Part &asked, int64_t second, int64_t stride,
+  void rectangle(int64_t grid, const Area &asked, int64_t second, int64_t stride,
                  Visit &visit) const;
+  /// The first line that ends behind a place.
+  static auto behind(const std::vector<Line> &lines, int64_t at) {
+    return std::partition_point(lines.begin(), lines.end(),
+                                [&](const Line &line) { return line.at + line.length <= at; });
+  }
 
-  std::vector<Grid> grids;
+  std::vector<int64_t> grids;                     // the first block of each
+  std::vector<int64_t> held;                      // blocks of a shard
   std::vector<std::pair<int64_t, int64_t>> spans; // per block, of shards
   std::vector<int64_t> elementsOf;                // the same
-  std::vector<Part> parts;                        // of every grid
+  std::vector<Line> rows, cols;                   // of every grid
+  int64_t blocksPerGrid = 1;
   int64_t width = 0, gridSize = 0;
   int64_t windowBegin = 0, windowEnd = 0; // the memory is these elements of the grids
 };
 
 template <typename Visit>
-void MemoryMap::rectangle(const Grid &grid, const Part &asked, int64_t second, int64_t stride,
+void MemoryMap::rectangle(int64_t grid, const Area &asked, int64_t second, int64_t stride,
                           Visit &visit) const {
-  for (const Part &part : parts) {
-    int64_t top = std::max(part.row, asked.row), left = std::max(part.col, asked.col);
-    int64_t bottom = std::min(part.row + part.rows, asked.row + asked.rows);
-    int64_t right = std::min(part.col + part.cols, asked.col + asked.cols);
-    if (top < bottom && left < right)
-      visit(Cut{grid.block, part.blockRow + top - part.row, part.blockCol + left - part.col,
-                bottom - top, right - left,
+  auto firstCol = behind(cols, asked.col);
+  for (auto row = behind(rows, asked.row); row != rows.end() && row->at < asked.row + asked.rows;
+       ++row)
+    for (auto col = firstCol; col != cols.end() && col->at < asked.col + asked.cols; ++col) {
+      int64_t top = std::max(row->at, asked.row), left = std::max(col->at, asked.col);
+      int64_t bottom = std::min(row->at + row->length, asked.row + asked.rows);
+      int64_t right = std::min(col->at + col->length, asked.col + asked.cols);
+      visit(Cut{grid + row->part + col->part, row->inBlock + top - row->at,
+                col->inBlock + left - col->at, bottom - top, right - left,
                 second + (top - asked.row) * stride + (left - asked.col), stride});
-  }
+    }
 }
 
 template <typename Visit>
 void MemoryMap::line(int64_t first, int64_t second, int64_t length, Visit &visit) const {
   // Within one grid a run is the end of a row, whole rows and the beginning of a row.
   while (length > 0) {
-    const Grid &grid = grids[first / gridSize];
+    int64_t grid = grids[first / gridSize];
     int64_t row = first % gridSize / width, col = first % gridSize % width;
     int64_t rows = 1, cols = std::min(length, width - col);
     if (col == 0 && length >= width) {
       rows = std::min(length / width, gridSize / width - row);
       cols = width;
     }
-    rectangle(grid, {row, col, rows, cols, 0, 0}, second, cols, visit);
+    rectangle(grid, {row, col, rows, cols}, second, cols, visit);
     first += rows * cols;
     second += rows * cols;
     length -= rows * cols;
@@ -133,12 +147,12 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
   };
   if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width &&
       row + strip.rows <= gridSize / width)
-    rectangle(grids[first / gridSize], {row, col, strip.rows, strip.cols, 0, 0}, strip.second,
+    rectangle(grids[first / gridSize], {row, col, strip.rows, strip.cols}, strip.second,
               strip.secondStride, count);
   else
     for (int64_t i = 0; i < strip.rows; ++i)
       line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols, count);
-  return visited == strip.rows * strip.cols; // the rest is of other parts
+  return visited == strip.rows * strip.cols; // the rest is of other groups
 }
 
 /// A copy of a rank's shards of some blocks: one after the other, each as it stands in its shard.

@@ -186,7 +186,7 @@ void prepareBindings(stepc_instance &instance) {
     double rows = double(group.rows()), cols = double(group.cols());
     // Of a stack of matrices, or of a part of one, a rule sees that; of anything else the whole parameter.
     double numel =
-        group.batchAxes > 0 || group.part >= 0 ? rows * cols : double(product(group.shape));
+        group.batchAxes > 0 || !group.parts.empty() ? rows * cols : double(product(group.shape));
     for (int64_t p : group.parameters) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())

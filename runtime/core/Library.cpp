@@ -38,18 +38,19 @@ std::string divisionText(const plan::Group &group) {
 }
 
 /// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
-/// axis replicates; columns move up where the row axis before them went and no axis of parts came.
+/// axis replicates; columns move up where the row axes before them went and no axis of parts came.
 std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
-  int64_t axes = int64_t(group.shape.size());
   bool partsForRows = !group.division.parts.empty() && group.division.axis == plan::Division::Rows;
-  bool losesRows = kind == plan::ValueKind::Cols && axes - group.batchAxes >= 2 && !partsForRows;
+  plan::KeptAxes full = plan::keptAxes(group, plan::ValueKind::Full);
+  int64_t lost = kind == plan::ValueKind::Cols ? int64_t(full.rows.size()) - partsForRows : 0;
+  auto firstColumn = int64_t(full.leading.size() + full.rows.size());
   std::vector<bool> replicated = geometry::replicatedAxes(group, kind, plan::ShardsKind::State);
   std::vector<plan::Placement> placements = group.placementsOf(plan::ShardsKind::State);
   for (size_t i = 0; i < placements.size(); ++i) {
     if (replicated[i])
       placements[i] = plan::Placement();
-    else if (losesRows && placements[i].isShard() && placements[i].dim == axes - 1)
-      --placements[i].dim;
+    else if (placements[i].isShard() && placements[i].dim >= firstColumn)
+      placements[i].dim -= lost;
   }
   return placements;
 }

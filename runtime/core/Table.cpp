@@ -148,8 +148,10 @@ int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {
                .ranks = mesh.ranks.data(),
                .rank_count = int64_t(mesh.ranks.size()),
                .batch_axes = int32_t(group.batchAxes),
-               .reserved = 0,
-               .blocks = lib.groups[lib.parameter(parameter).group].blocks.c_str()});
+               .flatten = int32_t(group.flatten),
+               .blocks = lib.groups[lib.parameter(parameter).group].blocks.c_str(),
+               .flatten_specified = group.flattenSpecified,
+               .reserved = 0});
 }
 
 const char *lastError(const stepc_instance *instance) {

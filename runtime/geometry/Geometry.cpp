@@ -9,18 +9,17 @@ namespace stepc::geometry {
 using plan::Group;
 using plan::KeptAxes;
 using plan::keptAxes;
-using plan::matrixAxes;
 using plan::Mesh;
-using plan::Placement;
-using plan::PlacementKind;
+using plan::Placement, plan::PlacementKind;
 using plan::ValueKind;
 
 namespace {
 
 bool keeps(const KeptAxes &kept, int64_t dim) {
-  return dim == kept.row || dim == kept.col ||
-         std::find(kept.leading.begin(), kept.leading.end(), static_cast<size_t>(dim)) !=
-             kept.leading.end();
+  for (const std::vector<size_t> *axes : {&kept.leading, &kept.rows, &kept.cols})
+    if (std::find(axes->begin(), axes->end(), static_cast<size_t>(dim)) != axes->end())
+      return true;
+  return false;
 }
 
 /// The sizes of a value's axes, from those of its parameter's.
@@ -31,11 +30,11 @@ std::vector<int64_t> keptSizes(const Group &group, ValueKind kind,
   std::vector<int64_t> result;
   for (size_t axis : kept.leading)
     result.push_back(sizes[axis]);
-  for (auto [axis, divides] :
-       {std::pair(kept.row, plan::Division::Rows), std::pair(kept.col, plan::Division::Columns)}) {
-    if (axis >= 0)
-      result.push_back(sizes[static_cast<size_t>(axis)]);
-    else if (parts > 0 && group.division.axis == divides)
+  for (auto [axes, divides] : {std::pair(&kept.rows, plan::Division::Rows),
+                               std::pair(&kept.cols, plan::Division::Columns)}) {
+    for (size_t axis : *axes)
+      result.push_back(sizes[axis]);
+    if (axes->empty() && parts > 0 && group.division.axis == divides)
       result.push_back(parts);
   }
   return result;
@@ -96,12 +95,34 @@ std::vector<Run> wholeAxis(int64_t size) {
   return size > 0 ? std::vector<Run>{{0, 0, size}} : std::vector<Run>{};
 }
 
+/// The runs of two axes taken as one, of which the second has `size` indices.
+std::vector<Run> join(const std::vector<Run> &outer, const std::vector<Run> &inner, int64_t size) {
+  std::vector<Run> result;
+  int64_t length = totalLength(inner);
+  for (const Run &run : outer) {
+    if (length == size && size > 0) { // nothing is cut
+      result.push_back({run.global * size, run.local * size, run.length * size});
+      continue;
+    }
+    for (int64_t i = 0; i < run.length; ++i)
+      for (const Run &each : inner) {
+        int64_t global = (run.global + i) * size + each.global;
+        if (!result.empty() && result.back().global + result.back().length == global)
+          result.back().length += each.length;
+        else
+          result.push_back({global, (run.local + i) * length + each.local, each.length});
+      }
+  }
+  return result;
+}
+
 } // namespace
 
 Group whole(const Group &group) {
   Group result;
   result.shape = group.shape;
   result.batchAxes = group.batchAxes;
+  result.flatten = group.flatten;
   result.placements = group.placements;
   result.gradientPlacements = group.gradientPlacements;
   result.statePlacements = group.statePlacements;
@@ -222,23 +243,33 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   const std::vector<Placement> &placements = group.placementsOf(of);
   if (isOwnedElsewhere(placements, coords))
     return {};
-  auto runsOf = [&](int64_t axis) {
-    if (axis < 0)
-      return wholeAxis(1);
-    return axisRuns(axis, group.shape[static_cast<size_t>(axis)], placements, mesh, coords);
+  auto runsOf = [&](size_t axis) {
+    return axisRuns(static_cast<int64_t>(axis), group.shape[axis], placements, mesh, coords);
   };
-  std::vector<Run> rowRuns = runsOf(kept.row), colRuns = runsOf(kept.col);
+  auto runsOfAll = [&](const std::vector<size_t> &axes) {
+    std::vector<Run> runs = wholeAxis(1);
+    for (size_t axis : axes)
+      runs = join(runs, runsOf(axis), group.shape[axis]);
+    return runs;
+  };
+  std::vector<Run> rowRuns = runsOfAll(kept.rows), colRuns = runsOfAll(kept.cols);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
-  if (auto parts = static_cast<int64_t>(group.division.parts.size())) {
-    bool columns = group.division.axis == plan::Division::Columns;
+  // Of each part of the divided axis its runs; of whole matrices there is one.
+  bool columns = group.division.axis == plan::Division::Columns;
+  std::vector<std::vector<Run>> parts;
+  if (auto all = static_cast<int64_t>(group.division.parts.size())) {
+    bool drops = (columns ? kept.cols : kept.rows).empty();
     std::vector<Run> &runs = columns ? colRuns : rowRuns;
-    if ((columns ? kept.col : kept.row) < 0) {
-      (columns ? localCols : localRows) = parts;
-      runs = group.part < 0 ? wholeAxis(parts) : std::vector<Run>{{0, group.part, 1}};
-    } else if (group.part >= 0) {
-      runs = within(runs, group.division.parts[static_cast<size_t>(group.part)]);
+    if (drops) {
+      (columns ? localCols : localRows) = all;
+      runs = wholeAxis(all);
     }
+    for (int64_t part : group.parts)
+      parts.push_back(drops ? std::vector<Run>{{0, part, 1}}
+                            : within(runs, group.division.parts[static_cast<size_t>(part)]));
   }
+  if (parts.empty())
+    parts.push_back(columns ? colRuns : rowRuns);
   std::vector<Rect> result;
   if (localRows == 0 || localCols == 0)
     return result;
@@ -247,7 +278,7 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   std::vector<int64_t> blocks{0};
   for (size_t axis : kept.leading) {
     std::vector<int64_t> next;
-    std::vector<Run> runs = runsOf(static_cast<int64_t>(axis));
+    std::vector<Run> runs = runsOf(axis);
     next.reserve(blocks.size() * static_cast<size_t>(totalLength(runs)));
     for (int64_t block : blocks)
       for (const Run &run : runs)
@@ -256,13 +287,14 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
     blocks = std::move(next);
   }
 
-  result.reserve(blocks.size() * rowRuns.size() * colRuns.size());
+  auto count = static_cast<int64_t>(parts.size());
   int64_t base = 0;
   for (int64_t block : blocks) {
-    for (const Run &row : rowRuns)
-      for (const Run &col : colRuns)
-        result.push_back({block, row.global, col.global, row.length, col.length,
-                          base + row.local * localCols + col.local, localCols});
+    for (int64_t part = 0; part < count; ++part)
+      for (const Run &row : columns ? rowRuns : parts[static_cast<size_t>(part)])
+        for (const Run &col : columns ? parts[static_cast<size_t>(part)] : colRuns)
+          result.push_back({block * count + part, row.global, col.global, row.length, col.length,
+                            base + row.local * localCols + col.local, localCols});
     base += localRows * localCols;
   }
   if (kind == ValueKind::Full && hasFlat(placements))

@@ -82,7 +82,7 @@ plan::Group whole(const plan::Group &group);
 /// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
 /// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
 /// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
-/// that mesh axis replicates; so does one that is flat, of which only full values are cut. Of divided matrices, those of the group's part: rows and columns count
+/// that mesh axis replicates; so does one that is flat, of which only full values are cut. Of divided matrices, those of the group's parts: rows and columns count
 /// in the part, offsets and strides in the whole shard.
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind,

@@ -7,7 +7,6 @@
 namespace stepc::geometry {
 
 using plan::Group;
-using plan::matrixAxes;
 using plan::Mesh;
 using plan::Placement;
 using plan::PlacementKind;
@@ -85,7 +84,7 @@ bool blocksAreWhole(const Group &group, const Mesh &mesh, const std::vector<plan
                     plan::ShardsKind of, const std::vector<ValueKind> &states,
                     const std::vector<std::vector<int64_t>> *held) {
   auto firstMatrixAxis =
-      static_cast<int64_t>(group.shape.size() - matrixAxes(group.shape, group.batchAxes));
+      static_cast<int64_t>(plan::keptAxes(group, ValueKind::Full).leading.size());
   std::vector<int64_t> left = mesh.sizes;
   for (const plan::Factor &factor : resolved)
     left[static_cast<size_t>(factor.axis)] /= factor.size;

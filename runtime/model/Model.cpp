@@ -213,37 +213,40 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
   return {};
 }
 
-size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes) {
-  return std::min<size_t>(2, shape.size() - static_cast<size_t>(batchAxes));
-}
-
 KeptAxes keptAxes(const Group &group, ValueKind kind) {
   KeptAxes kept;
-  size_t axes = group.shape.size();
-  size_t matrix = matrixAxes(group.shape, group.batchAxes);
+  size_t axes = group.shape.size(), batch = static_cast<size_t>(group.batchAxes);
+  // Where rows and columns begin.
+  size_t rows = axes - std::min<size_t>(2, axes - batch), cols = axes - (axes > batch);
+  if (group.flatten > 0) {
+    rows = batch;
+    cols = static_cast<size_t>(group.flatten);
+  }
   // A kind of one value per declared block knows nothing of collapsed axes:
   // without a declared batch the tensor is one logical parameter.
   bool ofBlock = kind == ValueKind::One || kind == ValueKind::Gram;
-  size_t leading = ofBlock ? static_cast<size_t>(group.batchAxes) : axes - matrix;
-  for (size_t axis = 0; axis < leading; ++axis)
-    kept.leading.push_back(axis);
-  if (matrix == 2 && (kind == ValueKind::Full || kind == ValueKind::Rows))
-    kept.row = static_cast<int64_t>(axes) - 2;
-  if (matrix >= 1 && (kind == ValueKind::Full || kind == ValueKind::Cols))
-    kept.col = static_cast<int64_t>(axes) - 1;
+  size_t leading = ofBlock ? batch : rows;
+  for (size_t axis = 0; axis < axes; ++axis) {
+    if (axis < leading)
+      kept.leading.push_back(axis);
+    else if (axis >= rows && axis < cols && (kind == ValueKind::Full || kind == ValueKind::Rows))
+      kept.rows.push_back(axis);
+    else if (axis >= cols && (kind == ValueKind::Full || kind == ValueKind::Cols))
+      kept.cols.push_back(axis);
+  }
   return kept;
 }
 
+View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten) {
+  Group group;
+  group.shape = shape;
+  group.batchAxes = batchAxes;
+  group.flatten = flatten;
+  return view(group, ValueKind::Full);
+}
+
 View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
-  size_t matrix = matrixAxes(shape, batchAxes);
-  View result{1, 1, 1};
-  for (size_t axis = 0; axis + matrix < shape.size(); ++axis)
-    result.blocks *= shape[axis];
-  if (matrix == 2)
-    result.rows = shape[shape.size() - 2];
-  if (matrix >= 1)
-    result.cols = shape.back();
-  return result;
+  return matrixView(shape, batchAxes, 0);
 }
 
 View view(const Group &group, ValueKind kind) {
@@ -254,24 +257,23 @@ View view(const Group &group, ValueKind kind) {
   }
   KeptAxes kept = keptAxes(group, kind);
   View result{1, 1, 1};
-  for (size_t axis : kept.leading)
-    result.blocks *= group.shape[axis];
-  if (kept.row >= 0)
-    result.rows = group.shape[static_cast<size_t>(kept.row)];
-  if (kept.col >= 0)
-    result.cols = group.shape[static_cast<size_t>(kept.col)];
+  for (auto [axes, size] :
+       {std::pair(&kept.leading, &result.blocks), std::pair(&kept.rows, &result.rows),
+        std::pair(&kept.cols, &result.cols)})
+    for (size_t axis : *axes)
+      *size *= group.shape[axis];
   if (group.division.parts.empty())
     return result;
   bool columns = group.division.axis == plan::Division::Columns;
   int64_t &extent = columns ? result.cols : result.rows;
-  bool drops = (columns ? kept.col : kept.row) < 0;
-  if (group.part < 0) {
+  bool drops = (columns ? kept.cols : kept.rows).empty();
+  if (group.parts.empty()) {
     extent = drops ? static_cast<int64_t>(group.division.parts.size()) : extent;
-  } else if (!drops) {
-    extent = 0;
-    for (const plan::Span &span : group.division.parts[static_cast<size_t>(group.part)])
-      extent += span.end - span.begin;
+    return result;
   }
+  result.blocks *= static_cast<int64_t>(group.parts.size());
+  if (!drops)
+    extent = extentOf(group.division.parts[static_cast<size_t>(group.parts[0])]);
   return result;
 }
 
@@ -317,24 +319,58 @@ int64_t contributionOf(const Group &group, const Mesh &mesh, int64_t position) {
   return number;
 }
 
-int64_t Group::blocksPerParameter() const { return view(shape, batchAxes).blocks; }
+int64_t Group::blocksPerParameter() const { return view(*this, ValueKind::Full).blocks; }
 int64_t Group::blockCount() const {
   return blocksPerParameter() * static_cast<int64_t>(parameters.size());
 }
 int64_t Group::rows() const { return view(*this, ValueKind::Full).rows; }
 int64_t Group::cols() const { return view(*this, ValueKind::Full).cols; }
 
-std::string describePart(const Group &group) {
+std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten) {
+  int64_t left = static_cast<int64_t>(axes) - batchAxes;
+  if (left < 3)
+    return "expected three axes or more to flatten, found " + std::to_string(left);
+  if (flatten <= batchAxes || flatten >= static_cast<int64_t>(axes))
+    return "expected columns from axis " + std::to_string(batchAxes + 1) + " to " +
+           std::to_string(axes - 1) + " on, found " + std::to_string(flatten);
+  return {};
+}
+
+int64_t extentOf(const std::vector<Span> &part) {
+  int64_t extent = 0;
+  for (const Span &span : part)
+    extent += span.end - span.begin;
+  return extent;
+}
+
+static std::string describePart(const Division &division, int64_t part) {
   constexpr size_t kMost = 3;
-  if (group.part < 0)
-    return {};
-  const std::vector<Span> &spans = group.division.parts[static_cast<size_t>(group.part)];
-  std::string text = group.division.axis == Division::Rows ? "rows" : "columns";
+  const std::vector<Span> &spans = division.parts[static_cast<size_t>(part)];
+  std::string text = division.axis == Division::Rows ? "rows" : "columns";
   for (size_t i = 0; i < spans.size() && i < kMost; ++i)
     text += (i ? ", " : " ") + std::to_string(spans[i].begin) + ":" + std::to_string(spans[i].end);
   if (spans.size() > kMost)
     text += " and " + std::to_string(spans.size() - kMost) + " more";
   return text + " of ";
+}
+
+std::string describeParts(const Group &group) {
+  if (group.parts.size() < 2)
+    return group.parts.empty() ? "" : describePart(group.division, group.parts[0]);
+  bool isRows = group.division.axis == Division::Rows;
+  int64_t extent = isRows ? group.rows() : group.cols();
+  return std::to_string(group.parts.size()) + " blocks of " + std::to_string(extent) +
+         (isRows ? " row" : " column") + (extent == 1 ? "" : "s") + " each of ";
+}
+
+std::string describeBlock(const Group &group, int64_t within) {
+  auto parts = std::max<int64_t>(1, static_cast<int64_t>(group.parts.size()));
+  std::string text;
+  if (group.blocksPerParameter() > parts)
+    text = "block " + std::to_string(within / parts) + " of ";
+  if (!group.parts.empty())
+    text += describePart(group.division, group.parts[static_cast<size_t>(within % parts)]);
+  return text;
 }
 
 bool stateExists(const Group &group, const State &state) {

@@ -106,8 +106,8 @@ struct Route {
   MissingGrad missingGrad = MissingGrad::Error;
 };
 
-/// `group` is that of the first part of a parameter whose blocks are divided; all of them list the same
-/// parameters in the same order.
+/// `group` is that of the first part of a parameter whose matrices are divided; all groups that have parts of
+/// it list the same parameters in the same order.
 struct Parameter {
   std::string name;
   int64_t route = 0;
@@ -174,15 +174,18 @@ struct Slabs {
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
 /// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
 /// 1 × n; [] is 1 × 1; more axes (elementwise rules only) collapse the leading
-/// ones into blocks. Where the matrices are divided, the group has one part of each: blocks of
-/// these rows or columns alone. A block's index in the group is
-/// indexInGroup · blocksPerParameter + (row-major batch index).
+/// ones into blocks. With `flatten` the axes behind the batch axes are a matrix: those before axis `flatten`
+/// are its rows, row-major, and those from it on its columns. Where the matrices are divided, the group has
+/// parts of equal size of each: blocks of these rows or columns alone. A block's index in the group is
+/// indexInGroup · blocksPerParameter + (row-major batch index) · (number of parts) + (number of the part).
 struct Group {
   std::string name;
   int64_t rule = 0;
   int64_t mesh = 0;
   std::vector<int64_t> shape;
   int64_t batchAxes = 0;
+  int64_t flatten = 0;           // the first axis of the columns; 0: nothing is flattened
+  bool flattenSpecified = false; // by the specification, whatever a manifest says
   DType parameterType = DType::F32;
   DType gradientType = DType::F32;
   std::vector<Placement> placements; // of the parameter
@@ -192,7 +195,8 @@ struct Group {
   std::vector<Placement> reducedPlacements;
   Division division;
   bool specified = false; // the division is the specification's, whatever a manifest says
-  int64_t part = -1;      // of the division; -1: whole matrices, for a rule that sees no blocks
+  std::vector<int64_t>
+      parts; // of the division, ascending; none: whole matrices, for a rule that sees no blocks
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
   std::string strategy;            // what chose the hops: a name for people
@@ -213,7 +217,7 @@ struct View {
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
 /// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
-/// matrices it is that of the group's part.
+/// matrices it is that of the group's parts.
 View view(const Group &group, ValueKind kind);
 
 /// Rows and columns of a value of a kind as it stands where blocks are computed: those of a slab where the
@@ -229,21 +233,26 @@ Contributions contributions(const Group &group, const Mesh &mesh);
 /// Of a gradient the number of the contribution that a position has, row-major along the partial axes.
 int64_t contributionOf(const Group &group, const Mesh &mesh, int64_t position);
 
-/// The number of trailing axes that form a matrix block: 2, 1 (a vector) or 0
-/// (a scalar).
-size_t matrixAxes(const std::vector<int64_t> &shape, int64_t batchAxes);
-
-/// The tensor axes that a value of a kind keeps, split by their role in the
+/// The tensor axes that a value of a kind keeps, in order, split by their role in the
 /// view.
 struct KeptAxes {
-  std::vector<size_t> leading; // block axes, in order
-  int64_t row = -1,
-          col = -1; // -1: dropped or absent, so that the block's extent is 1
+  std::vector<size_t> leading;    // of blocks
+  std::vector<size_t> rows, cols; // none: dropped or absent, so that the block's extent is 1
 };
 KeptAxes keptAxes(const Group &group, ValueKind kind);
 
-/// "rows 0:4, 8:12 of ", of the group's part; nothing where it has whole matrices.
-std::string describePart(const Group &group);
+/// What is wrong with the axis where the columns of a flattened matrix begin.
+std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten);
+/// The rows and columns of a matrix of such a shape.
+View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten);
+
+/// How many rows (columns) a part has.
+int64_t extentOf(const std::vector<Span> &part);
+/// "rows 0:4, 8:12 of " of the group's part, "6 blocks of 4 rows each of " of several; nothing where it has whole
+/// matrices.
+std::string describeParts(const Group &group);
+/// Of a block of a parameter: "block 3 of rows 0:4 of ", without what there is one of.
+std::string describeBlock(const Group &group, int64_t within);
 
 /// False for the master copy of a parameter that is f32 already: such a state does not exist.
 bool stateExists(const Group &group, const State &state);

@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 11;
+constexpr int64_t kVersion = 12;
 
 class Writer {
 public:
@@ -172,14 +172,15 @@ public:
   void field(Ref<Group> v) {
     fields(v.name, v.rule, v.mesh);
     list(v.shape, "sizes");
-    fields(v.batchAxes, v.parameterType, v.gradientType);
+    fields(v.batchAxes, v.flatten, v.flattenSpecified, v.parameterType, v.gradientType);
     list(v.placements, "placements");
     list(v.gradientPlacements, "gradient placements");
     list(v.statePlacements, "state placements");
     list(v.reducedPlacements, "placements of a reduced gradient");
     field(v.division.axis);
     list(v.division.parts, "parts");
-    fields(v.specified, v.part);
+    field(v.specified);
+    list(v.parts, "parts of a group");
     list(v.parameters, "parameters");
     fields(v.computes, v.strategy);
     list(v.hops, "hops");

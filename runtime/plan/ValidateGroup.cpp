@@ -45,7 +45,7 @@ Check checkHops(const Plan &plan, const Group &group) {
                ? Check()
                : "expected no hops and no slabs where nothing is computed, found " +
                      std::to_string(group.hops.size()) + " hops";
-  if (static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
+  if (group.flatten == 0 && static_cast<int64_t>(group.shape.size()) > group.batchAxes + 2)
     return "expected a matrix and " + std::to_string(group.batchAxes) +
            " batch axes of what is computed in matrix space, found " +
            std::to_string(group.shape.size()) + " axes";

@@ -118,9 +118,11 @@ private:
       if (!inside(parameter.group, plan.groups) ||
           parameter.indexInGroup != static_cast<int64_t>(i))
         return elsewhere(parameter, i);
-      if (i == 0 && !partsOf[parameter.group].insert(group.part).second)
-        return "expected each part of " + parameter.name + " in one group, found part " +
-               std::to_string(group.part) + " again";
+      if (i == 0)
+        for (int64_t part : group.parts.empty() ? std::vector<int64_t>{-1} : group.parts)
+          if (!partsOf[parameter.group].insert(part).second)
+            return "expected each part of " + parameter.name + " in one group, found part " +
+                   std::to_string(part) + " again";
       const Group &first = at(plan.groups, parameter.group);
       if (parameter.group == index)
         continue;
@@ -144,38 +146,55 @@ private:
 
   static bool areOfEqualShards(const Group &a, const Group &b) {
     auto fields = [](const Group &g) {
-      return std::tie(g.rule, g.mesh, g.shape, g.batchAxes, g.parameterType, g.gradientType,
-                      g.placements, g.gradientPlacements, g.statePlacements, g.division,
-                      g.specified);
+      return std::tie(g.rule, g.mesh, g.shape, g.batchAxes, g.flatten, g.flattenSpecified,
+                      g.parameterType, g.gradientType, g.placements, g.gradientPlacements,
+                      g.statePlacements, g.division, g.specified);
     };
-    return a.part >= 0 && b.part >= 0 && fields(a) == fields(b);
+    return !a.parts.empty() && !b.parts.empty() && fields(a) == fields(b);
   }
 
   /// Every row or column stands in one part. `runs`: the pieces of each axis.
   Check division(const Group &group, std::vector<int64_t> &runs) {
     const auto &parts = group.division.parts;
     if (parts.empty())
-      return group.part == -1 ? Check()
-                              : "expected no part of matrices that are not divided, found part " +
-                                    std::to_string(group.part);
+      return group.parts.empty()
+                 ? Check()
+                 : "expected no part of matrices that are not divided, found part " +
+                       std::to_string(group.parts[0]);
     if (!known(group.division.axis, Division::Columns) ||
-        static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2)
+        (group.flatten == 0 && static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2))
       return "expected a division of the rows or the columns of matrices, found one of " +
              std::to_string(group.shape.size() - static_cast<size_t>(group.batchAxes)) + " axes";
-    if (group.part != -1 && !inside(group.part, parts))
-      return outside("part", group.part, parts);
-    size_t axis = group.shape.size() - (group.division.axis == Division::Rows ? 2 : 1);
-    if (Check message = checkDivision(group.division, group.shape[axis]); !message.empty())
+    KeptAxes kept = keptAxes(group, ValueKind::Full);
+    View matrix = matrixView(group.shape, group.batchAxes, group.flatten);
+    bool isRows = group.division.axis == Division::Rows;
+    if (Check message = checkDivision(group.division, isRows ? matrix.rows : matrix.cols);
+        !message.empty())
       return message;
+    int64_t last = -1;
+    for (int64_t part : group.parts) {
+      if (!inside(part, parts))
+        return outside("part", part, parts);
+      if (part <= last)
+        return "expected parts of a group in their order, found part " + std::to_string(part) +
+               " behind part " + std::to_string(last);
+      last = part;
+      if (int64_t extent = extentOf(at(parts, part)), first = extentOf(at(parts, group.parts[0]));
+          extent != first)
+        return "expected parts of equal size in a group, found " + std::to_string(first) + " and " +
+               std::to_string(extent) + (isRows ? " rows" : " columns");
+    }
+    // What is cut of an axis is at most cut by every run once more.
+    int64_t &count = runs[isRows ? kept.rows[0] : kept.cols[0]];
     for (const std::vector<Span> &part : parts)
-      runs[axis] = std::max(runs[axis], static_cast<int64_t>(part.size()));
+      count = std::max(count, static_cast<int64_t>(part.size()));
     return {};
   }
 
   /// All parts of a parameter stand in some group.
   Check parts(const Group &group, int64_t index) {
     auto found = partsOf.find(index);
-    size_t expected = group.part < 0 ? 1 : group.division.parts.size();
+    size_t expected = group.parts.empty() ? 1 : group.division.parts.size();
     if (found == partsOf.end() || found->second.size() == expected)
       return {};
     return "expected groups of all " + std::to_string(expected) + " parts, found " +
@@ -187,10 +206,15 @@ private:
     if (group.batchAxes < 0 || group.batchAxes > axes)
       return "expected at most " + std::to_string(axes) + " batch axes, found " +
              std::to_string(group.batchAxes);
+    if (group.flatten != 0)
+      if (Check message = checkFlatten(group.shape.size(), group.batchAxes, group.flatten);
+          !message.empty())
+        return message;
     // Zeros are left out, so that a block of an empty tensor is bounded, too.
     int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
-    int64_t blocks = total;
-    int64_t blockAxes = axes - std::min<int64_t>(2, axes - group.batchAxes);
+    int64_t blocks = product(total, std::max<int64_t>(1, static_cast<int64_t>(group.parts.size())),
+                             kMaxRectangles);
+    auto blockAxes = static_cast<int64_t>(keptAxes(group, ValueKind::Full).leading.size());
     for (int64_t axis = 0; axis < axes; ++axis) {
       int64_t size = at(group.shape, axis);
       if (size < 0)
@@ -250,9 +274,21 @@ private:
                          std::max<int64_t>(1, at(group.shape, placement.dim)));
     }
     int64_t rectangles = group.blocksPerParameter();
-    for (size_t axis = group.shape.size() - std::min<size_t>(2, group.shape.size());
-         axis < group.shape.size(); ++axis)
-      rectangles = product(rectangles, runs[axis], kMaxRectangles);
+    KeptAxes kept = keptAxes(group, ValueKind::Full);
+    for (const std::vector<size_t> *axes : {&kept.rows, &kept.cols})
+      for (size_t i = 0; i < axes->size(); ++i) {
+        // Where a further one of flattened axes is cut, every index of those before it has its runs.
+        auto axis = (*axes)[i];
+        auto cuts = [&](const Placement &placement) {
+          return placement.isShard() &&
+                 std::find(axes->begin() + static_cast<int64_t>(i) + 1, axes->end(),
+                           static_cast<size_t>(placement.dim)) != axes->end();
+        };
+        bool isCut = std::any_of(list.begin(), list.end(), cuts);
+        rectangles =
+            product(rectangles, isCut ? std::max<int64_t>(1, group.shape[axis]) : runs[axis],
+                    kMaxRectangles);
+      }
     if (rectangles > kMaxRectangles)
       return "expected shards of at most " + std::to_string(kMaxRectangles) + " pieces, found more";
     return {};

@@ -130,7 +130,9 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
   };
   if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
     return differs("shape");
-  // Of specified blocks the manifest decides nothing.
+  // Of what is specified the manifest decides nothing.
+  if (!group.flattenSpecified && group.flatten != parameter.flatten)
+    return differs("flattened axes");
   if (!group.specified && group.division != parameter.blocks)
     return differs("blocks");
   if (group.parameterType != parameter.dtype || group.gradientType != parameter.gradDType)

@@ -125,6 +125,14 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
     // Blocks of a manifest are compared with it.
     const plan::Group &group = specified.groups[parameter.group],
                       &compiled = library.groups[found->second->group];
+    if (group.flattenSpecified != compiled.flattenSpecified ||
+        (group.flattenSpecified && group.flatten != compiled.flatten))
+      return Difference{
+          std::string(group.flattenSpecified ? "its flattened axes" : "no flattened axes") +
+              " for parameter '" + parameter.name + "'",
+          group.flattenSpecified && compiled.flattenSpecified ? "others"
+          : group.flattenSpecified                            ? "none of a specification"
+                                                              : "those of a specification"};
     if (group.specified != compiled.specified ||
         (group.specified && group.division != compiled.division))
       return Difference{std::string(group.specified ? "its blocks" : "no blocks") +

@@ -210,8 +210,10 @@ class MeshInfo(Sized):
         ("ranks", c.POINTER(c.c_int64)),
         ("rank_count", c.c_int64),
         ("batch_axes", c.c_int32),
-        ("reserved", c.c_int32),
+        ("flatten", c.c_int32),
         ("blocks", c.c_char_p),
+        ("flatten_specified", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -285,7 +287,7 @@ SIZES = {
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
-    "stepc_mesh_info": (MeshInfo, 64),
+    "stepc_mesh_info": (MeshInfo, 72),
     "stepc_library": (LibraryTable, 336),
 }
 for _name, (_type, _size) in SIZES.items():

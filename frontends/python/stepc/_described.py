@@ -51,6 +51,10 @@ class Mesh:
     """The parameter's leading axes that count matrices."""
     blocks: dict[str, Any] | None
     """How its matrices are divided, as a manifest says it."""
+    flatten: int
+    """The axis from which on all are columns of its matrices; 0: nothing is flattened."""
+    flatten_specified: bool
+    """Whether the definition says so, whatever a manifest says."""
 
 
 @dataclass(frozen=True)

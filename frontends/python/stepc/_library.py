@@ -105,7 +105,8 @@ class Library:
             axes = tuple((_text(info.axis_names[i]), info.axis_sizes[i]) for i in range(info.axes))
             ranks = tuple(info.ranks[i] for i in range(info.rank_count))
             blocks = json.loads(_text(info.blocks) or "null")
-            result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes, blocks))
+            flatten = info.flatten, bool(info.flatten_specified)
+            result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes, blocks, *flatten))
         return tuple(result)
 
     @cached_property

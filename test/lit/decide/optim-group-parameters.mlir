@@ -78,13 +78,20 @@ optim.parameter @ranges shape [4, 6] batch 0 type f32 gradient f32 mesh @three p
 
 // -----
 
-// A group has one part of divided parameters, where the rule sees blocks.
+// A group has all parts of one size of divided parameters, where the rule sees blocks.
 // CHECK-LABEL: @divided
-// CHECK: optim.group @group.0 rule @Sees parameters [@a, @b] part 0
-// CHECK-NEXT: optim.group @group.1 rule @Sees parameters [@a, @b] part 1
-// CHECK-NEXT: optim.group @group.2 rule @Sees parameters [@other] part 0
-// CHECK-NEXT: optim.group @group.3 rule @Sees parameters [@other] part 1
-// CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@plain]{{$}}
+// CHECK: optim.group @group.0 rule @Sees parameters [@a, @b] parts [0]
+// CHECK-NEXT: optim.group @group.1 rule @Sees parameters [@a, @b] parts [1]
+// CHECK-NEXT: optim.group @group.2 rule @Sees parameters [@other] parts [0]
+// CHECK-NEXT: optim.group @group.3 rule @Sees parameters [@other] parts [1]
+// Experts and their projections are equal, and so are runs apart from each other.
+// CHECK-NEXT: optim.group @group.4 rule @Sees parameters [@experts, @more] parts [0, 1, 2, 3]
+// CHECK-NEXT: optim.group @group.5 rule @Sees parameters [@mixed] parts [0, 2]
+// CHECK-NEXT: optim.group @group.6 rule @Sees parameters [@mixed] parts [1, 3]
+// CHECK-NEXT: optim.group @group.7 rule @Sees parameters [@conv]{{$}}
+// Axes that are flattened otherwise are another matrix.
+// CHECK-NEXT: optim.group @group.8 rule @Sees parameters [@tall]{{$}}
+// CHECK-NEXT: optim.group @group.9 rule @Plain parameters [@plain]{{$}}
 // CHECK-NOT: optim.group
 module @divided {
 optim.rule @Sees hyperparameters [] states [] {
@@ -102,6 +109,11 @@ optim.route @P rule @Plain patterns ["plain"] except [] defaults [] missing_grad
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @S
 optim.parameter @other shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 1], [1, 4]> aliases [] route @S
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @S
+optim.parameter @experts shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 2], [2, 4], [4, 6], [6, 8]> aliases [] route @S
+optim.parameter @more shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 2], [2, 4], [4, 6], [6, 8]> aliases [] route @S
+optim.parameter @mixed shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4], [4, 5, 6, 8], [5, 6]> aliases [] route @S
+optim.parameter @conv shape [4, 3, 2] batch 0 flatten 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @S
+optim.parameter @tall shape [4, 3, 2] batch 0 flatten 2 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @S
 optim.parameter @plain shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] blocks <rows, [0, 3], [3, 4]> aliases [] route @P
 }
 

@@ -57,7 +57,7 @@ optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placement
 
 // -----
 
-// Three axes that nobody declares are a stack of matrices or a convolution: the two ways out are named.
+// Three axes that nobody declares are a stack of matrices or a convolution: the ways out are named.
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
@@ -68,7 +68,7 @@ optim.rule @Plain hyperparameters [] states [] {
   optim.yield %grad : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-// expected-note @below {{if it is not (a convolution, say), except it from route Matrix}}
+// expected-note @below {{if its axes are the rows and columns of one matrix (a convolution, say), 'flatten' says so, in the manifest or in a blocks statement; else except it from route Matrix}}
 optim.route @Matrix rule @Matrix matrix patterns [] except [] defaults [] missing_grad error
 optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
 // expected-error @below {{expected two axes, or declared batch axes, for parameter 'conv' of shape [4, 6, 3] that a matrix route names, found 3 axes that nothing declares}}

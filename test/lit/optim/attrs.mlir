@@ -30,12 +30,24 @@ optim.parameter @columns shape [4, 4] batch 0 type f32 gradient f32 mesh @world 
 optim.parameter @over shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks <rows, [0, 2], [2, 4]> specified over <rows, [0, 1], [1, 4]> aliases []
 
 // Every way to say sizes of blocks.
-// CHECK: optim.divide patterns ["*.qkv"] except ["*.bias"] rows listed [512, 128] repeat 8
-// CHECK: optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] columns each [64] repeat 1
-// CHECK: optim.divide patterns ["*.up"] except [] rows split [2] repeat 1
-optim.divide patterns ["*.qkv"] except ["*.bias"] rows listed [512, 128] repeat 8
-optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] columns each [64] repeat 1
-optim.divide patterns ["*.up"] except [] rows split [2] repeat 1
+// CHECK: optim.divide patterns ["*.qkv"] except ["*.bias"] into rows listed [512, 128] repeat 8
+// CHECK: optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] into columns each [64] repeat 1
+// CHECK: optim.divide patterns ["*.up"] except [] into rows split [2] repeat 1
+// CHECK: optim.divide patterns ["*.conv"] except [] flatten 1{{$}}
+// CHECK: optim.divide patterns ["*.grouped"] except [] flatten 2 into rows split [4] repeat 1
+optim.divide patterns ["*.qkv"] except ["*.bias"] into rows listed [512, 128] repeat 8
+optim.divide patterns ["*.q", "*.k"] optional ["*.q"] except [] into columns each [64] repeat 1
+optim.divide patterns ["*.up"] except [] into rows split [2] repeat 1
+optim.divide patterns ["*.conv"] except [] flatten 1
+optim.divide patterns ["*.grouped"] except [] flatten 2 into rows split [4] repeat 1
+
+// Several axes that are the rows or the columns of one matrix: the manifest's, the specification's, and the latter over the former.
+// CHECK: optim.parameter @conv shape [4, 3, 2, 2] batch 0 flatten 1 type
+// CHECK: optim.parameter @conv_stack shape [2, 4, 3, 2] batch 1 flatten 2 specified type
+// CHECK: optim.parameter @conv_over shape [4, 3, 2] batch 0 flatten 2 specified over 1 type {{.*}} blocks <rows, [0, 6], [6, 12]> aliases
+optim.parameter @conv shape [4, 3, 2, 2] batch 0 flatten 1 type f32 gradient f32 mesh @world placements [#optim.shard<2>, #optim.replicate] aliases []
+optim.parameter @conv_stack shape [2, 4, 3, 2] batch 1 flatten 2 specified type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] aliases []
+optim.parameter @conv_over shape [4, 3, 2] batch 0 flatten 2 specified over 1 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.replicate] blocks <rows, [0, 6], [6, 12]> aliases []
 
 // States of every kind of shape and every storage type, one of them the master.
 // CHECK-LABEL: optim.rule @States

@@ -205,38 +205,38 @@ optim.parameter @w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 
 // A statement of blocks names something.
 // expected-error @below {{expected at least one pattern, found none}}
-optim.divide patterns [] except [] rows split [2] repeat 1
+optim.divide patterns [] except [] into rows split [2] repeat 1
 
 // -----
 
 // It has sizes.
 // expected-error @below {{expected sizes of blocks, found 0}}
-optim.divide patterns ["w"] except [] rows listed [] repeat 1
+optim.divide patterns ["w"] except [] into rows listed [] repeat 1
 
 // -----
 
 // `each` and `split` have one number.
 // expected-error @below {{expected one number of blocks, found 2}}
-optim.divide patterns ["w"] except [] rows each [2, 3] repeat 1
+optim.divide patterns ["w"] except [] into rows each [2, 3] repeat 1
 
 // -----
 
 // Sizes are positive.
 // expected-error @below {{expected numbers of 1 or more, found 0}}
-optim.divide patterns ["w"] except [] rows listed [4, 0] repeat 1
+optim.divide patterns ["w"] except [] into rows listed [4, 0] repeat 1
 
 // -----
 
 // So is how often they follow one another.
 // expected-error @below {{expected a repeat of 1 or more, found -1}}
-optim.divide patterns ["w"] except [] rows listed [4] repeat -1
+optim.divide patterns ["w"] except [] into rows listed [4] repeat -1
 
 // -----
 
 // Patterns are well-formed.
 // expected-error @below {{expected a pattern, found "[z-a]": expected a range that rises in a pattern, found 'z-a'}}
 // expected-note @below {{write 'a-z'}}
-optim.divide patterns ["[z-a]"] except [] rows listed [4] repeat 1
+optim.divide patterns ["[z-a]"] except [] into rows listed [4] repeat 1
 
 // -----
 
@@ -250,11 +250,11 @@ optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placem
 // expected-note @below {{the parameter is here}}
 optim.parameter @b shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 4]> specified aliases []
 // expected-error @below {{expected parameters of equal shape, types, mesh, placements and blocks, found @b that differs}}
-optim.group @g rule @R parameters [@a, @b] part 0
+optim.group @g rule @R parameters [@a, @b] parts [0]
 
 // -----
 
-// Parameters of one group are divided alike, and the group has one of their parts.
+// Parameters of one group are divided alike, and the group has parts of them.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
@@ -264,7 +264,7 @@ optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placem
 // expected-note @below {{the parameter is here}}
 optim.parameter @b shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 1], [1, 4]> aliases []
 // expected-error @below {{expected parameters of equal shape, types, mesh, placements and blocks, found @b that differs}}
-optim.group @g rule @R parameters [@a, @b] part 0
+optim.group @g rule @R parameters [@a, @b] parts [0]
 
 // -----
 
@@ -274,8 +274,8 @@ optim.rule @R hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 4]> aliases []
-// expected-error @below {{expected one of the 2 parts of the parameters, found 2}}
-optim.group @g rule @R parameters [@a] part 2
+// expected-error @below {{expected some of the 2 parts of the parameters, found 2}}
+optim.group @g rule @R parameters [@a] parts [2]
 
 // -----
 
@@ -287,7 +287,7 @@ optim.rule @R hyperparameters [] states [] {
 }
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.parameter @a shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 4]> aliases []
-// expected-error @below {{expected a part of the divided parameters, because rule @R sees blocks, found none}}
+// expected-error @below {{expected parts of the divided parameters, because rule @R sees blocks, found none}}
 optim.group @g rule @R parameters [@a]
 
 // -----

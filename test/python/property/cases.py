@@ -42,6 +42,7 @@ class Case:
             "placements": placements, "batch_axes": self.layout.batch,
             **{key: own for key, own in lists.items() if own and mesh is None},
             **({"blocks": self.layout.blocks} if self.layout.blocks else {}),
+            **({"flatten": self.layout.flatten} if self.layout.flatten else {}),
         }  # fmt: skip
 
     def reduced(self, gradient):
@@ -59,6 +60,7 @@ class Case:
         mesh = self.layout.mesh
         return (
             f"{self.name}: rule {self.rule.name}, shape {self.layout.shape}, batch {self.layout.batch}, "
+            f"columns from {self.layout.flatten}, "
             f"{self.dtype} (gradient {self.grad_dtype}), mesh {mesh.sizes} on {mesh.ranks}, "
             f"{self.layout.placements} (gradient {self.layout.gradient}, states {self.layout.state}), "
             f"blocks {self.layout.blocks}, "
@@ -147,6 +149,8 @@ def state_shape(layout, kind):
     """The global shape of a state; matrices of a stack have their own. Where matrices are divided, the axis has an
     element per part in states without it."""
     lead, rows, cols = layout.shape[: layout.batch], layout.shape[-2:-1], layout.shape[-1:]
+    if layout.flatten:
+        rows, cols = layout.shape[layout.batch : layout.flatten], layout.shape[layout.flatten :]
     ends = {"full": layout.shape[layout.batch :], "rows": rows, "cols": cols, "one": ()}
     if layout.blocks:
         parts = (len(parts_of(layout.blocks)),)
@@ -176,7 +180,7 @@ def random_batch(seed, count, divided=2):
                                batched=source.random() < 0.3, whole=strategy == "local", may_be_partial=True)  # fmt: skip
         dtype = source.choice(DTYPES)
         other = source.choice(DTYPES) if source.random() < 0.5 else dtype
-        key = (rule.name, layout.shape, layout.batch, layout.mesh.name,
+        key = (rule.name, layout.shape, layout.batch, layout.flatten, layout.mesh.name,
                str((layout.placements, layout.gradient, layout.state)), dtype, other)
         if chosen.setdefault(key, strategy) != strategy:
             continue
@@ -196,12 +200,12 @@ def random_batch(seed, count, divided=2):
 
 
 def add_divided(source, batch):
-    """One parameter whose matrices are divided. Its blocks stand in groups of their own, all of one strategy."""
+    """One parameter whose matrices are divided. Blocks of each size stand in a group, all of one strategy."""
     rule = source.choice([rule for rule in batch.rules if not rule.elementwise])
     layout = random_layout(source, source.choice(batch.meshes), rule, batched=source.random() < 0.3, whole=False,
                            may_be_partial=True)  # fmt: skip
-    if len(layout.shape) - layout.batch != 2 or max(layout.shape[-2:]) < 2:
+    if len(layout.matrix) - layout.batch != 2 or max(layout.matrix[-2:]) < 2:
         return
-    layout.blocks = random_blocks(source, layout.shape)
+    layout.blocks = random_blocks(source, layout.matrix)
     dtype, strategy = source.choice(DTYPES), source.choice(("owner", "gather"))
     batch.cases.append(Case(f"{rule.name}.p{len(batch.cases)}", rule, layout, dtype, dtype, strategy, True))

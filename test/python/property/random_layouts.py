@@ -32,12 +32,18 @@ class Layout:
     gradient: list = None  # of its own, or the parameter's
     state: list = None
     blocks: dict = None  # of the manifest: how its matrices are divided
+    flatten: int = 0  # the axis from which on all are columns
 
     def contributions(self):
         """(how many ranks contribute to the gradient, by what their sum is divided)."""
         axes = list(zip(self.gradient or self.placements, self.mesh.sizes, strict=True))
         return (math.prod(size for placement, size in axes if placement in PARTIAL),
                 math.prod(size for placement, size in axes if placement == "P(avg)"))  # fmt: skip
+
+    @property
+    def matrix(self):
+        """The shape with one axis of rows and one of columns."""
+        return matrix_shape(self.shape, self.batch, self.flatten)
 
     @property
     def kinds(self):
@@ -62,7 +68,17 @@ class Layout:
             result.add("lists apart")
         if self.blocks:
             result.add("divided")
+            sizes = [len(part) for part in parts_of(self.blocks)]
+            result |= {"equal blocks"} if len(set(sizes)) < len(sizes) else set()
+        if self.flatten:
+            result.add("flattened")
         return result
+
+
+def matrix_shape(shape, batch, flatten):
+    if not flatten:
+        return tuple(shape)
+    return (*shape[:batch], math.prod(shape[batch:flatten]), math.prod(shape[flatten:]))
 
 
 def parse(placement):
@@ -141,6 +157,17 @@ def random_shape(random, matrix, batched, elementwise):
         return (size(), size()), 0
     axes = random.choice([0, 1, 1, 2, 3] if elementwise else [0, 1, 1, 2])
     return tuple(size(12 if axes > 2 else 40) for _ in range(axes)), 0
+
+
+def random_flattened(random, batched):
+    """(shape, batch axes, axis of the first columns): convolutions, and matrices whose rows or columns are several axes."""
+    lead = [random.randint(1, 3)] if batched else []
+    more = random.choice([1, 2, 2, 3])
+    matrix = [random.randint(1, 9), random.randint(1, 7), *(random.randint(1, 3) for _ in range(more))]
+    if random.random() < 0.3:
+        random.shuffle(matrix)
+    first = 1 if random.random() < 0.6 else random.randint(1, len(matrix) - 1)
+    return (*lead, *matrix), len(lead), len(lead) + first
 
 
 def random_shards(random, mesh, dims):
@@ -249,10 +276,15 @@ def parts_of(blocks):
 
 
 def random_blocks(random, shape):
-    """At least two parts, consecutive, interleaved, or of any runs at all; an axis has two rows or columns."""
+    """At least two parts, consecutive, interleaved, equal, or of any runs at all; an axis has two rows or columns."""
     axis = random.choice([name for name, size in zip(("rows", "columns"), shape[-2:], strict=True) if size > 1])
     size = shape[-2 if axis == "rows" else -1]
     repeat = random.choice([n for n in range(1, size) if size % n == 0])
+    if random.random() < 0.35:  # experts and their projections
+        count = random.choice([n for n in range(2, size + 1) if size % n == 0])
+        between = random.choice([n for n in range(1, size + 1) if size // count % n == 0])
+        each = size // count // between
+        return {"axis": axis, "sizes": [each] * count} | ({"repeat": between} if between > 1 else {})
     if random.random() < 0.5 or size < 4:
         each = size // repeat
         cuts = sorted(random.sample(range(1, each), min(each - 1, random.randint(1, 2))))
@@ -265,9 +297,13 @@ def random_blocks(random, shape):
 
 def random_layout(random, mesh, rule, batched, whole, may_be_partial=False):
     """`whole`: matrices are not cut, as strategy local needs."""
-    shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
+    flatten = 0
+    if rule.matrix and random.random() < 0.2:
+        shape, batch, flatten = random_flattened(random, batched)
+    else:
+        shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
-    layout = Layout(mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole))
+    layout = Layout(mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole), flatten=flatten)
     if not whole and random.random() < 0.3:
         layout.gradient, layout.state = (random_placements(random, mesh, shape, dims) for _ in range(2))
     if may_be_partial and random.random() < 0.25:

@@ -1,10 +1,11 @@
-"""Divided matrices: each part of a parameter is a matrix of its own, wherever the shards end.
+"""Divided and flattened matrices: each part of a parameter is a matrix of its own, wherever the shards end.
 
 A parameter with blocks, on many ranks, must have the bytes of its parts as parameters of their own on one
-rank: the parameter, and states of every kind. STEPC_SEED repeats a run.
+rank: the parameter, and states of every kind. A flattened one is a matrix there, too. STEPC_SEED repeats a run.
 """
 
 import json
+import math
 import os
 import random
 import re
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from cases import BESIDE, renamed
 from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
-from random_layouts import Mesh, parts_of, random_blocks, random_layout
+from random_layouts import Mesh, matrix_shape, parts_of, random_blocks, random_layout
 from random_rules import random_rule
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -59,13 +60,34 @@ RULES = {"muon": {"m": "full"}, "factored": {"r": "rows", "c": "cols", "n": "one
 
 
 def cut(values, kind, blocks, part, index, batch):
-    """What one part has of a value."""
+    """What one part has of a value; all without blocks."""
+    if blocks is None:
+        return values
     axis = 0 if blocks["axis"] == "rows" else 1
     dropped = kind == "one" or kind == ("cols" if axis == 0 else "rows")
     if dropped:  # an element per part stands where the divided axis was
         at = batch if kind in ("one", "cols") else batch + 1
         return np.take(values, part, axis=at)
     return np.take(values, index, axis=batch + (axis if kind == "full" else 0))
+
+
+def numbered(p):
+    """Each part's number and what is its own of the divided axis."""
+    return list(enumerate(parts_of(p["blocks"]) if p.get("blocks") else [None]))
+
+
+def as_matrix(values, kind, p):
+    """A value of a flattened parameter, with one axis for its rows and one for its columns."""
+    batch, flatten, shape = p.get("batch_axes", 0), p.get("flatten", 0), values.shape
+    if not flatten:
+        return values
+    if kind in ("full", "rows"):
+        values = values.reshape(*shape[:batch], math.prod(shape[batch:flatten]), *shape[flatten:])
+    if kind in ("full", "cols"):
+        columns = len(p["shape"]) - flatten
+        shape = values.shape[: values.ndim - columns]
+        values = values.reshape(*shape, math.prod(p["shape"][flatten:]))
+    return values
 
 
 LISTS = ("placements", "grad_placements", "state_placements")
@@ -85,10 +107,13 @@ class Case:
         for p in parameters:
             own = {k: v for k, v in p.items() if k not in LISTS} | {"placements": ["R"], "mesh": "one"}
             self.alone["parameters"].append(own | {"name": p["name"] + BESIDE})
-            blocks = own.pop("blocks")
-            for i, index in enumerate(parts_of(blocks)):
-                shape = list(p["shape"])
-                shape[-2 if blocks["axis"] == "rows" else -1] = len(index)
+            blocks = own.pop("blocks", None)
+            flatten = own.pop("flatten", 0)
+            for i, index in numbered(p):
+                shape = list(matrix_shape(p["shape"], p.get("batch_axes", 0), flatten))
+                if blocks:
+                    shape[-2 if blocks["axis"] == "rows" else -1] = len(index)
+                own |= {"batch_axes": p.get("batch_axes", 0) if len(shape) > 2 else 0}
                 self.alone["parameters"].append({**own, "name": f"{p['name']}.{i}", "shape": shape})
         self.all = {key: value if key == "version" else value + self.alone[key] for key, value in self.many.items()}
 
@@ -105,8 +130,8 @@ class Case:
                 values = generator.normal(size=p["shape"])
                 dtype = p["dtype"] if key[0] == "p" else p.get("grad_dtype", p["dtype"])
                 whole[key] = alone[renamed(key)] = tensor(values, dtype)
-                for i, index in enumerate(parts_of(p["blocks"])):
-                    own = cut(values, "full", p["blocks"], i, index, batch)
+                for i, index in numbered(p):
+                    own = cut(as_matrix(values, "full", p), "full", p.get("blocks"), i, index, batch)
                     alone[key.replace(name, f"{name}.{i}")] = tensor(own, dtype)
         return whole, alone
 
@@ -133,17 +158,17 @@ class Case:
     def compare(self, found, kinds):
         """Parameters on one rank with their parts."""
         for p in self.parameters:
-            name, batch, blocks = p["name"], p.get("batch_axes", 0), p["blocks"]
+            name, batch, blocks = p["name"], p.get("batch_axes", 0), p.get("blocks")
             values = {f"param:{name}": "full"}
             values |= {f"state:{name}:{s}": kind for s, kind in kinds[name.split(".")[0]].items()}
-            for i, index in enumerate(parts_of(blocks)):
+            for i, index in numbered(p):
                 assert found[f"state:{name}{BESIDE}:step"] == found[f"state:{name}.{i}:step"]
                 for key, kind in values.items():
                     if renamed(key) not in found:  # a master of f32
                         assert "master" in key or kind == "full"
                         continue
                     own = found[key.replace(name, f"{name}.{i}")]
-                    there = cut(found[renamed(key)].array(), kind, blocks, i, index, batch)
+                    there = cut(as_matrix(found[renamed(key)].array(), kind, p), kind, blocks, i, index, batch)
                     assert there.shape == own.shape, key
                     assert np.array_equal(there, own.array(), equal_nan=True), (
                         key,
@@ -152,9 +177,9 @@ class Case:
                     )
 
 
-def parameter(name, shape, placements, blocks, **more):
+def parameter(name, shape, placements, blocks=None, **more):
     return {"name": name, "shape": list(shape), "dtype": "f32", "mesh": "m", "placements": placements,
-            "blocks": blocks, **more}  # fmt: skip
+            **({"blocks": blocks} if blocks else {}), **more}  # fmt: skip
 
 
 FUSED = [
@@ -179,6 +204,24 @@ def test_parts_step_as_matrices_of_their_own(tmp_path, strategy):
     meshes = {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate(LAYOUTS)}
     Case(parameters, meshes).check(tmp_path, 1, "--strategy", f"muon*={strategy}", "--strategy",
                                    f"factored*={strategy}", "--waves", 2)  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["owner", "gather"])
+def test_experts_in_the_rows_of_a_matrix(tmp_path, strategy):
+    """Seven experts with gate and up are fourteen equal blocks of one group, on ranks that do not divide them; so are columns."""
+    parameters = [parameter(f"{rule}.{i}.{mesh}", shape, [p.replace("0", str(dim)) if dim else p for p in placements],
+                            blocks, mesh=f"m{mesh}")
+                  for rule in RULES for i, (dim, shape, blocks) in enumerate([
+                      (0, (42, 9), {"axis": "rows", "sizes": [3] * 14}),
+                      (1, (9, 42), {"axis": "columns", "sizes": [6] * 7}),
+                      (0, (42, 9), {"axis": "rows", "sizes": [1, 2] * 2, "repeat": 7})])
+                  for mesh, (_, placements) in enumerate([LAYOUTS[0], LAYOUTS[2], LAYOUTS[4]])]  # fmt: skip
+    meshes = {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate([LAYOUTS[0], LAYOUTS[2], LAYOUTS[4]])}
+    case = Case(parameters, meshes)
+    case.check(tmp_path, 5, "--strategy", f"muon*={strategy}", "--strategy", f"factored*={strategy}", "--waves", 2)
+    decided = stepc("compile", tmp_path / "spec.optim", "-m", tmp_path / "all.json", "--emit", "decided", "-o", "-")
+    groups = re.findall(r"parts \[([0-9, ]*)\]", decided)
+    assert sorted({len(group.split(",")) for group in groups}) == [2, 7, 14], groups
 
 
 def test_the_specification_divides_as_the_manifest(tmp_path):
@@ -234,13 +277,10 @@ def test_random_parts(tmp_path, capsys):
                 batched=source.random() < 0.3,
                 whole=source.random() < 0.2,
             )
-            if (
-                len(layout.shape) < 2
-                or len(layout.shape) - layout.batch != 2
-                or max(layout.shape[-2:]) < 2
-            ):
+            matrix = layout.matrix
+            if len(matrix) < 2 or len(matrix) - layout.batch != 2 or max(matrix[-2:]) < 2:
                 continue
-            blocks = random_blocks(source, layout.shape)
+            blocks = None if layout.flatten and source.random() < 0.3 else random_blocks(source, matrix)
             name = source.choice(["muon", "factored", "scaled", "plain", "random", "random"])
             lists = {
                 "grad_placements": layout.gradient,
@@ -248,10 +288,12 @@ def test_random_parts(tmp_path, capsys):
             }
             one = parameter(f"{name}.{i}", layout.shape, layout.placements, blocks,
                             batch_axes=layout.batch, dtype=source.choice(["f32", "bf16"]), grad_dtype="f32",
-                            **{k: v for k, v in lists.items() if v})  # fmt: skip
+                            **{k: v for k, v in lists.items() if v},
+                            **({"flatten": layout.flatten} if layout.flatten else {}))  # fmt: skip
             parameters.append(one)
-            for trait in (name, blocks["axis"], "runs" if "runs" in blocks else "sizes",
-                          *(["lists"] if layout.gradient or layout.state else [])):  # fmt: skip
+            for trait in (name, *([blocks["axis"], "runs" if "runs" in blocks else "sizes"] if blocks else []),
+                          *(["lists"] if layout.gradient or layout.state else []),
+                          *(["flattened"] if layout.flatten else [])):  # fmt: skip
                 counts[trait] = counts.get(trait, 0) + 1
         options = ["--waves", source.randint(1, 3), "--threads", source.randint(1, 3)]
         # A strategy that is forced on rules without a matrix space is an error.
@@ -286,7 +328,7 @@ def test_text_of_every_level_is_the_program(tmp_path):
     # Groups may stand in any order.
     text = (tmp_path / "decided.mlir").read_text()
     groups = re.findall(r"  optim\.group .*\n", text)
-    assert sum(" part " in group for group in groups) == 9
+    assert sum(" parts " in group for group in groups) == 9
     (tmp_path / "turned.mlir").write_text(text.replace("".join(groups), "".join(reversed(groups))))
     stepc("compile", tmp_path / "turned.mlir", "-o", tmp_path / "turned")
     (library,) = (tmp_path / "turned").glob("*.so")

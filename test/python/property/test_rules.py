@@ -63,7 +63,7 @@ class File:
             first = random_layout(source, source.choice(families[0]), rule, batched, whole)
             self.rules.append(rule)
             self.layouts.append({
-                "one": Layout(one, first.shape, first.batch, ["R"]), "first": first,
+                "one": Layout(one, first.shape, first.batch, ["R"], flatten=first.flatten), "first": first,
                 "second": elsewhere(source, first, source.choice(families[1]), whole),
             })  # fmt: skip
         self.dtypes = [source.choice(("f32", "f32", "bf16", "f16")) for _ in self.rules]
@@ -89,6 +89,7 @@ class File:
                 parameters.append({
                     "name": f"{rule.name}.{place}", "shape": list(layout.shape), "dtype": "f32" if single else dtype,
                     "mesh": layout.mesh.name, "placements": layout.placements, "batch_axes": layout.batch,
+                    **({"flatten": layout.flatten} if layout.flatten else {}),
                 })  # fmt: skip
         return {"version": 1, "meshes": [mesh.json() for mesh in self.meshes], "parameters": parameters}
 
@@ -127,7 +128,8 @@ class File:
 def elsewhere(source, layout, mesh, whole):
     """The same parameter on another mesh."""
     dims = list(range(layout.batch if whole else len(layout.shape)))
-    return Layout(mesh, layout.shape, layout.batch, random_placements(source, mesh, layout.shape, dims, not whole))
+    placements = random_placements(source, mesh, layout.shape, dims, not whole)
+    return Layout(mesh, layout.shape, layout.batch, placements, flatten=layout.flatten)
 
 
 def disagreements(found, reference, moved):

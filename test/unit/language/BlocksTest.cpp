@@ -23,11 +23,12 @@ void expectMessages(llvm::ArrayRef<Case> cases) {
 }
 
 TEST(Blocks, AreRead) {
-  Source source(
-      "t.optim",
-      "blocks \"a\" rows 512, 128,\n 128\n"
-      "blocks \"b\", \"c\" if present except \"d\" repeat 8 columns each 64\n"
-      "blocks \"e\" rows split 2\noptimizer blocks(repeat, each) { param = each * grad }");
+  Source source("t.optim", "blocks \"a\" rows 512, 128,\n 128\n"
+                           "blocks \"b\", \"c\" if present except \"d\" repeat 8 columns each 64\n"
+                           "blocks \"e\" rows split 2\n"
+                           "blocks \"f\" flatten 1\n"
+                           "blocks \"g\" except \"h\" flatten 2 repeat 3 rows each 4\n"
+                           "optimizer blocks(repeat, each) { param = each * grad }");
   Diagnostics diagnostics;
   EXPECT_EQ(dump(*parse(source, diagnostics)),
             "(optimizer blocks\n"
@@ -37,7 +38,9 @@ TEST(Blocks, AreRead) {
             ")\n"
             "(blocks (globs \"a\") (except) (rows 512 128 128))\n"
             "(blocks (globs \"b\" \"c\") if-present (except \"d\") (repeat 8) (columns each 64))\n"
-            "(blocks (globs \"e\") (except) (rows split 2))\n");
+            "(blocks (globs \"e\") (except) (rows split 2))\n"
+            "(blocks (globs \"f\") (except) (flatten 1))\n"
+            "(blocks (globs \"g\") (except \"h\") (flatten 2) (repeat 3) (rows each 4))\n");
   EXPECT_FALSE(diagnostics.hasErrors());
 }
 
@@ -45,13 +48,13 @@ TEST(Blocks, Syntax) {
   expectMessages({
       {"blocks qkv rows 3", {"1:8: error: expected a pattern in quotes, found 'qkv'"}},
       {"blocks \"a\" 512, 128",
-       {"1:12: error: expected 'repeat', 'rows' or 'columns', found '512'",
+       {"1:12: error: expected 'flatten', 'repeat', 'rows' or 'columns', found '512'",
         "  hint: say what the sizes count: 'rows 512, 128', 'columns each 64'"}},
       {"blocks \"a\" repeat 2 cols 3",
        {"1:21: error: expected 'rows' or 'columns', found 'cols'",
         "  hint: did you mean 'columns'?"}},
       {"blocks \"a\" except \"b\" if present rows 3",
-       {"1:23: error: expected 'repeat', 'rows' or 'columns', found 'if'",
+       {"1:23: error: expected 'flatten', 'repeat', 'rows' or 'columns', found 'if'",
         "  hint: 'if present' stands before 'except'"}},
       {"blocks \"a\" if absent rows 3",
        {"1:15: error: expected 'present', found 'absent'",
@@ -68,6 +71,12 @@ TEST(Blocks, Syntax) {
        {"1:23: error: expected the number of blocks, found \"b\""}},
       {"blocks \"a\" repeat rows 3",
        {"1:19: error: expected how often the blocks follow each other, found 'rows'"}},
+      {"blocks \"a\" flatten rows 3",
+       {"1:20: error: expected the axis where columns begin, found 'rows'"}},
+      {"blocks \"a\" flatten 1 repeat 2",
+       {"2:1: error: expected 'rows' or 'columns', found 'optimizer'"}},
+      {"blocks \"a\" flatten 1 blocks \"b\" rows 3",
+       {"1:22: error: expected the end of the line, found 'blocks'"}},
       {"blocks \"a\" rows 3 blocks \"b\" rows 3",
        {"1:19: error: expected the end of the line, found 'blocks'"}},
   });
@@ -83,6 +92,10 @@ TEST(Blocks, Numbers) {
        {"1:25: error: expected the size of a block as a whole number from 1 to 2^40"}},
       {"blocks \"a\" rows split 65537",
        {"1:23: error: expected a number of blocks as a whole number from 1 to 2^16"}},
+      {"blocks \"a\" flatten 0",
+       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6"}},
+      {"blocks \"a\" flatten 1.5 rows 1",
+       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6"}},
       {"blocks \"a\" repeat 0 rows 1",
        {"1:19: error: expected how often the blocks follow each other as a whole number from 1 to "
         "2^16"}},
@@ -104,7 +117,7 @@ TEST(Blocks, PatternsThatAreNone) {
 TEST(Blocks, ErrorsDoNotHideOthers) {
   EXPECT_THAT(
       messagesOf("blocks \"a\" row 3\nblocks \"b\" rows each 0"),
-      ElementsAre("1:12: error: expected 'repeat', 'rows' or 'columns', found 'row'",
+      ElementsAre("1:12: error: expected 'flatten', 'repeat', 'rows' or 'columns', found 'row'",
                   "2:22: error: expected the size of a block as a whole number from 1 to 2^40"));
   EXPECT_THAT(check("block \"a\" rows 3").messages(),
               ElementsAre("1:1: error: expected 'optimizer', 'blocks' or 'route', found 'block'",

@@ -148,6 +148,11 @@ std::string Generator::blocks() {
     text += space() + "if" + space() + " present";
   if (chance(30))
     text += space() + " except \"*.bias\"";
+  if (chance(30)) {
+    text += space() + " flatten" + space() + " " + std::to_string(1 + pick(3));
+    if (chance(50))
+      return text + lineEnd();
+  }
   if (chance(40))
     text += space() + " repeat" + space() + " " + std::to_string(1 + pick(9));
   return text + " " + oneOf({"rows", "columns"}) + space() + " " +

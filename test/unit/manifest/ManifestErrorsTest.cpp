@@ -44,7 +44,7 @@ TEST(ManifestErrors, UnknownKeysHint) {
             "/parameters/0/grad_placement: expected a key of a parameter (name, "
             "aliases, shape, "
             "dtype, grad_dtype, mesh, placements, grad_placements, state_placements, "
-            "batch_axes, blocks, "
+            "batch_axes, flatten, blocks, "
             "requires_grad), found 'grad_placement', did you mean 'grad_placements'? "
             "(parameter 'w')\n");
 }
@@ -251,6 +251,36 @@ TEST(ManifestErrors, BatchAxes) {
             "dimensions, found 1 (parameter 'w')\n");
   EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])", R"(, "batch_axes": 2)")), "");
   EXPECT_EQ(errorsOf(withShape("[2, 2, 4, 4]", R"(["R", "R"])")), "");
+}
+
+TEST(ManifestErrors, Flatten) {
+  auto one = [](const std::string &shape, const std::string &more) {
+    std::string error = errorsOf(withShape(shape, R"(["R", "R"])", ", " + more));
+    std::string prefix = "/parameters/0/", suffix = " (parameter 'w')\n";
+    EXPECT_TRUE(error.empty() || error.find(prefix) == 0u) << error;
+    return error.empty()
+               ? error
+               : error.substr(prefix.size(), error.size() - prefix.size() - suffix.size());
+  };
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 1)"), "");
+  EXPECT_EQ(one("[6, 4, 3, 2, 2]", R"("batch_axes": 1, "flatten": 3)"), "");
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 2, "blocks": {"axis": "rows", "sizes": [12, 12]})"), "");
+  EXPECT_EQ(one("[6, 4]", R"("flatten": 1)"),
+            "flatten: expected three axes or more to flatten, found 2");
+  EXPECT_EQ(one("[6, 4, 3]", R"("batch_axes": 1, "flatten": 2)"),
+            "flatten: expected three axes or more to flatten, found 2");
+  EXPECT_EQ(one("[6, 4, 3]", R"("batch_axes": 3, "flatten": 1)"),
+            "batch_axes: expected batch axes that leave axes to flatten, found 3 of 3 dimensions");
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 0)"),
+            "flatten: expected the axis where columns begin, 1 or more, found 0");
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 3)"),
+            "flatten: expected columns from axis 1 to 2 on, found 3");
+  EXPECT_EQ(one("[6, 4, 3, 2]", R"("batch_axes": 1, "flatten": 1)"),
+            "flatten: expected columns from axis 2 to 3 on, found 1");
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 1, "blocks": {"axis": "columns", "sizes": [3]})"),
+            "blocks/sizes: expected sizes that add up to 12 columns, found 3");
+  EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 2, "blocks": {"axis": "rows", "runs": [[[0, 6]]]})"),
+            "blocks: expected each row in one part, found row 6 in none");
 }
 
 TEST(ManifestErrors, Blocks) {

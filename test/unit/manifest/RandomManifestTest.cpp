@@ -79,10 +79,14 @@ private:
       p.shape.push_back(upTo(1, upTo(0, 3) ? 9 : 1 << 8));
     if (p.shape.size() >= 3 && upTo(0, 1))
       p.batchAxes = p.shape.size() - 2;
-    if (int64_t(p.shape.size()) == p.batchAxes + 2 && upTo(0, 1)) {
+    if (p.shape.size() >= 3 && !upTo(0, 2)) {
+      p.batchAxes = p.shape.size() > 3 ? upTo(0, 1) : 0;
+      p.flatten = p.batchAxes + upTo(1, p.shape.size() - p.batchAxes - 1);
+    }
+    if ((p.flatten || int64_t(p.shape.size()) == p.batchAxes + 2) && upTo(0, 1)) {
       p.blocks = {stepc::plan::Division::Axis(upTo(0, 1)), {{}, {}}};
-      int64_t size =
-          p.shape[p.shape.size() - (p.blocks.axis == stepc::plan::Division::Rows ? 2 : 1)];
+      stepc::plan::View matrix = stepc::plan::matrixView(p.shape, p.batchAxes, p.flatten);
+      int64_t size = p.blocks.axis == stepc::plan::Division::Rows ? matrix.rows : matrix.cols;
       for (int64_t i = 0; i < size; ++i)
         p.blocks.parts[i % 2].push_back({i, i + 1});
       p.blocks.parts.resize(std::min<int64_t>(size, 2));

@@ -124,16 +124,16 @@ TEST(Geometry, PartsOfMatrices) {
   EXPECT_EQ(geometry::localStateShape(group, c.mesh, 1, ValueKind::Cols), (Sizes{2, 3, 3}));
   EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::One).size(), 2u);
   EXPECT_EQ(geometry::view(group, ValueKind::Cols).rows, 3);
-  group.part = 0;
+  group.parts = {0};
   EXPECT_EQ(group.rows(), 3);
   EXPECT_EQ(geometry::rectangles(group, c.mesh, 0, ValueKind::Full),
             (std::vector<Rect>{{0, 0, 0, 2, 3, 0, 3}, {1, 0, 0, 2, 3, 12, 3}}));
   EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::Rows),
             (std::vector<Rect>{{0, 2, 0, 1, 1, 2, 1}, {1, 2, 0, 1, 1, 5, 1}}));
-  group.part = 1;
+  group.parts = {1};
   EXPECT_EQ(geometry::rectangles(group, c.mesh, 1, ValueKind::Cols),
             (std::vector<Rect>{{0, 0, 0, 1, 3, 3, 3}, {1, 0, 0, 1, 3, 12, 3}}));
-  group.part = 2;
+  group.parts = {2};
   EXPECT_TRUE(geometry::rectangles(group, c.mesh, 0, ValueKind::Full).empty());
   EXPECT_EQ(geometry::rectangles(group, c.mesh, 0, ValueKind::One),
             (std::vector<Rect>{{0, 0, 0, 1, 1, 2, 1}, {1, 0, 0, 1, 1, 5, 1}}));
@@ -143,11 +143,86 @@ TEST(Geometry, PartsOfMatrices) {
   group.division = {Division::Columns, {{{0, 1}, {2, 3}}, {{1, 2}}}};
   EXPECT_EQ(geometry::stateShape(group, ValueKind::Rows), (Sizes{2, 2}));
   EXPECT_EQ(geometry::stateShape(group, ValueKind::One), (Sizes{2}));
-  group.part = 0;
+  group.parts = {0};
   EXPECT_EQ(geometry::rectangles(group, d.mesh, 1, ValueKind::Full),
             (std::vector<Rect>{{0, 0, 1, 2, 1, 0, 1}}));
   EXPECT_EQ(geometry::rectangles(group, d.mesh, 1, ValueKind::Rows),
             (std::vector<Rect>{{0, 0, 0, 2, 1, 0, 2}}));
+}
+
+// Three experts with two projections each in the rows of one matrix; the second of two ranks has four rows more.
+TEST(Geometry, EqualPartsInOneGroup) {
+  Case c({2}, {S(0)}, {12, 5});
+  Group group = c.group;
+  for (int64_t i = 0; i < 6; ++i) {
+    group.division.parts.push_back({{2 * i, 2 * i + 2}});
+    group.parts.push_back(i);
+  }
+  EXPECT_EQ(group.blocksPerParameter(), 6);
+  EXPECT_EQ(group.rows(), 2);
+  EXPECT_EQ(
+      geometry::rectangles(group, c.mesh, 1, ValueKind::Full),
+      (std::vector<Rect>{{3, 0, 0, 2, 5, 0, 5}, {4, 0, 0, 2, 5, 10, 5}, {5, 0, 0, 2, 5, 20, 5}}));
+  EXPECT_EQ(
+      geometry::rectangles(group, c.mesh, 1, ValueKind::Rows),
+      (std::vector<Rect>{{3, 0, 0, 2, 1, 0, 1}, {4, 0, 0, 2, 1, 2, 1}, {5, 0, 0, 2, 1, 4, 1}}));
+  EXPECT_EQ(geometry::rectangles(group, c.mesh, 0, ValueKind::One).size(), 6u);
+  EXPECT_EQ(geometry::view(group, ValueKind::One).blocks, 6);
+  // Five ranks: blocks are cut, and some of them are whole.
+  Case d({5}, {S(0)}, {12, 5});
+  EXPECT_EQ(geometry::rectangles(group, d.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{1, 1, 0, 1, 5, 0, 5}, {2, 0, 0, 2, 5, 5, 5}}));
+  // Those of one group of two, in each of two matrices.
+  Case e({1}, {R}, {2, 4, 3}, 1);
+  group = e.group;
+  group.division = {Division::Columns, {{{0, 1}}, {{1, 2}}, {{2, 3}}}};
+  group.parts = {0, 2};
+  EXPECT_EQ(geometry::rectangles(group, e.mesh, 0, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 0, 4, 1, 0, 3},
+                               {1, 0, 0, 4, 1, 2, 3},
+                               {2, 0, 0, 4, 1, 12, 3},
+                               {3, 0, 0, 4, 1, 14, 3}}));
+  EXPECT_EQ(plan::describeBlock(group, 3), "block 1 of columns 2:3 of ");
+  EXPECT_EQ(plan::describeParts(group), "2 blocks of 1 column each of ");
+}
+
+// A convolution of 4 outputs, 3 inputs and a kernel of 2 × 2 is a matrix of 4 × 12.
+TEST(Geometry, FlattenedAxes) {
+  auto of = [](Case c, int64_t flatten) {
+    Group group = c.group;
+    group.flatten = flatten;
+    return group;
+  };
+  Case whole({2}, {R}, {4, 3, 2, 2});
+  Group group = of(whole, 1);
+  EXPECT_EQ(group.rows(), 4);
+  EXPECT_EQ(group.cols(), 12);
+  EXPECT_EQ(group.blocksPerParameter(), 1);
+  EXPECT_EQ(of(whole, 2).rows(), 12);
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Rows), (Sizes{4}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::Cols), (Sizes{3, 2, 2}));
+  EXPECT_EQ(geometry::stateShape(group, ValueKind::One), (Sizes{}));
+  EXPECT_EQ(geometry::rectangles(group, whole.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 0, 4, 12, 0, 12}}));
+  // Cut along the inputs: two of three, one run of columns. Along the kernel's rows: one run per input.
+  Case inputs({2}, {S(1)}, {4, 3, 2, 2});
+  EXPECT_EQ(geometry::rectangles(of(inputs, 1), inputs.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{0, 0, 8, 4, 4, 0, 4}}));
+  EXPECT_EQ(geometry::replicatedAxes(of(inputs, 1), ValueKind::Rows), (std::vector<bool>{true}));
+  EXPECT_EQ(geometry::replicatedAxes(of(inputs, 1), ValueKind::Cols), (std::vector<bool>{false}));
+  Case kernel({2}, {S(2)}, {4, 3, 2, 2});
+  EXPECT_EQ(
+      geometry::rectangles(of(kernel, 1), kernel.mesh, 1, ValueKind::Full),
+      (std::vector<Rect>{{0, 0, 2, 4, 2, 0, 6}, {0, 0, 6, 4, 2, 2, 6}, {0, 0, 10, 4, 2, 4, 6}}));
+  EXPECT_FALSE(geometry::blocksAreWhole(of(kernel, 1), kernel.mesh));
+  // Two of them in a stack, in two groups of outputs each.
+  Case stack({2}, {S(0)}, {2, 4, 3, 2, 2}, 1);
+  group = of(stack, 2);
+  group.division = {Division::Rows, {{{0, 2}}, {{2, 4}}}};
+  group.parts = {0, 1};
+  EXPECT_EQ(geometry::rectangles(group, stack.mesh, 1, ValueKind::Full),
+            (std::vector<Rect>{{2, 0, 0, 2, 12, 0, 12}, {3, 0, 0, 2, 12, 24, 12}}));
+  EXPECT_TRUE(geometry::blocksAreWhole(group, stack.mesh));
 }
 
 TEST(Geometry, RectanglesOfABatch) {

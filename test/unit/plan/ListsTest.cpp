@@ -123,7 +123,7 @@ private:
           }
       }
       // In a copy of shards other parts' elements have their places, too.
-      if (std::count(out.begin(), out.end(), -1) && (group.part < 0 || to.end != End::Kept))
+      if (std::count(out.begin(), out.end(), -1) && (group.parts.empty() || to.end != End::Kept))
         fail("a buffer is not filled, of a copy from " + name(from.from) + " to " + name(to.from));
     }
     return result;
@@ -224,7 +224,8 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
     Plan plan = drawPlan(seed, histogram).plan;
     for (size_t g = 0; g < plan.groups.size(); ++g) {
       Group &group = plan.groups[g];
-      if (group.part > 0) { // the shards are those of the parameter's first part
+      int64_t own = plan.parameters[static_cast<size_t>(group.parameters[0])].group;
+      if (own != static_cast<int64_t>(g)) { // the shards are those of the parameter's first parts
         group.gradientPlacements = plan.groups[g - 1].gradientPlacements;
         group.statePlacements = plan.groups[g - 1].statePlacements;
         divided += !group.gradientPlacements.empty();
@@ -265,7 +266,8 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
               "")
               << "seed " << seed << ", segment " << segment << ", value " << name(value)
               << ", from " << from << " to " << to << ", shape "
-              << testing::PrintToString(group.shape) << ", batch axes " << group.batchAxes << ", "
+              << testing::PrintToString(group.shape) << ", batch axes " << group.batchAxes
+              << ", columns from " << group.flatten << ", "
               << toString(group.placementsOf(ShardsKind(from))) << " and "
               << toString(group.placementsOf(ShardsKind(to)));
           ++moves;

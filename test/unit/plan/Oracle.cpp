@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace stepc::test {
 
@@ -92,14 +93,33 @@ bool isOwnedElsewhere(const Group &group, const Mesh &mesh, int64_t position) {
   return false;
 }
 
-/// The place of a row or column in the group's part of a divided matrix, or -1.
-int64_t placeInPart(const Group &group, int64_t index) {
-  int64_t place = 0;
-  for (const Span &span : group.division.parts[static_cast<size_t>(group.part)])
-    for (int64_t i = span.begin; i < span.end; ++i, ++place)
-      if (i == index)
-        return place;
-  return -1;
+/// Of a row or column of divided matrices: which of the group's parts has it, and its place there; -1: none.
+std::pair<int64_t, int64_t> placeInParts(const Group &group, int64_t index) {
+  for (size_t number = 0; number < group.parts.size(); ++number) {
+    int64_t place = 0;
+    for (const Span &span : group.division.parts[static_cast<size_t>(group.parts[number])])
+      for (int64_t i = span.begin; i < span.end; ++i, ++place)
+        if (i == index)
+          return {static_cast<int64_t>(number), place};
+  }
+  return {-1, -1};
+}
+
+/// An element of a shard: its matrix, row and column, and the part where there is an element per part.
+struct Element {
+  int64_t batch = 0, row = 0, col = 0, part = -1;
+};
+
+/// Every element so far with each index of one more axis, of `size`.
+std::vector<Element> withAxis(const std::vector<Element> &elements, int64_t Element::*field,
+                              const Ids &held, int64_t size) {
+  std::vector<Element> result;
+  for (Element element : elements)
+    for (int64_t before = element.*field; int64_t index : held) {
+      element.*field = before * size + index;
+      result.push_back(element);
+    }
+  return result;
 }
 
 } // namespace
@@ -113,34 +133,53 @@ Extent blockExtent(const Group &group, ValueKind kind) {
 std::vector<int64_t> shardIdentities(const Group &group, const Mesh &mesh, int64_t position,
                                      ValueKind kind) {
   auto axes = static_cast<int64_t>(group.shape.size());
-  int64_t matrix = std::min<int64_t>(2, axes - group.batchAxes);
   if (isOwnedElsewhere(group, mesh, position))
     return {};
-  Ids ids{0};
+  // Where rows and columns begin.
+  int64_t rows = axes - std::min<int64_t>(2, axes - group.batchAxes);
+  int64_t cols = axes > group.batchAxes ? axes - 1 : axes;
+  if (group.flatten) {
+    rows = group.batchAxes;
+    cols = group.flatten;
+  }
+  bool divides = !group.parts.empty(), byRows = group.division.axis == Division::Rows;
+  bool keepsRows = kind == ValueKind::Full || kind == ValueKind::Rows;
+  bool keepsCols = kind == ValueKind::Full || kind == ValueKind::Cols;
+  std::vector<Element> elements{{}};
   for (int64_t axis = 0; axis < axes; ++axis) {
-    bool isRow = matrix == 2 && axis == axes - 2, isCol = matrix >= 1 && axis == axes - 1;
-    bool collapsed = axis >= group.batchAxes && axis < axes - matrix;
-    int64_t extentHere = group.shape[static_cast<size_t>(axis)];
     Ids held = axisIndices(group, mesh, position, axis);
-    if (group.part >= 0 && (group.division.axis == Division::Rows ? isRow : isCol)) {
-      extentHere = isRow ? group.rows() : group.cols();
-      for (int64_t &index : held)
-        index = placeInPart(group, index);
-      if (kind != ValueKind::Full && kind != (isRow ? ValueKind::Rows : ValueKind::Cols)) {
-        // One value per part, on every rank; ours is the group's part.
-        held.assign(group.division.parts.size(), -1);
-        held[static_cast<size_t>(group.part)] = 0;
-        extentHere = 1;
-      }
-    } else if ((isRow && kind != ValueKind::Full && kind != ValueKind::Rows) ||
-               (isCol && kind != ValueKind::Full && kind != ValueKind::Cols) ||
-               (collapsed && kind == ValueKind::One))
-      continue;
-    Ids next;
-    for (int64_t id : ids)
-      for (int64_t index : held)
-        next.push_back(id < 0 || index < 0 ? -1 : id * extentHere + index);
-    ids = next;
+    int64_t size = group.shape[static_cast<size_t>(axis)];
+    bool isRow = axis >= rows && axis < cols, isCol = axis >= cols;
+    if (isRow ? keepsRows : isCol ? keepsCols : axis < group.batchAxes || kind != ValueKind::One) {
+      elements = withAxis(elements,
+                          isRow   ? &Element::row
+                          : isCol ? &Element::col
+                                  : &Element::batch,
+                          held, size);
+    } else if (divides && (byRows ? axis == rows : axis == cols) && (isRow || isCol)) {
+      Ids parts(group.division.parts.size()); // one value per part, on every rank
+      std::iota(parts.begin(), parts.end(), 0);
+      for (Element &element : elements)
+        element.part = 0;
+      elements = withAxis(elements, &Element::part, parts, 0);
+    }
+  }
+  Extent extent = blockExtent(group, kind);
+  auto count = std::max<int64_t>(1, static_cast<int64_t>(group.parts.size()));
+  Ids ids;
+  for (Element element : elements) {
+    int64_t number = 0;
+    if (divides && element.part >= 0) {
+      auto found = std::find(group.parts.begin(), group.parts.end(), element.part);
+      number = found == group.parts.end() ? -1 : found - group.parts.begin();
+    } else if (divides) {
+      int64_t &index = byRows ? element.row : element.col;
+      std::tie(number, index) = placeInParts(group, index);
+    }
+    ids.push_back(number < 0 ? -1
+                             : ((element.batch * count + number) * extent.rows + element.row) *
+                                       extent.cols +
+                                   element.col);
   }
   return kind == ValueKind::Full ? flatPart(group, mesh, position, ids) : ids;
 }

@@ -192,7 +192,7 @@ private:
 TEST(Parcels, RandomValuesArriveTogether) {
   Histogram histogram;
   int starts = 0, several = 0, copied = 0;
-  for (uint64_t seed = 20000; seed < 20060; ++seed) {
+  for (uint64_t seed = 20000; seed < 20100; ++seed) {
     Drawn drawn = drawPlan(seed, histogram);
     std::mt19937_64 random(seed);
     for (Distribution to : {Distribution::Blocks, Distribution::Shards}) {

@@ -41,7 +41,8 @@ TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
     for (const char *trait :
          {"strategy elementwise", "strategy local", "strategy owner", "strategy gather",
           "mesh axes 3", "placement R", "placement S", "placement _S", "uneven", "empty shard",
-          "batched", "large", "divided rows", "divided columns", "segment all", "segment list"})
+          "batched", "large", "divided rows", "divided columns", "equal blocks", "several parts",
+          "flattened", "segment all", "segment list"})
       EXPECT_GT(histogram[trait], 3) << trait << " is hardly drawn";
 }
 

@@ -78,13 +78,17 @@ private:
     const Mesh &mesh = plan.meshes[static_cast<size_t>(g.mesh)];
     int64_t axes = std::min<int64_t>(4, range(0, 5));
     g.batchAxes = axes > 2 ? (chance(80) ? axes - 2 : 0) : axes == 2 && chance(10) ? 1 : 0;
-    bool collapsed = axes > g.batchAxes + 2;
+    if (axes > 2 && chance(35)) {
+      g.batchAxes = axes > 3 && chance(40) ? 1 : 0;
+      g.flatten = range(g.batchAxes + 1, axes - 1);
+    }
+    bool collapsed = g.flatten == 0 && axes > g.batchAxes + 2;
     for (int64_t axis = 0; axis < axes; ++axis)
       g.shape.push_back(chance(2) ? 0 : range(1, axis < axes - 2 ? 4 : 13));
     if (axes == 2 && chance(8)) // large enough to be split
       g.shape = {range(90, 150), range(150, 260)};
     bool local = !collapsed && chance(20);
-    int64_t matrix = std::min<int64_t>(2, axes - g.batchAxes);
+    int64_t matrix = g.flatten ? axes - g.batchAxes : std::min<int64_t>(2, axes - g.batchAxes);
     g.placements = drawPlacements(random, g.shape, mesh, local ? axes - matrix : axes, !local);
 
     auto parameters = range(1, 4);
@@ -92,23 +96,55 @@ private:
       g.parameters.push_back(static_cast<int64_t>(plan.parameters.size()));
       plan.parameters.push_back({g.name + "." + std::to_string(i), 0, index, i});
     }
-    if (axes == g.batchAxes + 2 && chance(30))
+    if (!collapsed && axes - g.batchAxes >= 2 && chance(30))
       divide(g);
     g.specified = !g.division.parts.empty() && chance(50);
-    for (auto parts = static_cast<int64_t>(g.division.parts.size()), i = int64_t(0);
-         i < std::max<int64_t>(1, parts); ++i) {
-      g.part = parts ? i : -1;
+    g.flattenSpecified = g.flatten && chance(50);
+    for (const std::vector<int64_t> &parts : partsOfGroups(g)) {
+      g.parts = parts;
+      if (parts.size() > 1)
+        count("several parts");
       g.name = "group" + std::to_string(plan.groups.size());
       addGroup(g, mesh, local);
     }
   }
 
+  /// Parts of equal size together, most of them.
+  std::vector<std::vector<int64_t>> partsOfGroups(const Group &g) {
+    std::vector<std::vector<int64_t>> result;
+    const auto &all = g.division.parts;
+    for (size_t part = 0; part < all.size(); ++part) {
+      auto same = std::find_if(result.begin(), result.end(), [&](const auto &parts) {
+        return extentOf(all[static_cast<size_t>(parts[0])]) == extentOf(all[part]);
+      });
+      if (same == result.end() || chance(20))
+        result.push_back({static_cast<int64_t>(part)});
+      else
+        same->push_back(static_cast<int64_t>(part));
+    }
+    if (result.empty())
+      result.push_back({}); // whole matrices
+    return result;
+  }
+
   /// Cuts rows or columns into runs, and gives these to two parts or more.
   void divide(Group &g) {
     Division division{chance(50) ? Division::Rows : Division::Columns, {}};
-    int64_t size = g.shape[g.shape.size() - (division.axis == Division::Rows ? 2 : 1)];
+    int64_t size = division.axis == Division::Rows ? g.rows() : g.cols();
     if (size < 2)
       return;
+    if (chance(35)) { // as many as there are of one size, as of experts and their projections
+      std::vector<int64_t> sizes;
+      for (int64_t each = 1; each <= size / 2; ++each)
+        if (size % each == 0)
+          sizes.push_back(each);
+      int64_t each = sizes[static_cast<size_t>(range(0, static_cast<int64_t>(sizes.size()) - 1))];
+      for (int64_t begin = 0; begin < size; begin += each)
+        division.parts.push_back({{begin, begin + each}});
+      count("equal blocks");
+      g.division = std::move(division);
+      return;
+    }
     division.parts.resize(static_cast<size_t>(range(2, std::min<int64_t>(4, size))));
     std::vector<int64_t> part(static_cast<size_t>(size));
     int64_t run = range(1, 4), parts = static_cast<int64_t>(division.parts.size()), of = 0;
@@ -129,7 +165,7 @@ private:
 
   void addGroup(Group g, const Mesh &mesh, bool local) {
     auto axes = static_cast<int64_t>(g.shape.size());
-    bool collapsed = axes > g.batchAxes + 2;
+    bool collapsed = g.flatten == 0 && axes > g.batchAxes + 2;
     // Values of all kinds are drawn.
     bool mayBeLocal = geometry::blocksAreWhole(g, mesh, {}, ShardsKind::Parameter,
                                                {ValueKind::Rows, ValueKind::Cols, ValueKind::One});
@@ -192,6 +228,8 @@ private:
       count("empty shard");
     if (g.batchAxes > 0)
       count("batched");
+    if (g.flatten > 0)
+      count("flattened");
     if (geometry::elements(g.shape) > kChunkElements)
       count("large");
   }
@@ -303,7 +341,7 @@ Plan richPlan() {
   plan.groups[0].gradientPlacements = {R, R};
   plan.groups[0].statePlacements = {S0, R};
   plan.groups[0].division = {Division::Columns, {{{0, 1}, {1, 4}}}};
-  plan.groups[0].part = 0;
+  plan.groups[0].parts = {0};
   plan.segments.push_back({"first", 0, {2, 0}, false});
   using enum Distribution::Kind;
   plan.tables.push_back({TableKind::Message,

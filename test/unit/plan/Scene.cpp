@@ -60,7 +60,7 @@ void Scene::fillShards() {
     }
     // Between the runs of a part stand other parts.
     int64_t elements = query.elements(t.shards(), rank);
-    if (group.part < 0 ? total != elements : total > elements)
+    if (group.parts.empty() ? total != elements : total > elements)
       fail("the shard layout has another size", rank);
   }
 }

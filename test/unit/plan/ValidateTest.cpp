@@ -58,7 +58,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
     return message([&](Plan &p) {
       p.groups[0].shape = {int64_t(1) << 20, int64_t(1) << 20};
       p.groups[0].division.parts.clear();
-      p.groups[0].part = -1;
+      p.groups[0].parts.clear();
       p.groups[0].computes = computes;
     });
   };
@@ -101,7 +101,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) {
               p.groups[0].shape = {2, 3, 4};
               p.groups[0].division.parts.clear();
-              p.groups[0].part = -1;
+              p.groups[0].parts.clear();
             }),
             "group group: expected a matrix and 0 batch axes of what is computed in matrix space, "
             "found 3 "
@@ -110,48 +110,6 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
       message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
       "group group: expected parameter p2 at place 2 of this group, found that it says place 1 of "
       "group 0");
-  using Parts = std::vector<std::vector<Span>>;
-  auto divided = [&](Parts parts) {
-    return message([&](Plan &p) { p.groups[0].division.parts = parts; });
-  };
-  EXPECT_EQ(divided({}),
-            "group group: expected no part of matrices that are not divided, found part 0");
-  std::string part = "group group: expected columns of part ";
-  EXPECT_EQ(divided({{{0, 4}}, {}}), part + "1, found none");
-  EXPECT_EQ(divided({{{1, 4}, {0, 1}}}), part + "0 in their order, found 0:1 behind 1:4");
-  EXPECT_EQ(divided({{{0, 0}, {0, 4}}}), part + "0 in each run, found 0:0");
-  EXPECT_EQ(divided({{{0, 5}}}), part + "0 between 0 and 4, found 0:5");
-  EXPECT_EQ(divided({{{-1, 4}}}), part + "0 between 0 and 4, found -1:4");
-  std::string once = "group group: expected each column in one part, found column ";
-  EXPECT_EQ(divided({{{0, 3}}}), once + "3 in none");
-  EXPECT_EQ(divided({{{0, 2}}, {{1, 4}}}), once + "1 in two");
-  EXPECT_EQ(divided({{{0, 1}}, {{1, 4}}}), "group group: expected groups of all 2 parts, found 1");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].part = 1; }),
-            "group group: expected a part below 1, found 1");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].shape = {4}; }),
-            "group group: expected a division of the rows or the columns of matrices, found one of "
-            "1 axes");
-  auto second = [&](auto change) {
-    return message([&](Plan &p) {
-      p.groups[0].division.parts = {{{0, 1}}, {{1, 4}}};
-      p.groups.push_back(p.groups[0]);
-      p.groups[1].part = 1;
-      change(p.groups[1]);
-    });
-  };
-  EXPECT_EQ(second([](Group &) {}), "");
-  EXPECT_EQ(second([](Group &g) { g.part = 0; }),
-            "group group: expected each part of p0 in one group, found part 0 again");
-  EXPECT_EQ(
-      second([](Group &g) { g.gradientType = DType::F32; }),
-      "group group: expected parameter p0 at place 0 of this group, found that it says place 0 of "
-      "group 0");
-  EXPECT_EQ(second([](Group &g) {
-              g.parameters.pop_back();
-              g.hops[0].base.pop_back();
-            }),
-            "group group: expected the parameters of group group, which has another part of them, "
-            "found others");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
             "segment 1: expected distinct blocks, found block 1 twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),

@@ -19,7 +19,7 @@ _Static_assert(sizeof(stepc_options) == 88, "stepc_options");
 _Static_assert(offsetof(stepc_options, timeout_seconds) == 80, "timeout_seconds is last");
 _Static_assert(sizeof(stepc_parameter_info) == 96, "stepc_parameter_info");
 _Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");
-_Static_assert(sizeof(stepc_mesh_info) == 64, "stepc_mesh_info");
+_Static_assert(sizeof(stepc_mesh_info) == 72, "stepc_mesh_info");
 _Static_assert(sizeof(stepc_counters) == 64, "stepc_counters");
 _Static_assert(sizeof(stepc_run) == 24, "stepc_run");
 _Static_assert(offsetof(stepc_library, abi_version) == 0, "version");

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 using namespace stepc;
 using namespace stepc::test;
@@ -93,6 +95,13 @@ private:
       group.shape = {draw(random, 1, 7), draw(random, 1, 7)};
       if (chance(8)) // rows of tables are cut at plan::kChunkElements
         group.shape[draw(random, 0, 1)] *= 4000, ++histogram["long"];
+      if (drawn.strategy != "local" && chance(20)) { // a convolution
+        group.shape[draw(random, 0, 1)] = draw(random, 1, 3);
+        for (int64_t more = draw(random, 1, 2); more > 0; --more)
+          group.shape.push_back(draw(random, 1, 3));
+        group.flatten = group.batchAxes + draw(random, 1, int64_t(group.shape.size()) - 1);
+        ++histogram["flattened"];
+      }
       if (group.batchAxes)
         group.shape.insert(group.shape.begin(), draw(random, 1, 5));
     } else {
@@ -120,10 +129,16 @@ private:
     if (group.division.parts.empty())
       return drawWork(drawn);
     ++histogram["divided"];
-    for (int64_t part = 0, e = group.division.parts.size(); part < e; ++part) {
+    std::map<int64_t, std::vector<int64_t>> bySize; // equal parts mostly share a group
+    for (int64_t part = 0, e = group.division.parts.size(); part < e; ++part)
+      bySize[chance(80) ? plan::extentOf(group.division.parts[part]) : -1 - part].push_back(part);
+    bool isFirst = true;
+    for (const auto &[size, parts] : bySize) {
       DrawnGroup one = drawn;
-      one.group.part = part;
-      if (part > 0)
+      one.group.parts = parts;
+      if (parts.size() > 1)
+        ++histogram["several parts"];
+      if (!std::exchange(isFirst, false))
         one.strategy =
             std::vector<std::string>{"owner", "owner", "gather", "local"}[draw(random, 0, 3)];
       drawWork(one);
@@ -133,9 +148,17 @@ private:
   /// Two or three parts of some runs of rows or columns each.
   void drawDivision(plan::Group &group) {
     bool rows = chance(50);
-    int64_t size = group.shape[group.shape.size() - (rows ? 2 : 1)];
+    int64_t size = rows ? group.rows() : group.cols();
     if (size < 2)
       return;
+    if (chance(30)) { // as experts and their projections
+      int64_t each = size % 2 == 0 && size < 100 ? draw(random, 1, 2) : size < 100 ? 1 : size / 2;
+      each = size % each == 0 ? each : 1;
+      group.division.axis = rows ? plan::Division::Rows : plan::Division::Columns;
+      for (int64_t begin = 0; begin < size && size / each < 64; begin += each)
+        group.division.parts.push_back({{begin, begin + each}});
+      return;
+    }
     std::set<int64_t> cuts;
     for (int64_t left = draw(random, 1, 5); left > 0; --left)
       cuts.insert(draw(random, 1, size - 1));

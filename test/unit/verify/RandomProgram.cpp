@@ -60,8 +60,8 @@ private:
       names.push_back(parameter(g.source, p));
     symbols << "  optim.group @g" << i << " rule @rule" << g.source << " parameters ["
             << join(names) << "]";
-    if (g.group.part >= 0)
-      symbols << " part " << g.group.part;
+    if (!g.group.parts.empty())
+      symbols << " parts [" << join(g.group.parts) << "]";
     if (!g.group.reducedPlacements.empty())
       symbols << " reduced " << test::attributeText(g.group.reducedPlacements);
     writeStrategy(g);
@@ -133,9 +133,10 @@ private:
     }
     for (int64_t p = 0; p < g.parameterCount; ++p)
       symbols << "  optim.parameter " << parameter(i, p) << " shape [" << join(g.group.shape)
-              << "] batch " << g.group.batchAxes << " type f32 gradient f32 mesh @mesh"
-              << g.meshIndex << " placements " << placements << " aliases [] route @route" << i
-              << "\n";
+              << "] batch " << g.group.batchAxes
+              << (g.group.flatten ? " flatten " + std::to_string(g.group.flatten) : "")
+              << " type f32 gradient f32 mesh @mesh" << g.meshIndex << " placements " << placements
+              << " aliases [] route @route" << i << "\n";
   }
 
   //===--- The step -------------------------------------------------------------===//

@@ -332,9 +332,10 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
   }
   for (auto &[what, count] : histogram)
     std::cout << "  " << what << ": " << count << "\n";
-  for (const char *what : {"strategy owner", "strategy gather", "strategy local",
-                           "strategy elementwise", "mesh axes 3", "placement _S", "waves 3",
-                           "batched", "state rows", "state cols", "state one"})
+  for (const char *what :
+       {"strategy owner", "strategy gather", "strategy local", "strategy elementwise",
+        "mesh axes 3", "placement _S", "waves 3", "batched", "state rows", "state cols",
+        "state one", "flattened", "several parts"})
     EXPECT_GE(histogram[what], 15) << what;
 }
 

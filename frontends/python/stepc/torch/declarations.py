@@ -130,6 +130,7 @@ class Declarations:
     placements: Mapping[str, Placed] = field(default_factory=dict)
     blocks: Mapping[str, Blocks] = field(default_factory=dict)
     buckets: Mapping[str, Bucket] = field(default_factory=dict)
+    flatten: Sequence[str] | Mapping[str, int] = ()
     #: The attribute of parameters that has their gradients.
     gradient: str = "grad"
     #: Whether gradients that are pending sums are for the step to add up.
@@ -143,7 +144,7 @@ class Declarations:
 
     def __post_init__(self) -> None:
         # A bad pattern is an error where it is written, not where a parameter is first compared.
-        for patterns in (self.batch, self.replicated, self.placements, self.blocks):
+        for patterns in (self.batch, self.replicated, self.placements, self.blocks, self.flatten):
             for pattern in patterns:
                 parse_pattern(pattern)
         for argument, declared, kind, example in (
@@ -161,13 +162,34 @@ class Declarations:
     def batch_axes(self, names: Sequence[str], axes: int) -> int:
         """Leading axes that count matrices; the last pattern that matches holds."""
         result = 0
+        flattens = self._last(dict.fromkeys(self.flatten, True), names)
         for pattern in self.batch:
             if matches(pattern, names):
+                if flattens and not isinstance(self.batch, Mapping):
+                    raise ValueError(
+                        f"parameter '{names[0]}': batch= and flatten= match it: expected a dict for "
+                        "batch= that says how many axes count matrices"
+                    )
                 given = self.batch[pattern] if isinstance(self.batch, Mapping) else axes - 2
                 if not 0 <= given <= max(axes - 2, 0) or axes < 3:
                     raise ValueError(
                         f"parameter '{names[0]}': batch= matches it with {given} batch axes, but "
                         f"it has {axes} axes: expected at least two besides them"
+                    )
+                result = given
+        return result
+
+    def columns_from(self, names: Sequence[str], axes: int) -> int:
+        """The axis from which on all are columns; 0 where nothing is flattened."""
+        result, batch = 0, self.batch_axes(names, axes)
+        for pattern in self.flatten:
+            if matches(pattern, names):
+                given = self.flatten[pattern] if isinstance(self.flatten, Mapping) else batch + 1
+                if axes - batch < 3 or not batch < given < axes:
+                    raise ValueError(
+                        f"parameter '{names[0]}': flatten= matches it with columns from axis {given} "
+                        f"on, but it has {axes} axes, {batch} of them batch axes: expected three "
+                        "axes or more besides them, some of them rows and some columns"
                     )
                 result = given
         return result
@@ -204,7 +226,8 @@ class Declarations:
         """The patterns, each behind its argument's name, that match no parameter, frozen or not."""
         names = [name for name, _ in named]
         declared = (("batch", self.batch), ("replicated", self.replicated),
-                    ("placements", self.placements), ("blocks", self.blocks))  # fmt: skip
+                    ("placements", self.placements), ("blocks", self.blocks),
+                    ("flatten", self.flatten))  # fmt: skip
         found = [(argument, pattern) for argument, patterns in declared for pattern in patterns
                  if not any(matches(pattern, [name]) for name in names)]  # fmt: skip
         known = set(map(canonical_name, names))

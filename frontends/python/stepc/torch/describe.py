@@ -261,6 +261,7 @@ def describe(
             grad_placements=None if is_ambiguous(shape, sizes, texts) else apart,
             state_placements=placed and placed.texts("states", name, len(sizes)),
             bucket=declarations.bucket(names), blocks=declarations.divided(names),
+            flatten=declarations.columns_from(names, len(shape)),
         )  # fmt: skip
         if math.prod(shape) == 0:
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")
@@ -284,6 +285,7 @@ def describe_frozen(
             names[0], logical_shape(names, tensor, declarations), dtype, dtype, Mesh((), ()), (),
             batch_axes=declarations.batch_axes(names, len(logical_shape(names, tensor, declarations))),
             aliases=names[1:],
+            flatten=declarations.columns_from(names, len(logical_shape(names, tensor, declarations))),
             requires_grad=False,
         ))  # fmt: skip
     return result

@@ -49,6 +49,8 @@ class Entry:
     bucket: tuple[str, int, int, int] | None = None
     #: How its matrices are divided, as the manifest says it.
     blocks: dict[str, Any] | None = None
+    #: The axis from which on all are columns of its matrices; 0: nothing is flattened.
+    flatten: int = 0
 
     @property
     def names(self) -> list[str]:

@@ -42,6 +42,7 @@ def export_manifest(
     placements: Mapping[str, Placed] | None = None,
     blocks: Mapping[str, Blocks] | None = None,
     buckets: Mapping[str, Bucket] | None = None,
+    flatten: Sequence[str] | Mapping[str, int] = (),
     gradient: str = "grad",
     process_group: dist.ProcessGroup | None = None,
     timeout: float = 600.0,
@@ -64,11 +65,14 @@ def export_manifest(
             and states that lie elsewhere than their parameters.
         blocks: pattern to :class:`Blocks`, for fused weights.
         buckets: name to :class:`Bucket`, for parameters that are ``"flat"`` somewhere.
+        flatten: patterns of parameters (convolutions) whose axes from the second on, or from the
+            one that a dict says, are the columns of one matrix. Batch axes come before its rows; a
+            dict for ``batch=`` says how many there are.
         gradient: the attribute of parameters that has their gradients.
         process_group: the ranks that call this; the default group without it.
         timeout: seconds after which a rank that did not call this is an error.
     """
-    declarations = Declarations.of(batch, replicated, placements, blocks, buckets, gradient)
+    declarations = Declarations.of(batch, replicated, placements, blocks, buckets, flatten, gradient)
     world = group_ranks(process_group)
     named = list(named_parameters)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
@@ -194,6 +198,8 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
         result["state_placements"] = list(entry.state_placements)
     if entry.batch_axes:
         result["batch_axes"] = entry.batch_axes
+    if entry.flatten:
+        result["flatten"] = entry.flatten
     if entry.blocks:
         result["blocks"] = entry.blocks
     if not entry.requires_grad:
@@ -235,7 +241,7 @@ def routing_manifest(
 ) -> dict[str, Any]:
     """A manifest of one rank with whole tensors, from which routing can be read.
 
-    ``frozen`` are the parameters that take no route. Routing looks at names, shapes and batch axes,
+    ``frozen`` are the parameters that take no route. Routing looks at names, shapes and axes,
     so it does not change when a model is sharded after its optimizer was made, nor with tensors
     that are still on the meta device.
     """
@@ -245,6 +251,7 @@ def routing_manifest(
             names[0], logical_shape(names, tensor, declarations), "f32", "f32", mesh, ("R",),
             batch_axes=declarations.batch_axes(names, len(logical_shape(names, tensor, declarations))),
             aliases=names[1:],
+            flatten=declarations.columns_from(names, len(logical_shape(names, tensor, declarations))),
             requires_grad=names[0] not in frozen,
         )
         for names, tensor in by_tensor(named)

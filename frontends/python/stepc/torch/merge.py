@@ -17,7 +17,7 @@ from stepc.torch.uneven import as_it_lies
 
 # What all ranks have to say alike of a parameter.
 _AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
-           "batch_axes", "blocks", "aliases")  # fmt: skip
+           "batch_axes", "flatten", "blocks", "aliases")  # fmt: skip
 
 
 class Merge:

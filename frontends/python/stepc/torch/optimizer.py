@@ -50,7 +50,8 @@ class Optimizer(Failures, RoutedGroups):
         process_group: the ranks that step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
-        batch, replicated, placements, blocks, buckets, gradient: see :func:`stepc.torch.export_manifest`.
+        batch, replicated, placements, blocks, buckets, flatten, gradient: see
+            :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
             their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
@@ -74,6 +75,7 @@ class Optimizer(Failures, RoutedGroups):
         placements: Mapping[str, Placed] | None = None,
         blocks: Mapping[str, Blocks] | None = None,
         buckets: Mapping[str, Bucket] | None = None,
+        flatten: Sequence[str] | Mapping[str, int] = (),
         gradient: str = "grad",
         partial_gradients: str = "reduce",
         capturable: bool = False,
@@ -93,7 +95,7 @@ class Optimizer(Failures, RoutedGroups):
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
         self._declarations = Declarations.of(
-            batch, replicated, placements, blocks, buckets, gradient, partial_gradients == "reduce"
+            batch, replicated, placements, blocks, buckets, flatten, gradient, partial_gradients == "reduce"
         )
         self._compile_options = compile_options(
             library, target=target, strategy=strategy, workspace_limit=workspace_limit,
