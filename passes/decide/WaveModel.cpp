@@ -91,8 +91,8 @@ void WaveModel::add(GroupOp group) {
   summing.push_back(0);
   if (const plan::Slabs &slabs = geometries.back().group.slabs; !slabs.factors.empty()) {
     summing.back() = summingSeconds(rule, geometries.back(), slabs, cluster);
-    Seconds chain = secondsOf(rule, rows, cols);
-    seconds.push_back({slabSeconds(rule, geometries.back().group, cluster.device), chain.chain});
+    seconds.push_back({slabSeconds(rule, geometries.back().group, cluster.device),
+                       chainSeconds(rule, rows, cols, cluster.device)});
     return;
   }
   // Without a matrix space there is memory to divide, and a few more launches to pay.

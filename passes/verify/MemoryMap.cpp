@@ -160,12 +160,10 @@ void MemoryMap::count() {
 }
 
 std::pair<int64_t, int64_t> MemoryMap::origin() const {
-  std::pair<int64_t, int64_t> least{0, 0};
-  for (const Part &part : parts)
-    least = &part == parts.data() ? std::pair(part.blockRow, part.blockCol)
-                                  : std::pair(std::min(least.first, part.blockRow),
-                                              std::min(least.second, part.blockCol));
-  return least;
+  auto least = [](const std::vector<Line> &lines) {
+    return lines.empty() ? 0 : std::ranges::min(lines, {}, &Line::inBlock).inBlock;
+  };
+  return {least(rows), least(cols)};
 }
 
 MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,

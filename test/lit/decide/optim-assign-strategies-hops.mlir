@@ -95,8 +95,8 @@ optim.parameter @whole shape [8, 6] batch 0 type f32 gradient f32 mesh @world pl
 optim.parameter @uneven shape [22, 6] batch 0 type f32 gradient f32 mesh @flat placements [#optim.shard<0>] aliases []
 optim.group @experts rule @Matrix parameters [@experts]
 optim.group @copies rule @Matrix parameters [@copies]
-optim.group @fused rule @Matrix parameters [@fused] part 0
-optim.group @columns rule @Columns parameters [@norms] part 1
+optim.group @fused rule @Matrix parameters [@fused] parts [0, 1, 2, 3]
+optim.group @columns rule @Columns parameters [@norms] parts [0, 1, 2, 3]
 optim.group @even rule @Matrix parameters [@even]
 optim.group @both rule @Matrix parameters [@both]
 optim.group @whole rule @Matrix parameters [@whole]

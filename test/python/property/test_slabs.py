@@ -11,6 +11,7 @@ import random
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -65,13 +66,13 @@ def random_case(seed):
             placements.append("R")
     if strided:  # the factor of a strided shard is the size of the later axis
         placements[min(cutting)] = f"_S({dim}, {axes[max(cutting)]})"
-    experts = draw.randint(1, 5) if expert else 1
+    experts = draw.randint(3, 5) if expert else 1
     large = count * draw.randint(2, 9)
     small = draw.randint(1, large)
     shape = ([experts] if expert else []) + ([large, small] if tall else [small, large])
     mesh = {"name": "m", "axes": [{"name": f"a{i}", "size": size} for i, size in enumerate(axes)]}
     parameters = [{"name": f"w{i}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": placements}
-                  | ({"batch_axes": 1} if expert else {}) for i in range(draw.randint(1, 3))]  # fmt: skip
+                  | ({"batch_axes": 1} if expert else {}) for i in range(2 * len(SPECTRA))]  # fmt: skip
     traits = ["tall" if tall else "wide", f"{len(cutting)} axes cut", "experts" if expert else "matrices"]
     traits += ["replicas"] if free else []
     traits += ["strided"] if strided else []
@@ -84,45 +85,48 @@ def alone(document):
     return document | {"meshes": [one], "parameters": parameters}
 
 
-def inputs(document, seed, spectrum):
+def inputs(document, seed):
     generator, tensors = np.random.default_rng(seed), {}
-    for p in document["parameters"]:
+    for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
         blocks = [matrix(generator, *p["shape"][-2:], spectrum) for _ in range(int(np.prod(p["shape"][:-2])))]
         tensors[f"param:{p['name']}"] = tensor(np.zeros(p["shape"]), "f32")
         tensors[f"grad:{p['name']}"] = tensor(np.reshape(blocks, p["shape"]), "f32")
     return tensors
 
 
-def error(found, reference, name):
-    wanted = reference[f"param:{name}"].array()
-    return np.linalg.norm(found[f"param:{name}"].array() - wanted) / max(np.linalg.norm(wanted), 1e-30)
+def errors_of(found, reference, name):
+    """Of each matrix of a parameter."""
+    wanted, got = (np.float64(each[f"param:{name}"].array()) for each in (reference, found))
+    wanted, got = (each.reshape(-1, *each.shape[-2:]) for each in (wanted, got))
+    return np.linalg.norm(got - wanted, axis=(1, 2)) / np.linalg.norm(wanted, axis=(1, 2))
 
 
 def check(index, folder):
-    """One drawn case, at one spectrum after the other: (precision, spectrum, error of slabs, error of whole blocks) of each matrix."""
+    """One drawn case, whose parameters take turns at the spectra: of each matrix its errors in slabs and whole."""
     document, traits, draw = random_case(f"{SEED}-slabs-{index}")
     precision = ("f32", "bf16", "f16")[index % 3]
-    # Polar Express in bf16 leaves its range of convergence, in slabs or not: that error says nothing.
-    coefficients = "simple" if precision == "bf16" else draw.choice(("simple", "polar_express"))
+    # Rounded to 16 bits, Polar Express leaves its range of convergence, in slabs or not: that error says nothing.
+    coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
     folder.mkdir()
     spec, given = folder / "spec.optim", folder / "in.safetensors"
     spec.write_text(SPEC.replace("COEFFICIENTS", coefficients).replace("PRECISION", precision))
     (folder / "many.json").write_text(json.dumps(document))
     (folder / "one.json").write_text(json.dumps(alone(document)))
     options = [*GRAM, "--waves", draw.choice((1, 2))]
+    save(given, inputs(document, index))
+    found = run(spec, folder / "many.json", given, folder / "found.safetensors", *options)
+    whole = run(spec, folder / "one.json", given, folder / "whole.safetensors")
+    reference = run(spec, folder / "one.json", given, folder / "reference.safetensors", "--reference")
     errors = []
-    for spectrum in SPECTRA:
-        save(given, inputs(document, index, spectrum))
-        found = run(spec, folder / "many.json", given, folder / "found.safetensors", *options)
-        whole = run(spec, folder / "one.json", given, folder / "whole.safetensors")
-        reference = run(spec, folder / "one.json", given, folder / "reference.safetensors", "--reference")
-        for p in document["parameters"]:
-            errors.append((precision, spectrum, error(found, reference, p["name"]), error(whole, reference, p["name"])))
+    for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
+        pairs = zip(errors_of(found, reference, p["name"]), errors_of(whole, reference, p["name"]), strict=True)
+        errors += [(precision, spectrum, *pair) for pair in pairs]
     return traits, errors
 
 
 def test_errors_of_slabs(tmp_path, capsys):
-    """The root of the mean square over what was drawn: the error of one matrix is a matter of luck, whatever computes it."""
+    """The geometric mean over what was drawn: the error of one matrix is a matter of luck, whatever computes it, and a few
+    that are much larger would decide any other mean."""
     with ThreadPoolExecutor(2) as pool:
         results = [one.result() for one in [pool.submit(check, i, tmp_path / str(i)) for i in range(CASES)]]
     traits = Counter(trait for each, _ in results for trait in each)
@@ -131,9 +135,9 @@ def test_errors_of_slabs(tmp_path, capsys):
         for precision in ("f32", "bf16", "f16"):
             for spectrum in SPECTRA:
                 pairs = [(a, b) for _, errors in results for p, s, a, b in errors if (p, s) == (precision, spectrum)]
-                slabs, whole = (float(np.sqrt(np.mean(np.square(side)))) for side in zip(*pairs, strict=True))
+                slabs, whole = (float(np.exp(np.mean(np.log(np.maximum(side, 1e-12))))) for side in zip(*pairs, strict=True))
                 print(f"  {precision:5} {spectrum!s:6} {len(pairs):3} matrices: {slabs:.3g} and {whole:.3g}")
-                assert slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
+                assert np.isfinite(slabs) and slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
     assert all(traits[each] for each in ("tall", "wide", "experts", "replicas")), traits
 
 
@@ -142,7 +146,7 @@ def test_other_strategies_stay_exact(tmp_path):
     document = random_case("exact")[0]
     (tmp_path / "spec.optim").write_text(SPEC.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16"))
     (tmp_path / "many.json").write_text(json.dumps(document))
-    save(tmp_path / "in.safetensors", inputs(document, 1, 1e-2))
+    save(tmp_path / "in.safetensors", inputs(document, 1))
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     exact = run(*files, tmp_path / "exact.safetensors", "--strategy", "*=owner")
     fast = run(*files, tmp_path / "fast.safetensors", "--strategy", "*=owner", "--numerics=fast")

@@ -70,7 +70,8 @@ protected:
     mlir::Type type = bf16 ? mlir::Type(builder.getBF16Type()) : builder.getF32Type();
     return optim::ParameterOp::create(
         builder, module->getLoc(), builder.getStringAttr("w"), builder.getDenseI64ArrayAttr(shape),
-        builder.getI64IntegerAttr(batch), mlir::TypeAttr::get(type), mlir::TypeAttr::get(type),
+        builder.getI64IntegerAttr(batch), /*flatten=*/mlir::IntegerAttr(), mlir::UnitAttr(),
+        mlir::IntegerAttr(), mlir::TypeAttr::get(type), mlir::TypeAttr::get(type),
         mlir::FlatSymbolRefAttr::get(&context, "mesh"), builder.getArrayAttr({}), mlir::ArrayAttr(),
         mlir::ArrayAttr(), optim::BlocksAttr(), mlir::UnitAttr(), optim::BlocksAttr(),
         builder.getStrArrayAttr({}), mlir::FlatSymbolRefAttr());
