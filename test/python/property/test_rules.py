@@ -4,8 +4,8 @@ Random rules over every function, reduction, kind of value, condition and shape 
 specification. STEPC_RULES says how many (default 140), STEPC_SEED which.
 
 The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
-and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs move by a
-few ulps, nothing is said about the result.
+and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs and
+what a rule reads move by a few ulps, nothing is said about the result.
 """
 
 import json
@@ -70,7 +70,7 @@ class File:
         self.waves = source.randint(1, 3)
         self.chosen = list(range(count))  # what is compiled and stepped; tensors do not depend on it
 
-    def text(self, single=False):
+    def text(self, single=False, moved=None):
         chosen = [self.rules[i] for i in self.chosen]
         rules = "".join(rule.text for rule in chosen)
         if single:
@@ -78,6 +78,8 @@ class File:
             # Of one row or column the singular value is 1 whatever the inputs, and these two multiply what it is
             # off by in f32 by 10^4 and more (test_generality.py bounds them by their condition).
             rules = re.sub(r"\b(cans|polar_express)\b", "quintic", rules)
+        if moved is not None:
+            rules = moved_reads(rules, f"{self.seed} {moved // 2}", (-1) ** moved)
         claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in chosen)
         return f"// seed {self.seed}\n{rules}route {{\n{claims}}}\n"
 
@@ -94,7 +96,7 @@ class File:
         return {"version": 1, "meshes": [mesh.json() for mesh in self.meshes], "parameters": parameters}
 
     def tensors(self, places, single=False, moved=None):
-        """`moved`: a seed; every value moves by up to four ulps of f32."""
+        """`moved`: a seed; every value moves by up to four ulps of f32, as does every use of a name in `text`."""
         generator = np.random.default_rng(list(self.seed.encode()))
         noise = np.random.default_rng(moved)
         result = {}
@@ -118,11 +120,25 @@ class File:
     def run(self, folder, name, *options, places=("one",), single=False, moved=None):
         """`stepc run` of the whole file; the tensors that come out."""
         files = [folder / f"{name}.{suffix}" for suffix in ("optim", "json", "safetensors")]
-        files[0].write_text(self.text(single))
+        files[0].write_text(self.text(single, moved))
         files[1].write_text(json.dumps(self.manifest(places, single), indent=1))
         save(files[2], self.tensors(places, single, moved))
         stepc("check", files[0], "-m", files[1])  # what it refuses is the generator's fault
         return run(*files, folder / f"{name}.out.safetensors", *options, steps=STEPS)
+
+
+def moved_reads(rules, seed, sign):
+    """Every value that a statement reads moves by up to four ulps of f32, by as much the other way with the other sign.
+    Moved inputs alone leave `s0 == lerp(s1, s0, 1)` true, whose sides f32 rounds to different values."""
+    source = random.Random(seed)
+
+    def move(name):
+        return f"({name[0]} * {1 + sign * source.uniform(1, 4) * source.choice((-1, 1)) * 2.0**-23!r})"
+
+    def move_reads(statement):
+        return statement[1] + re.sub(r"\b(param|grad|[storu]\d*)\b", move, statement[2])
+
+    return re.sub(r"(?m)^(  (?:let )?\w+ = )(.*)$", move_reads, rules)
 
 
 def elsewhere(source, layout, mesh, whole):
