@@ -190,30 +190,29 @@ FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
   return command;
 }
 
-FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
-  FailureOr<int64_t> table = numbering.table(*this, getTable());
+/// What copies and sums have in common.
+template <typename Op>
+static FailureOr<plan::Command> lowerRows(Op op, Numbering &numbering, plan::CommandKind kind) {
+  FailureOr<int64_t> table = numbering.table(op, op.getTable());
   plan::Command command;
-  command.kind = plan::CommandKind::Copy;
-  Attribute ends[] = {getSource(), getTarget()};
-  if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
+  command.kind = kind;
+  Attribute ends[] = {op.getSource(), op.getTarget()};
+  if (failed(table) || failed(numbering.operands(op, ends, numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
-  if (FlatSymbolRefAttr kernel = getKernelAttr())
+  if (FlatSymbolRefAttr kernel = op.getKernelAttr())
     command.kernel = numbering.kernel(kernel);
   return command;
 }
 
+FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
+  return lowerRows(*this, numbering, plan::CommandKind::Copy);
+}
+
 FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
-  FailureOr<int64_t> table = numbering.table(*this, getTable());
-  plan::Command command;
-  command.kind = plan::CommandKind::Sum;
-  command.index = getDivisor();
-  Attribute ends[] = {getSource(), getTarget()};
-  if (failed(table) || failed(numbering.operands(*this, ends, numbering.groupOf(*table), command)))
-    return failure();
-  command.tables = {*table};
-  if (FlatSymbolRefAttr kernel = getKernelAttr())
-    command.kernel = numbering.kernel(kernel);
+  FailureOr<plan::Command> command = lowerRows(*this, numbering, plan::CommandKind::Sum);
+  if (succeeded(command))
+    command->index = getDivisor();
   return command;
 }
 

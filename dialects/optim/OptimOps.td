@@ -4,19 +4,16 @@
 
 include "dialects/optim/OptimBatchOps.td"
 include "dialects/optim/OptimDivide.td"
+include "dialects/optim/OptimTensorOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
 
 def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
 def Optim_ClusterLevelArray : TypedArrayAttrBase<Optim_ClusterLevel, "levels of a cluster, innermost first">;
 def Optim_HopArray : TypedArrayAttrBase<Optim_Hop, "hops">;
 def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
-
-def AnyTensorOf : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, I1]>]>;
-def FloatTensor : RankedTensorOf<[F32, BF16, F16]>;
 
 //===----------------------------------------------------------------------===//
 // Symbols, and named things
@@ -288,115 +285,6 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     ::llvm::LogicalResult verifySlabs(ParameterOp exemplar, RuleOp rule);
     ::llvm::LogicalResult verifyHops(ParameterOp exemplar, int64_t blocks);
     ::llvm::LogicalResult verifyWaves(ParameterOp exemplar, int64_t blocks);
-  }];
-  let hasVerifier = 1;
-}
-
-//===----------------------------------------------------------------------===//
-// Inside rules
-//===----------------------------------------------------------------------===//
-
-def Optim_SplatOp : Optim_Op<"splat", [Pure]> {
-  let summary = "a scalar, rounded once to the tensor's type, as a tensor";
-  let arguments = (ins F64:$scalar);
-  let results = (outs FloatTensor:$result);
-  let assemblyFormat = "$scalar attr-dict `:` type($result)";
-}
-
-def Optim_BroadcastOp : Optim_Op<"broadcast", [Pure]> {
-  let summary = "a rows, cols or one value as a full, rows or cols tensor";
-  let description = [{
-    ```mlir
-    %f = optim.broadcast %v : tensor<?x1xf32> to tensor<?x?xf32>
-    ```
-    Constraints: same element type and rank; each axis equal or 1 in the source.
-  }];
-  let arguments = (ins AnyTensorOf:$source);
-  let results = (outs AnyTensorOf:$result);
-  let assemblyFormat = "$source attr-dict `:` type($source) `to` type($result)";
-  let hasVerifier = 1;
-}
-
-def Optim_LerpOp : Optim_Op<"lerp", [Pure, AllTypesMatch<["from", "to", "weight", "result"]>]> {
-  let summary = "linear interpolation: from + weight · (to − from)";
-  let description = [{Rounds as sub, mul, add. Expanded by `optim-expand-named`.}];
-  let arguments = (ins FloatTensor:$from, FloatTensor:$to, FloatTensor:$weight);
-  let results = (outs FloatTensor:$result);
-  let assemblyFormat = "$from `,` $to `,` $weight attr-dict `:` type($result)";
-}
-
-def Optim_MomentumOp : Optim_Op<"momentum", [Pure, AllTypesMatch<["state", "gradient", "decay", "result"]>]> {
-  let summary = "classical momentum: decay · state + gradient";
-  let description = [{Rounds as mul, add. Expanded by `optim-expand-named`.}];
-  let arguments = (ins FloatTensor:$state, FloatTensor:$gradient, FloatTensor:$decay);
-  let results = (outs FloatTensor:$result);
-  let assemblyFormat = "$state `,` $gradient `,` $decay attr-dict `:` type($result)";
-}
-
-def Optim_DecayOp : Optim_Op<"decay", [Pure, AllTypesMatch<["parameter", "result"]>]> {
-  let summary = "decoupled weight decay: (1 − lr · weight_decay) · parameter";
-  let description = [{The factor is a scalar in f64, rounded once. Expanded by `optim-expand-named`.}];
-  let arguments = (ins FloatTensor:$parameter, F64:$lr, F64:$weight_decay);
-  let results = (outs FloatTensor:$result);
-  let assemblyFormat = "$parameter `,` $lr `,` $weight_decay attr-dict `:` type($result)";
-}
-
-def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
-  let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
-  let description = [{
-    Over columns gives one value per row, over rows one per column, over both one per block: the result's
-    type tells which. All in f32, in an order that the block's shape alone fixes. A chain of values x0, x1, … has 16
-    partial results, each starting at +0 (`max`: at −∞); partial j takes x_j, x_(j+16), … in order, then partial j takes
-    partial j + 8 for j < 8, and so with 4, 2 and 1. A rows result is a chain along each row, a cols result one
-    down each column, a one result the chain of all rows' chains. `mean` and `rms` divide a chain's result by
-    the count (rounded to f32), `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root
-    last. A sum of squares below 2^-70 or above 2^126 may have lost some of them: then each value is multiplied by 2^96 or
-    by 2^-96 before it is squared, and the root by the inverse, so that a norm is right for all finite values; it is
-    infinite only when it is greater than every f32. (The bounds leave room for 2^40 values.)
-
-    `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
-
-    ```mlir
-    %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
-    ```
-    Constraints: f32; equal rank (2, or 3 with a batch); each result axis equal to the source's or 1.
-  }];
-  let arguments = (ins Optim_Reduction:$kind, RankedTensorOf<[F32]>:$source);
-  let results = (outs RankedTensorOf<[F32]>:$result);
-  let assemblyFormat = "$kind $source attr-dict `:` type($source) `to` type($result)";
-  let hasVerifier = 1;
-}
-
-def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
-  let summary = "Newton–Schulz orthogonalization of each block";
-  let description = [{
-    One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
-    (‖X‖_F as `optim.reduce norm`; both arguments of max times 2^-24, and the quotient, too, so that the norm of any finite X
-    is finite), rounded to the operand type, which is the result's; then per coefficient (a, b, c):
-    A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order as
-    `optim.product` says, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
-    c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
-    Source: Jordan et al., Muon (2024); coefficients as given.
-
-    ```mlir
-    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>
-    ```
-    The source has the operand type, or is f32: f16 holds no number above 65504 and few below 6e-5, so what is to be
-    orthogonalized in f16 is normalized first and rounded then.
-    ```mlir
-    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
-    ```
-    Constraints: at least one coefficient, three numbers each, finite in f32; eps at least 2^-100 and finite in f32; equal shapes;
-    a source of the result's element type, or of f32.
-  }];
-  let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
-  let results = (outs FloatTensor:$result);
-  let assemblyFormat = [{
-    $source `coefficients` $coefficients `eps` $eps attr-dict `:` custom<SourceAndResult>(type($source), type($result))
-  }];
-  let extraClassDeclaration = [{
-    /// (a, b, c) per step.
-    ::llvm::SmallVector<::std::array<double, 3>> getSteps();
   }];
   let hasVerifier = 1;
 }

@@ -95,7 +95,7 @@ bool Place::copiesTo(const Place &other) const {
       other.end == End::Received)
     return false;
   // A rank that has a block whole has it in its shard, too: else a move leads there. Between hops
-  // another one may choose the ranks that compute a block (checkChoice).
+  // another one may choose the ranks that compute a block (isChoice).
   if (isMoving() || other.isMoving())
     return standsIn() == other.standsIn() ||
            (end == End::Received && to.kind == Distribution::Pieces &&

@@ -8,21 +8,14 @@ import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from flat_buffers import FlatBuffer
 from ranks import run_ranks
+from sharded_net import ADAMW
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 
 from stepc.torch import Optimizer, Placed, parameters_to_save
 from stepc.torch.pieces import Piece
 
-SPEC = """
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.95) {
-  state m : f32
-  state v : f32
-  master : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  param = (1 - lr * 0.1) * param - lr * (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + 1e-8)
-}
+SPEC = ADAMW.replace("MASTER", "master : f32") + """
 optimizer Muon(lr) {
   state m : f32
   state r : f32[rows]

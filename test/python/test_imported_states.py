@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from flat_buffers import FlatBuffer
 from ranks import run_ranks
+from sharded_net import ADAMW
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -15,17 +16,6 @@ from torch.distributed.tensor import DTensor
 import stepc
 from stepc.torch import FlatStates, Optimizer, Placed, import_states
 
-ADAMW = """
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01) {
-  MASTER
-  state m : f32
-  state v : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = (1 - lr * weight_decay) * param - lr * update
-}
-"""
 BOTH = ADAMW.replace("MASTER", "") + """
 optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
   state m : f32
@@ -35,7 +25,7 @@ optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
 }
 route {
   Muon(lr = 0.02) for matrix
-  AdamW(lr = 1e-3) for rest
+  AdamW(lr = 1e-3, beta2 = 0.999, weight_decay = 0.01) for rest
 }
 """
 MAPPING = {"AdamW": {"m": "exp_avg", "v": "exp_avg_sq"}, "Muon": {"m": "momentum_buffer"}}
@@ -132,7 +122,7 @@ def test_states_of_sharded_torch_optimizers(real):
     assert all(run_ranks(_sharded, 2))
 
 
-FLAT = ADAMW.replace("MASTER", "master : f32") + "route { AdamW(lr = 1e-2) for rest }"
+FLAT = ADAMW.replace("MASTER", "master : f32") + "route { AdamW(lr = 1e-2, beta2 = 0.999, weight_decay = 0.01) for rest }"
 
 
 def _megatron(rank):

@@ -155,6 +155,20 @@ class Case:
         self.compare(found, kinds)
         self.compare(step("alone", self.alone, alone, "--reference"), kinds)
 
+    def check_statements(self, folder, statements):
+        """The bytes that statements of the specification give in the place of what the manifest says of blocks."""
+        spec, manifest, tensors = (folder / name for name in ("spec.optim", "m.json", "in.safetensors"))
+        save(tensors, self.tensors(3)[0])
+
+        def step(text, document):
+            spec.write_text(text)
+            manifest.write_text(json.dumps(document))
+            return run(spec, manifest, tensors, folder / "out.safetensors", steps=STEPS)
+
+        bare = [{k: v for k, v in p.items() if k not in ("blocks", "flatten")} for p in self.parameters]
+        assert bare != self.parameters
+        assert step(SPEC + statements, self.many | {"parameters": bare}) == step(SPEC, self.many)
+
     def compare(self, found, kinds):
         """Parameters on one rank with their parts."""
         for p in self.parameters:
@@ -233,16 +247,7 @@ def test_the_specification_divides_as_the_manifest(tmp_path):
                   for rule in ("muon", "factored") for i, blocks in enumerate(equal)
                   for mesh, (_, placements) in enumerate(LAYOUTS)]  # fmt: skip
     case = Case(parameters, {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate(LAYOUTS)})
-    spec, manifest, tensors = (tmp_path / name for name in ("spec.optim", "m.json", "in.safetensors"))
-    spec.write_text(SPEC)
-    manifest.write_text(json.dumps(case.many))
-    save(tensors, case.tensors(3)[0])
-    expected = run(spec, manifest, tensors, tmp_path / "one.safetensors", steps=STEPS)
-    for one in case.many["parameters"]:
-        del one["blocks"]
-    manifest.write_text(json.dumps(case.many))
-    spec.write_text(SPEC + "".join(f'blocks "*.{i}.?" {text}\n' for i, text in enumerate(said)))
-    assert run(spec, manifest, tensors, tmp_path / "other.safetensors", steps=STEPS) == expected
+    case.check_statements(tmp_path, "".join(f'blocks "*.{i}.?" {text}\n' for i, text in enumerate(said)))
 
 
 def test_fused_attention_of_true_size(tmp_path):

@@ -3,11 +3,9 @@
 `test_blocks.py` compares, with the matrices as parameters of their own on one rank, and draws flattened ones at random.
 """
 
-import json
-
 import pytest
-from compiler import STEPC, run, save
-from test_blocks import RULES, SPEC, STEPS, Case, parameter
+from compiler import STEPC
+from test_blocks import RULES, Case, parameter
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -45,14 +43,4 @@ def test_the_specification_flattens_as_the_manifest(tmp_path):
              {"flatten": 1, "blocks": {"axis": "columns", "sizes": [9, 27]}}]  # fmt: skip
     parameters = [parameter(f"{rule}.{i}", CONVOLUTION, ["S(1)"], **more) for rule in RULES for i, more in enumerate(equal)]
     case = Case(parameters, {"m": (3,)})
-    spec, manifest, tensors = (tmp_path / name for name in ("spec.optim", "m.json", "in.safetensors"))
-    spec.write_text(SPEC)
-    manifest.write_text(json.dumps(case.many))
-    save(tensors, case.tensors(3)[0])
-    expected = run(spec, manifest, tensors, tmp_path / "one.safetensors", steps=STEPS)
-    for one in case.many["parameters"]:
-        one.pop("blocks", None)
-        del one["flatten"]
-    manifest.write_text(json.dumps(case.many))
-    spec.write_text(SPEC + "".join(f'blocks "*.{i}" {text}\n' for i, text in enumerate(said)))
-    assert run(spec, manifest, tensors, tmp_path / "other.safetensors", steps=STEPS) == expected
+    case.check_statements(tmp_path, "".join(f'blocks "*.{i}" {text}\n' for i, text in enumerate(said)))

@@ -5,18 +5,11 @@ import json
 import numpy as np
 import pytest
 from compiler import STEPC, load, run, save, stepc, tensor
+from sharded_net import ADAMW
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-SPEC = """
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.95) {
-  state m : f32
-  state v : f32
-  master : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  param = (1 - lr * 0.1) * param - lr * (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + 1e-8)
-}
+SPEC = ADAMW.replace("MASTER", "master : f32") + """
 optimizer Muon(lr) {
   state m : f32
   m = 0.95 * m + grad

@@ -53,27 +53,17 @@ TEST(Choices, WrongCopiesAreRefused) {
   Scheduled made(even(), {"[abc]=agrs", "d=owner"});
   ASSERT_EQ(made.error, "");
   ASSERT_TRUE(succeeded(verify::verifyPlan(*made.module)));
-  auto refused = [&](const char *expected, auto change) {
-    int64_t changed = 0;
-    auto lying = [&](const plan::Plan &plan) {
-      verify::Expand expand = verify::runtimeExpand(plan);
-      expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
-        const plan::Table &table = plan.tables[index];
-        plan::CommonTable common = truth(index, rank);
-        if (table.kind != plan::TableKind::Copy ||
-            table.from.to.kind != plan::Distribution::Pieces || common.rows->copies.size() < 2 ||
-            changed)
-          return common;
-        plan::RankTable rows = common.resolve(plan.groups[plan.segments[table.from.segment].group]);
-        changed += change(rows.copies);
-        return plan::CommonTable(rows);
-      };
-      return expand;
-    };
-    made.error.clear();
-    EXPECT_TRUE(failed(verify::verifyPlan(*made.module, lying))) << expected;
-    EXPECT_EQ(changed, 1);
-    EXPECT_THAT(made.error, testing::HasSubstr(expected));
+  auto refused = [&](const char *expected, bool (*change)(std::vector<plan::CopyRow> &)) {
+    std::string error = provenWithOneChanged(
+        made,
+        [](const plan::Plan &, const plan::Table &table) {
+          return table.kind == plan::TableKind::Copy &&
+                 table.from.to.kind == plan::Distribution::Pieces;
+        },
+        [&](const plan::Plan &, plan::RankTable &rows) {
+          return rows.copies.size() > 1 && change(rows.copies);
+        });
+    EXPECT_THAT(error, testing::HasSubstr(expected));
   };
   using Rows = std::vector<plan::CopyRow>;
   // Another block, which another rank computes: as large a part of the same sender follows it.

@@ -132,26 +132,18 @@ TEST(Halves, WrongRelaysAreRefused) {
   Scheduled made(input("turns.mlir"), {"*=in_turn"});
   ASSERT_EQ(made.error, "");
   ASSERT_TRUE(succeeded(verify::verifyPlan(*made.module)));
-  auto refused = [&](const char *expected, auto change) {
-    int64_t changed = 0;
-    auto lying = [&](const plan::Plan &plan) {
-      verify::Expand expand = verify::runtimeExpand(plan);
-      expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
-        const plan::Table &table = plan.tables[index];
-        plan::CommonTable common = truth(index, rank);
-        if (table.kind != plan::TableKind::Copy || !table.from.isMoving() || !table.to.isMoving() ||
-            common.rows->copies.size() < 2 || changed)
-          return common;
-        plan::RankTable rows = common.resolve(plan.groups[plan.segments[table.from.segment].group]);
-        changed += change(rows.copies, plan);
-        return plan::CommonTable(rows);
-      };
-      return expand;
-    };
-    made.error.clear();
-    EXPECT_TRUE(failed(verify::verifyPlan(*made.module, lying))) << expected;
-    EXPECT_EQ(changed, 1);
-    EXPECT_THAT(made.error, testing::HasSubstr(expected));
+  auto refused = [&](const char *expected,
+                     bool (*change)(std::vector<plan::CopyRow> &, const plan::Plan &)) {
+    std::string error = provenWithOneChanged(
+        made,
+        [](const plan::Plan &, const plan::Table &table) {
+          return table.kind == plan::TableKind::Copy && table.from.isMoving() &&
+                 table.to.isMoving();
+        },
+        [&](const plan::Plan &plan, plan::RankTable &rows) {
+          return rows.copies.size() > 1 && change(rows.copies, plan);
+        });
+    EXPECT_THAT(error, testing::HasSubstr(expected));
   };
   using Rows = std::vector<plan::CopyRow>;
   refused("of the message from rank", [](Rows &rows, const plan::Plan &) {

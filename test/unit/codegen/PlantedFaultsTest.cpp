@@ -55,24 +55,12 @@ template <typename Change>
 std::string provenWith(const std::string &text, plan::TableKind kind, Change change) {
   Scheduled made(text, {"*=owner"});
   EXPECT_EQ(made.error, "");
-  bool changed = false;
-  auto lying = [&](const plan::Plan &plan) {
-    verify::Expand expand = verify::runtimeExpand(plan);
-    expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
-      const plan::Table &table = plan.tables[index];
-      plan::CommonTable common = truth(index, rank);
-      if (table.kind != kind || changed ||
-          (table.to == table.from && kind != plan::TableKind::Message))
-        return common;
-      plan::RankTable rows = common.resolve(plan.groups[plan.segments[table.from.segment].group]);
-      changed = change(rows);
-      return changed ? plan::CommonTable(rows) : common;
-    };
-    return expand;
-  };
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, lying)));
-  EXPECT_TRUE(changed);
-  return made.error;
+  return provenWithOneChanged(
+      made,
+      [&](const plan::Plan &, const plan::Table &table) {
+        return table.kind == kind && (table.to != table.from || kind == plan::TableKind::Message);
+      },
+      [&](const plan::Plan &, plan::RankTable &rows) { return change(rows); });
 }
 
 using testing::HasSubstr;

@@ -7,6 +7,7 @@
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/schedule/Passes.h"
+#include "passes/verify/Verify.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/Parser/Parser.h"
@@ -45,6 +46,29 @@ std::string Scheduled::text() {
   llvm::raw_string_ostream os(text);
   module->print(os);
   return text;
+}
+
+std::string stepc::test::provenWithOneChanged(
+    Scheduled &made, llvm::function_ref<bool(const plan::Plan &, const plan::Table &)> isMeant,
+    llvm::function_ref<bool(const plan::Plan &, plan::RankTable &)> change) {
+  bool changed = false;
+  auto expandOtherwise = [&](const plan::Plan &plan) {
+    verify::Expand expand = verify::runtimeExpand(plan);
+    expand.table = [&, truth = expand.table](int64_t index, int64_t rank) {
+      const plan::Table &table = plan.tables[index];
+      plan::CommonTable common = truth(index, rank);
+      if (changed || !isMeant(plan, table))
+        return common;
+      plan::RankTable rows = common.resolve(plan.groups[plan.segments[table.from.segment].group]);
+      changed = change(plan, rows);
+      return changed ? plan::CommonTable(rows) : common;
+    };
+    return expand;
+  };
+  made.error.clear();
+  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, expandOtherwise)));
+  EXPECT_TRUE(changed);
+  return made.error;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #define STEPC_TEST_UNIT_CODEGEN_STEPPING_H
 
 #include "dialects/optim/Optim.h"
+#include "runtime/plan/Tables.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -24,6 +25,13 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string error;
 };
+
+/// Proves `made` with the runtime's tables but for one: the first that `isMeant` and that `change` changes, for one rank.
+/// The proof's error, which has to come.
+std::string
+provenWithOneChanged(Scheduled &made,
+                     llvm::function_ref<bool(const plan::Plan &, const plan::Table &)> isMeant,
+                     llvm::function_ref<bool(const plan::Plan &, plan::RankTable &)> change);
 
 /// What the ranks of the last step asked of their transports.
 struct Asked {
