@@ -2,12 +2,14 @@
 can be forced."""
 
 import json
+import math
 import re
 
 import numpy as np
 import pytest
 from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import differences
+from test_buckets import reduced
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -23,18 +25,36 @@ def copies(document):
     alone = {"name": "alone", "axes": [{"name": "alone", "size": 1}], "ranks": [0]}
     own = document["parameters"]
     parameters = [one | {"name": f"{copy}.{one['name']}"} for copy in ("chosen", *FORCED) for one in own]
-    parameters += [one | {"name": f"whole.{one['name']}", "mesh": "alone", "placements": ["R"]} for one in own]
-    return document | {"meshes": [*document["meshes"], alone], "parameters": parameters}
+    for one in own:
+        kept = {key: value for key, value in one.items() if key not in ("grad_placements", "state_placements")}
+        parameters.append(kept | {"name": f"whole.{one['name']}", "mesh": "alone", "placements": ["R"]})
+    buckets = [{**bucket, "name": f"{copy}.{bucket['name']}",
+                "parameters": [one | {"name": f"{copy}.{one['name']}"} for one in bucket["parameters"]]}
+               for copy in ("chosen", *FORCED) for bucket in document.get("buckets", [])]  # fmt: skip
+    more = {"buckets": buckets} if buckets else {}
+    return document | {"meshes": [*document["meshes"], alone], "parameters": parameters} | more
+
+
+def contributions(one, document):
+    """How many a gradient has, and what divides their sum."""
+    sizes = next([axis["size"] for axis in mesh["axes"]] for mesh in document["meshes"] if mesh["name"] == one["mesh"])
+    axes = list(zip(one.get("grad_placements", one["placements"]), sizes, strict=True))
+    return (math.prod(size for p, size in axes if p.startswith("P")), math.prod(size for p, size in axes if p == "P(avg)"))
 
 
 def tensors(document):
     result = {}
+    copied = {one["name"].split(".", 1)[1]: one for one in document["parameters"] if one["mesh"] != "alone"}
     for one in document["parameters"]:
         copy, name = one["name"].split(".", 1)
         generator = np.random.default_rng(list(name.encode()))  # the same for all copies
         result[f"param:{copy}.{name}"] = tensor(generator.normal(size=one["shape"]), one["dtype"])
+        count, divisor = contributions(copied[name], document)
+        dtype = one.get("grad_dtype", one["dtype"])
         for step in range(1, STEPS + 1):
-            result[f"grad:{copy}.{name}@{step}"] = tensor(generator.normal(size=one["shape"]), one["dtype"])
+            each = generator.normal(size=(count, *one["shape"])).astype(np.float32)
+            whole = count == 1 or copy == "whole"
+            result[f"grad:{copy}.{name}@{step}"] = tensor(reduced(each, divisor) if whole else each, dtype)
     return result
 
 
