@@ -320,7 +320,7 @@ private:
       if (&other == chosen || (other.strategy.roundsOtherwise() && !optim::isFast(module)))
         continue;
       if (!other.isLegal()) {
-        out.strategies.push_back({name, false, "not legal: " + other.refusal, std::nullopt});
+        out.strategies.push_back({name, false, other.refusal, std::nullopt});
         continue;
       }
       bool isForced = chosen && chosen != decide::StrategyModel::choose(judgements);

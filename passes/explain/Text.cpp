@@ -5,6 +5,7 @@
 #include "passes/explain/TextTable.h"
 #include "runtime/plan/Pinned.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -39,6 +40,26 @@ std::string shapeOf(const GroupReport &group) {
     text += (opens ? "(" : "") + std::to_string(group.shape[axis]) + (closes ? ")" : "");
   }
   return text.empty() ? "scalar" : text;
+}
+
+/// Placements with the first two and the last of many cuts: a bucket of a thousand ranks has as many.
+std::string withFewCuts(StringRef text) {
+  constexpr StringRef kFlat = "flat(";
+  std::string result;
+  while (true) {
+    auto [before, after] = text.split(kFlat);
+    result += before;
+    if (before.size() == text.size())
+      return result;
+    auto [list, rest] = after.split(')');
+    llvm::SmallVector<StringRef> cuts;
+    list.split(cuts, ", ");
+    bool isLong = cuts.size() > 5;
+    result += kFlat.str() +
+              (isLong ? (cuts[0] + ", " + cuts[1] + ", …, " + cuts.back()).str() : list.str()) +
+              ")";
+    text = rest;
+  }
 }
 
 /// Names with `*` for what differs in their dotted parts; the first one and "…", if they have
@@ -153,6 +174,24 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
   table.print(os);
 }
 
+/// Strategies that are not legal, with the groups that each reason holds for.
+void printRefusals(const Report &report, llvm::raw_ostream &os) {
+  // Strategies, and reasons of each, in the order in which they come.
+  llvm::MapVector<StringRef, llvm::MapVector<StringRef, std::vector<std::string>>> refused;
+  for (const GroupReport &group : report.groups)
+    for (const Alternative &item : group.strategies)
+      if (!item.cost)
+        refused[item.strategy][item.why].push_back(group.name);
+  if (refused.empty())
+    return;
+  os << "\nNot legal\n";
+  TextTable table({"strategy", "for", "why"}, "<<<");
+  for (const auto &[strategy, reasons] : refused)
+    for (const auto &[why, groups] : reasons)
+      table.add({strategy.str(), cut(llvm::join(groups, ", "), 50), withFewCuts(why)});
+  table.print(os);
+}
+
 } // namespace
 
 std::string explain::toText(const Report &report) {
@@ -176,7 +215,7 @@ std::string explain::toText(const Report &report) {
     groups.add({group.name, cut(patternOf(group.parameters), 40),
                 count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
-                group.placements, llvm::join(group.routes, ", ")});
+                withFewCuts(group.placements), llvm::join(group.routes, ", ")});
   groups.print(os);
   if (!report.overridden.empty())
     os << "\nBlocks of the specification hold instead of the manifest's for "
@@ -191,10 +230,8 @@ std::string explain::toText(const Report &report) {
     for (const Alternative &item : group.strategies) {
       std::string name = (item.chosen ? "* " : "  ") + item.strategy;
       std::string label = item.chosen ? group.name : "";
-      if (!item.cost) {
-        costs.add({label, name, "", "", "", "", "", "", item.why});
+      if (!item.cost)
         continue;
-      }
       const Cost &cost = *item.cost;
       bool computes = cost.flops.most > 0;
       costs.add({label, name, span(cost.bytesSent, bytes), span(cost.messagesSent, count),
@@ -203,6 +240,7 @@ std::string explain::toText(const Report &report) {
                  item.chosen && group.strategies.size() > 1 ? count(group.waves) : "", item.why});
     }
   costs.print(os);
+  printRefusals(report, os);
   os << '\n';
   printCluster(report.cluster, os);
 
