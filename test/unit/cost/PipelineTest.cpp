@@ -1,0 +1,98 @@
+//===- PipelineTest.cpp - What waves take, one beside the other -----------===//
+
+#include "passes/decide/WavePipeline.h"
+
+#include <gtest/gtest.h>
+
+namespace stepc::decide {
+namespace {
+
+const char *const kGpu = "h100",
+                  *const kCpu =
+                      "cpu"; // where messages travel beside what is computed, and where not
+
+/// A byte takes a second, a message and a launch nothing.
+cost::Cluster cluster(const char *profile) {
+  return {profile, {{"network", cost::Level::kAll, {0, 0, 1}}}, {1, 1, 1, 0, 1}};
+}
+
+struct Rank {
+  double in, there, local, compute, back, out; // seconds
+};
+using Waves = std::vector<std::vector<Rank>>;
+
+double finish(const cost::Cluster &cluster, const Waves &waves, std::vector<double> fill = {}) {
+  WavePipeline pipeline(cluster, std::move(fill));
+  for (const std::vector<Rank> &wave : waves) {
+    WaveLoads loads(cluster, wave.size(), 1);
+    for (size_t rank = 0; rank < wave.size(); ++rank) {
+      const Rank &of = wave[rank];
+      loads.work(rank) = {of.in, of.local, of.compute, of.out, 0};
+      loads.travel(rank, 0, /*back=*/false, {1}, 1, of.there);
+      loads.travel(rank, 0, /*back=*/true, {1}, 1, of.back);
+    }
+    pipeline.add(loads);
+  }
+  return pipeline.finish();
+}
+
+TEST(Pipeline, OneWaveIsDoneInTurn) {
+  for (const char *profile : {kGpu, kCpu})
+    EXPECT_DOUBLE_EQ(finish(cluster(profile), {{{1, 10, 0, 5, 4, 2}}}), 1 + 10 + 5 + 4 + 2);
+}
+
+TEST(Pipeline, ExchangesHideBehindWavesThatAreComputed) {
+  Waves waves(3, {{0, 10, 0, 10, 0, 0}});
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 10 + 3 * 10);
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), waves), 3 * (10 + 10));
+  // Ways there and back share the links: the way back of wave k comes behind the way there of wave k + 1.
+  Waves both(3, {{0, 10, 0, 1, 10, 0}});
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), both), 6 * 10);
+}
+
+TEST(Pipeline, WhatIsWholeHidesTheExchange) {
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 8, 5, 0, 0}}}), 10 + 5);
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 12, 5, 0, 0}}}), 12 + 5);
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), {{{0, 10, 8, 5, 0, 0}}}), 8 + 10 + 5);
+}
+
+TEST(Pipeline, ElementwiseWorkFillsTheFirstGap) {
+  Waves waves = {{{0, 10, 0, 5, 0, 0}}};
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves, {7}), 10 + 5);
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves, {17}), 17 + 5);
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), waves, {7}), 7 + 10 + 5);
+}
+
+TEST(Pipeline, AnExchangeWaitsForTheLastRank) {
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 0, 5, 0, 0}, {7, 10, 0, 1, 0, 0}}}), 7 + 10 + 5);
+  // But not for one that sends and receives nothing.
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 0, 5, 0, 0}, {7, 0, 0, 1, 0, 0}}}), 10 + 5);
+}
+
+TEST(Pipeline, PartsOfAWaveAreLaunchedOnce) {
+  cost::Cluster launching = cluster(kGpu);
+  launching.device.launch = 3;
+  EXPECT_DOUBLE_EQ(finish(launching, {{{1, 10, 0, 5, 0, 0}}}), (3 + 1) + 10 + (3 + 5));
+}
+
+TEST(WaveLoads, GroupsShareMessagesAndLevelsWorkAtATime) {
+  cost::Cluster two = cluster(kGpu);
+  two.levels = {{"node", 2, {100, 10, 2}}, {"network", cost::Level::kAll, {1000, 50, 1}}};
+  WaveLoads loads(two, 2, 2);
+  // A quarter of the peers in the node: two groups send eight and four messages, which travel together.
+  loads.travel(0, 0, false, {0.25, 0.75}, 8, 800);
+  loads.travel(0, 0, false, {0.25, 0.75}, 4, 400);
+  double inNode = two.levels[0].link.seconds(2, 300), between = two.levels[1].link.seconds(6, 900);
+  ASSERT_GT(between, inNode);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, false), between);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, true), 0);
+  EXPECT_DOUBLE_EQ(loads.seconds(1, false), 0);
+  // Rounds come one after the other.
+  loads.travel(0, 1, false, {1, 0}, 1, 2000);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, false), between + two.levels[0].link.seconds(1, 2000));
+  loads.clear();
+  EXPECT_DOUBLE_EQ(loads.seconds(0, false), 0);
+}
+
+} // namespace
+} // namespace stepc::decide
