@@ -106,10 +106,11 @@ std::optional<Packed> CommonCheck::run(const TableUse &use, int64_t rank, const 
       return Packed{std::make_shared<const std::vector<Piece>>(std::move(check.packed)), nullptr};
     // Where little is in common, nothing is worth keeping.
     constexpr size_t kMostRows = 1 << 19;
-    shownRows += rows.rows->chunks.size() + rows.rows->copies.size();
+    size_t size = rows.rows->chunks.size() + rows.rows->copies.size() + rows.rows->sums.size();
+    shownRows += size;
     if (shownRows > kMostRows) {
       shown.clear();
-      shownRows = rows.rows->chunks.size() + rows.rows->copies.size();
+      shownRows = size;
     }
     found = shown.insert_or_assign(rows.rows.get(), Shown{rows, position, packed, fromEnd, toEnd})
                 .first;

@@ -79,7 +79,22 @@ struct ShardRects {
 
 /// A position's rectangles, cut where those of shards by other placements end.
 struct SharedRects : ShardRects {
-  std::vector<int64_t> with; // per rectangle, the class of the positions that have it, too
+  std::vector<int64_t> classes; // of the positions that have any of them, too; ascending
+  std::vector<int64_t> with;    // per rectangle, which of these
+  int64_t classOf(const geometry::Rect &rect) const {
+    return classes[static_cast<size_t>(with[static_cast<size_t>(&rect - rects.data())])];
+  }
+};
+
+/// The rectangles of all classes of positions in one block, by where they begin along one axis.
+struct BlockCuts {
+  struct Cut {
+    const geometry::Rect *rect;
+    int64_t which; // the class
+    int64_t reach; // where the last ends of those up to here
+  };
+  std::vector<Cut> cuts;
+  bool byRow = true; // along columns, where all begin with the same row
 };
 
 /// A move between two levels of a group. Of what stands in the upper one, `peers` differ along the
@@ -106,8 +121,10 @@ struct KindView {
   /// Per level, factors and class: of each block within a parameter the first one that has equal
   /// rectangles at every member.
   std::map<std::tuple<int64_t, const Classes *, int64_t>, std::vector<int64_t>> alikeBlocks;
-  std::map<std::pair<int64_t, int64_t>, Move> moves;            // per two levels
-  std::map<std::pair<ShardsKind, int64_t>, SharedRects> shared; // per other shards and position
+  std::map<std::pair<int64_t, int64_t>, Move> moves; // per two levels
+  std::vector<BlockCuts> cuts;                       // per block within a parameter
+  /// Per other shards and what tells a position's own ones apart: `like`, `row` and `col`.
+  std::map<std::tuple<ShardsKind, int64_t, int64_t, int64_t>, SharedRects> shared;
 };
 
 /// Where the blocks of a segment go by the hops between two levels: the coordinates of their bases
@@ -157,6 +174,7 @@ public:
   const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
   /// What tells apart positions that hold other elements.
   const Classes &holders(int64_t group, Form form);
+  const std::vector<BlockCuts> &cuts(int64_t group, Form form);
 
   int64_t blockCount(int64_t segment) const;
   /// The group's index of a segment's block.
@@ -185,7 +203,7 @@ public:
   /// Indices in the segment of the blocks of which anything stands in a packed place.
   std::vector<int64_t> standing(const Place &place, int64_t position);
   /// Of what moves between shards: what stands here, cut where the other end's shards end; and where the part
-  /// that is shared with each class of those begins.
+  /// that is shared with each of its classes begins.
   const SharedRects &sharedOf(const Place &place, int64_t position) {
     ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
     return shared(at(thePlan.segments, place.segment).group,
@@ -222,12 +240,16 @@ private:
   /// Per block within a parameter the first one that is alike at all that send to (receive from) a
   /// position with the upper end of a move.
   const std::vector<int64_t> &alikeBlocks(const Place &place, int64_t position);
-  /// Of what moves between shards: the parts, and per class of those who share one its start, or -1.
+  /// Of what moves between shards: the parts, and per class of what is shared the start of its part, or -1.
   struct Meeting {
     std::vector<PeerPart> peers;
     std::vector<int64_t> starts;
   };
   Meeting meet(const Place &place, int64_t position);
+  /// What tells apart positions at which that differs.
+  std::vector<int64_t> meetingKey(const Place &place, int64_t position);
+  /// Who sends pieces to each other: positions that differ along axes alone that do not replicate the source.
+  const Classes &served(const Place &place);
   /// With an offset per block, of a packed place in the lower distribution.
   LowerParts lowerOffsets(const Place &place, int64_t position);
   const Move &moveOf(const Place &place);

@@ -130,7 +130,7 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
   if (isOfParts(place))
     return known(std::nullopt, [&] { return peersOfParts(place, position); });
   if (isBetweenShards(place))
-    return known(std::nullopt, [&] { return meet(place, position).peers; });
+    return known(meetingKey(place, position), [&] { return meet(place, position).peers; });
   if (isLower(place))
     return known(lowerKey(place, position), [&] { return lower(place, position).peers; });
   std::map<int64_t, int64_t> counts;
@@ -191,8 +191,10 @@ std::optional<std::vector<int64_t>> BlockMap::lowerKey(const Place &place, int64
 }
 
 std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_t position) {
-  if (isBetweenShards(place) || isOfParts(place))
+  if (isOfParts(place))
     return std::nullopt;
+  if (isBetweenShards(place))
+    return meetingKey(place, position);
   if (isLower(place) || !travels(place))
     return lowerKey(place, position);
   const std::vector<int64_t> &alike = alikeBlocks(place, position);
@@ -206,83 +208,6 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
     key.push_back(2 * at(alike, b % perParameter) + goesOn);
   }
   return key;
-}
-
-//===----------------------------------------------------------------------===//
-// Shards by different placements
-//===----------------------------------------------------------------------===//
-
-const Classes &BlockMap::holders(int64_t group, Form form) {
-  const Group &g = at(thePlan.groups, group);
-  return classes(g.mesh, along(kind(group, form), wholeAxes(at(thePlan.meshes, g.mesh)), true));
-}
-
-const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, int64_t position) {
-  SharedRects &result = kind(group, form).shared[{other, position}];
-  if (result.filled)
-    return result;
-  const ShardRects &own = shard(group, form, position);
-  const Classes &theirs = holders(group, {form.value, other});
-  std::vector<std::pair<Rect, int64_t>> cut;
-  for (int64_t which = 0; which < static_cast<int64_t>(theirs.of.size()); ++which) {
-    if (at(theirs.of, which) != which)
-      continue;
-    const ShardRects &their = shard(group, {form.value, other}, which);
-    for (int64_t block : own.held)
-      for (const Rect &a : own.of(block))
-        for (const Rect &b : their.of(block)) {
-          int64_t row = std::max(a.row, b.row), end = std::min(a.row + a.rows, b.row + b.rows);
-          int64_t col = std::max(a.col, b.col), right = std::min(a.col + a.cols, b.col + b.cols);
-          if (row < end && col < right)
-            cut.push_back({{block, row, col, end - row, right - col,
-                            a.offset + (row - a.row) * a.stride + col - a.col, a.stride},
-                           which});
-        }
-  }
-  // In the same order, whichever of the two shards is cut.
-  std::sort(cut.begin(), cut.end(), [](const auto &a, const auto &b) {
-    return std::tie(a.first.block, a.first.row, a.first.col) <
-           std::tie(b.first.block, b.first.row, b.first.col);
-  });
-  for (const auto &[rect, which] : cut) {
-    result.rects.push_back(rect);
-    result.with.push_back(which);
-  }
-  result.index(static_cast<size_t>(at(blocksPerParameter, group)));
-  return result;
-}
-
-BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
-  int64_t group = at(thePlan.segments, place.segment).group, total = 0;
-  const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
-  const SharedRects &shared = sharedOf(place, position);
-  const SegmentBlocks &blocks = blocksOf(place.segment);
-  std::vector<int64_t> sizes(mesh.worldOf.size(), 0);
-  for (size_t i = 0; i < shared.rects.size(); ++i) {
-    const Rect &rect = shared.rects[i];
-    auto count = static_cast<int64_t>(at(blocks.within, rect.block).size());
-    sizes[static_cast<size_t>(shared.with[i])] += count * rect.rows * rect.cols;
-  }
-  // Who holds a part sends it to those that are where it is along the axes that replicate it: to
-  // each one of them that lacks nothing else. Who hold equal shards share a part.
-  Form source{place.value, place.from.whose()};
-  Form other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
-  const Classes &served =
-      classes(groupOf(place.segment).mesh,
-              along(kind(group, source), wholeAxes(at(thePlan.meshes, groupOf(place.segment).mesh)),
-                    false));
-  const Classes &theirs = holders(group, other);
-  Meeting result;
-  result.starts.assign(sizes.size(), -1);
-  for (int64_t peer : served.members.of(at(served.of, position))) {
-    auto which = static_cast<size_t>(at(theirs.of, peer));
-    if (sizes[which] == 0)
-      continue;
-    if (result.starts[which] < 0)
-      result.starts[which] = std::exchange(total, total + sizes[which]);
-    result.peers.push_back({at(mesh.worldOf, peer), result.starts[which], sizes[which]});
-  }
-  return result;
 }
 
 //===----------------------------------------------------------------------===//

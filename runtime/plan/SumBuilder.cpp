@@ -29,11 +29,10 @@ void TableBuilder::sums(RankTable &out) {
     std::span<const Rect> rects = shared.of(block % perParameter);
     // Rectangles of the same elements stand side by side, one of each contribution.
     for (size_t first = 0; first < rects.size(); first += static_cast<size_t>(count)) {
-      std::vector<int64_t> peers(static_cast<size_t>(count));
-      for (const Rect &rect : rects.subspan(first, static_cast<size_t>(count))) {
-        int64_t peer = shared.with[static_cast<size_t>(&rect - shared.rects.data())];
-        peers[static_cast<size_t>(contributionOf(group, mesh, peer))] = peer;
-      }
+      std::vector<int64_t> peers(static_cast<size_t>(count)); // as classes of what is shared
+      for (const Rect &rect : rects.subspan(first, static_cast<size_t>(count)))
+        peers[static_cast<size_t>(contributionOf(group, mesh, shared.classOf(rect)))] =
+            shared.with[static_cast<size_t>(&rect - shared.rects.data())];
       auto [known, isNew] = lists.try_emplace(peers[0], static_cast<int64_t>(out.lists.size()));
       for (size_t i = 0; isNew && i < peers.size(); ++i)
         out.lists.push_back(begins[static_cast<size_t>(peers[i])]);

@@ -238,7 +238,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
       if (t == held.size() || held[t] != index)
         continue;
       for (const Rect &rect : shared.of(block % perParameter)) {
-        if (shared.with[static_cast<size_t>(&rect - shared.rects.data())] != here)
+        if (shared.classOf(rect) != here)
           continue;
         for (const Rect &in : targets.of(block % perParameter))
           if (in.row <= rect.row && rect.row < in.row + in.rows && in.col <= rect.col &&
