@@ -32,15 +32,15 @@ FIGURES = {  # name → (model, what stepc does, options)
 }
 
 
-def manifest(name: str, alone: bool = False) -> dict:
-    """A model of growth.json, written out; `alone`: on a single rank."""
+def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
+    """A model of growth.json, written out; `alone`: on a single rank; `count`: so many parameters in place of the model's."""
     models = json.loads((ROOT / "benchmarks" / "growth.json").read_text())
     model = models["models"][name]
     axes = [{"name": axis, "size": 1 if alone else size} for axis, size in models["meshes"][model["mesh"]].items()]
     parameters = [
         {"name": f"layers.{index}.weight", "shape": model["shapes"][index % len(model["shapes"])],
          "batch_axes": model.get("batch_axes", 0), "dtype": model.get("dtype", "bf16"), "mesh": model["mesh"],
-         "placements": model["placements"]} for index in range(model["count"])
+         "placements": model["placements"]} for index in range(count or model["count"])
     ]  # fmt: skip
     return {"version": 1, "meshes": [{"name": model["mesh"], "axes": axes}], "parameters": parameters}
 

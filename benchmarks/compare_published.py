@@ -1,0 +1,306 @@
+"""What `stepc simulate` says of workloads that others published, beside their figures (docs/peers.md).
+
+    .venv/bin/python benchmarks/compare_published.py [megatron] [eight] [overhead] [throughput] [--stepc build/bin/stepc]
+
+The workloads stand in benchmarks/published; what a source does not say is swept. Nothing is fitted: each cluster has the figures of
+its profile, but for what is swept (the rate of products, the size of an NVLink domain) and the links of an A800, which are fewer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import json
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from choices import EXAMPLES, ROOT, run
+from peers import is_matrix, layer_wise
+
+sys.path.insert(0, str(EXAMPLES / "models"))
+from manifest import manifest, parameters  # noqa: E402
+from placements import Layout  # noqa: E402
+
+PUBLISHED = ROOT / "benchmarks" / "published"
+SPEC = """
+optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
+  state m : f32
+  m = momentum * m + grad
+  let u = grad + momentum * m
+  let o = orthogonalize(u, steps = 5, coefficients = quintic, precision = bf16)
+  param = (1 - lr * weight_decay) * param - lr * 0.2 * sqrt(max(rows, cols)) * o
+}
+optimizer Redundant(lr) {
+  let o = orthogonalize(grad, steps = 5, coefficients = simple, precision = bf16)
+  param = param - lr * o
+}
+optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01) {
+  state m : f32
+  state v : f32
+  m = lerp(m, grad, 1 - beta1)
+  v = lerp(v, grad * grad, 1 - beta2)
+  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
+  param = (1 - lr * weight_decay) * param - lr * update
+}
+optimizer Descent(lr) {
+  param = param - lr * grad
+}
+route {
+  MATRICES(lr = 0.02) for "m.*" if present
+  REST(lr = 0.01) for rest
+}
+"""
+
+
+def workload(name: str) -> dict:
+    return json.loads((PUBLISHED / f"{name}.json").read_text())
+
+
+class Simulator:
+    def __init__(self, stepc: Path, folder: Path) -> None:
+        self.stepc, self.folder = stepc, folder
+
+    def plan(self, document: dict, cluster: str | dict, rules: tuple[str, str], options: Iterable[str] = (),
+             places: dict[str, list[int]] | None = None) -> str:  # fmt: skip
+        """The program, as text. `rules`: of matrices and of the rest; `places`: owners of each parameter's blocks."""
+        text = SPEC.replace("MATRICES", rules[0]).replace("REST", rules[1])
+        text = "".join(part for part in re.split(r"(?m)^(?=optimizer|route)", text)
+                       if not part.startswith("optimizer") or re.match(r"optimizer (\w+)", part).group(1) in rules)  # fmt: skip
+        (self.folder / "s.optim").write_text(text)
+        cluster = {"profile": cluster} if isinstance(cluster, str) else cluster
+        (self.folder / "m.json").write_text(json.dumps(document | {"cluster": cluster}))
+        inputs, path = [self.folder / "s.optim", "--manifest", self.folder / "m.json", *options], self.folder / "s.mlir"
+        if places:
+
+            def bases(line: str) -> str:
+                names = re.search(r"parameters \[(.*?)\]", line).group(1).split(", ")
+                blocks = [str(rank) for name in names for rank in places[name.lstrip("@").strip('"')]]
+                return re.sub(r"base \[.*?\]", f"base [{', '.join(blocks)}]", line)
+
+            run([self.stepc, "compile", *inputs, "--emit", "decided", "-o", self.folder])
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(bases(line) if " optim.group " in line and "base [" in line else line for line in lines))
+            inputs = [path]
+        run([self.stepc, "compile", *inputs, "--emit", "exec", "-o", self.folder])
+        return path.read_text()
+
+    def step(self, plan: str, efficiency: float = 1.0, symmetric: bool = True, domain: int | None = None) -> dict:
+        """A step of a program. `efficiency`: of the profile's rate of products; `symmetric`: whether symmetric products do one
+        half; `domain`: ranks of an NVLink domain. None of it changes the program."""
+        plan = re.sub(r"(device <flops = )([^,]+)", lambda found: f"{found[1]}{float(found[2]) * efficiency:e}", plan)
+        if domain:
+            plan = re.sub(r'(cluster_level<"nvlink", ranks = )\d+', rf"\g<1>{domain}", plan)
+        path = self.folder / "variant.mlir"
+        path.write_text(plan if symmetric else plan.replace(", symmetric", ""))
+        result = json.loads(run([self.stepc, "simulate", path, "--messages", "streams", "--json", "-"]).stdout)
+        ranks = result["ranks"]
+        return {"ms": result["latency_seconds"] * 1e3, "waits": statistics.mean(rank["exposed_seconds"] for rank in ranks) * 1e3,
+                "tflop": statistics.mean(rank["flops"] for rank in ranks) / 1e12}  # fmt: skip
+
+
+def longest_first(costs: dict[str, int], owners: int) -> dict[str, int]:
+    """Owners by longest processing time."""
+    loads, result = [0] * owners, {}
+    for name in sorted(costs, key=costs.__getitem__, reverse=True):
+        result[name] = loads.index(min(loads))
+        loads[result[name]] += costs[name]
+    return result
+
+
+def cost(shape: list[int]) -> int:
+    return max(shape) * min(shape) ** 2
+
+
+def span(values: Iterable[float], digits: str = "{:.2f}") -> str:
+    values = sorted(values)
+    return f"{digits.format(values[0])} to {digits.format(values[-1])}"
+
+
+# Megatron: duplicated, distributed (Gram matrices summed), layer_sharded
+
+
+def megatron_document(counts: list[int], dense: list[int], expert: list[int], both_groups: bool) -> dict:
+    """What the 16 ranks of one data-parallel shard have. `both_groups`: tp cuts dense matrices beside gtp."""
+    entries = [{"name": f"m.dense.{index}", "shape": dense, "mesh": "dense",
+                "placements": [f"S({index % 2})" if both_groups else "R", "S(0)"]} for index in range(counts[0])]  # fmt: skip
+    entries += [{"name": f"m.expert.{index}", "shape": [8, *expert], "batch_axes": 1, "mesh": "experts", "placements": ["S(0)", "S(1)"]}
+                for index in range(counts[1])]  # fmt: skip
+    axes = {"dense": (("tp", 2), ("gtp", 8)), "experts": (("ep", 8), ("egtp", 2))}
+    meshes = [{"name": name, "axes": [{"name": axis, "size": size} for axis, size in sizes]} for name, sizes in axes.items()]
+    return {"version": 1, "meshes": meshes, "parameters": [entry | {"dtype": "bf16"} for entry in entries]}
+
+
+def homes(document: dict) -> dict[str, list[int]]:
+    """Of dense matrices among the 16 ranks, of experts between the 2 that have parts of them."""
+    result = {}
+    for kind, owners in (("dense", 16), ("expert", 2)):
+        costs = {one["name"]: cost(one["shape"][-2:]) for one in document["parameters"] if kind in one["name"]}
+        for name, home in longest_first(costs, owners).items():
+            result[name] = [home] if kind == "dense" else [2 * ep + home for ep in range(8)]
+    return result
+
+
+def megatron_plans(simulator: Simulator, counts: list[int], dense: list[int], expert: list[int], gram: bool) -> dict[str, str]:
+    split = megatron_document(counts, dense, expert, both_groups=True)
+    plan = functools.partial(simulator.plan, cluster="gb300", rules=("Muon", "AdamW"))
+    together = ["--strategy", "m.dense*=gather", "--strategy", "m.expert*=subgroup-gather", "--waves", "1"]
+    plans = {"duplicated": plan(split, options=together),
+             "layer_sharded": plan(split, options=["--strategy", "*=owner", "--waves", "1"], places=homes(split))}  # fmt: skip
+    if gram:
+        gtp = megatron_document(counts, dense, expert, both_groups=False)
+        plans["distributed"] = plan(gtp, options=["--strategy", "*=gram", "--waves", "1", "--numerics", "fast"])
+    return plans
+
+
+def megatron(simulator: Simulator) -> None:
+    file = workload("megatron_layer_sharded")
+    swept = {key: value["values"] for key, value in file["swept"].items()}
+    counts_key = "dense and expert matrices of a shard"
+    middle = [8192, 8192], [12288, 8192]  # with these everything else is swept, too, and Gram matrices
+    rows = []
+    for counts, dense, expert in itertools.product(swept[counts_key], swept["dense matrix"], swept["expert matrix"]):
+        is_middle = (dense, expert) == middle
+        plans = megatron_plans(simulator, counts, dense, expert, gram=is_middle)
+        variants = [(1.0, swept["NVLink domain"][0])]
+        if is_middle:
+            variants += [(part, variants[0][1]) for part in swept["product efficiency"][1:]]
+            variants += [(1.0, domain) for domain in swept["NVLink domain"][1:]]
+        for symmetric, (efficiency, domain) in itertools.product(swept["symmetric products"], variants):
+            ways = {way: simulator.step(plan, efficiency, symmetric, domain) for way, plan in plans.items()}
+            rows.append({"counts": counts, "dense": dense, "expert": expert, "symmetric": symmetric, "efficiency": efficiency,
+                         "domain": domain} | {way: plan["ms"] for way, plan in ways.items()}
+                        | {"waits": ways["layer_sharded"]["waits"] / ways["layer_sharded"]["ms"]})  # fmt: skip
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    megatron_table(file, rows, swept[counts_key])
+
+
+def megatron_table(file: dict, rows: list[dict], all_counts: list[list[int]]) -> None:
+    measured = [one["ms"] for one in file["measured"][:3]]
+    print("\n| dense, expert matrices | shapes | duplicated, ms | distributed / duplicated | layer_sharded / duplicated "
+          "| layer_sharded waits |\n|---|---|---|---|---|---|")  # fmt: skip
+    print(f"| measured | | {measured[0]} | {measured[1] / measured[0]:.2f} | {measured[2] / measured[0]:.2f} | 0.17 |")
+    for counts in all_counts:
+        every = [row for row in rows if row["counts"] == counts]
+        near = [row for row in every if 0.75 <= row["duplicated"] / measured[0] <= 1.25]
+        for name, chosen in (("all", every), ("duplicated within 25 %", near)):
+            cells = [f"{counts[0]}, {counts[1]}", f"{name}: {len(chosen)}"]
+            if chosen:
+                grams = [row["distributed"] / row["duplicated"] for row in chosen if "distributed" in row]
+                cells += [span((row["duplicated"] for row in chosen), "{:,.0f}"), span(grams) if grams else "",
+                          span(row["layer_sharded"] / row["duplicated"] for row in chosen),
+                          span(row["waits"] for row in chosen)]  # fmt: skip
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+# DMuon: owners keep whole matrices
+
+
+def language_model(sizes: dict, name: str = "m") -> list[dict]:
+    """Projections, and what is left: `m.` and `e.` entries without placements."""
+    hidden, middle = sizes["hidden"], sizes["intermediate"]
+    queries, keys = sizes["heads"] * sizes["head_dim"], sizes["kv_heads"] * sizes["head_dim"]
+    shapes = {"q": [queries, hidden], "k": [keys, hidden], "v": [keys, hidden], "o": [hidden, queries],
+              "gate": [middle, hidden], "up": [middle, hidden], "down": [hidden, middle]}  # fmt: skip
+    entries = [{"name": f"{name}.{layer}.{part}", "shape": shape} for layer in range(sizes["layers"]) for part, shape in shapes.items()]
+    if "vocabulary" in sizes:
+        entries += [{"name": f"e.{index}", "shape": [sizes["vocabulary"], hidden]} for index in range(1 if sizes["tied"] else 2)]
+    if "beside" in sizes:
+        entries += language_model(sizes["beside"], f"{name}.beside")
+    return entries
+
+
+def data_parallel(entries: list[dict], ranks: int, dtype: str, owned: bool) -> dict:
+    """FSDP2's shards; `owned`: each matrix with one rank alone."""
+    owners = longest_first({one["name"]: cost(one["shape"]) for one in entries if one["name"].startswith("m.")}, ranks)
+    placed = [one | {"dtype": dtype, "grad_dtype": "bf16", "mesh": "mesh",
+                     "placements": [f"owned({owners[one['name']]})" if owned and one["name"] in owners else "S(0)"]}
+              for one in entries]  # fmt: skip
+    return {"version": 1, "meshes": [{"name": "mesh", "axes": [{"name": "dp", "size": ranks}]}], "parameters": placed}
+
+
+def eight(simulator: Simulator) -> None:
+    file = workload("dmuon_eight_gpus")
+    links = {"profile": "a100", "levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 153}, {"name": "network"}]}
+    print("\n| model, rate of products | AdamW, ms | measured | redundant, ms | measured | ratio | DMuon, ms | measured | ratio "
+          "| redundant / DMuon | measured | step over AdamW's | measured |\n|" + "---|" * 13)  # fmt: skip
+    for measured in file["measured"]:
+        model = measured["model"]
+        entries = language_model(file["known"]["models"][model])
+        sharded, owned = (data_parallel(entries, file["known"]["ranks"], "f32", owned=owned) for owned in (False, True))
+        gather = ["--strategy", "m.*=gather", "--waves", "1"]
+        plans = [simulator.plan(sharded, links, ("AdamW", "AdamW")), simulator.plan(sharded, links, ("Redundant", "Descent"), gather),
+                 simulator.plan(owned, links, ("Muon", "AdamW"))]  # fmt: skip
+        for efficiency in file["swept"]["product efficiency"]["values"]:
+            adamw, redundant, dmuon = (simulator.step(plan, efficiency, symmetric=plan is not plans[1])["ms"] for plan in plans)
+            over = (dmuon - adamw) / (measured["adamw step"] - measured["adamw"] + adamw)
+            cells = [f"{model}, {efficiency:.0%}", f"{adamw:.1f}", f"{measured['adamw']:.1f}", f"{redundant:,.0f}",
+                     f"{measured['redundant']:,.0f}", f"{redundant / measured['redundant']:.2f}", f"{dmuon:.0f}",
+                     f"{measured['dmuon']:.0f}", f"{dmuon / measured['dmuon']:.2f}", f"{redundant / dmuon:.1f}",
+                     f"{measured['redundant'] / measured['dmuon']:.1f}", f"{over:+.1%}",
+                     f"{measured['dmuon step'] / measured['adamw step'] - 1:+.1%}"]  # fmt: skip
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def overhead(simulator: Simulator) -> None:
+    file = workload("dmuon_overhead")
+    models = workload("dmuon_eight_gpus")["known"]["models"] | file["known"]["models"]
+    print("\n| model | cluster | Muon less AdamW, ms | of AdamW's step | measured |\n|---|---|---|---|---|")
+    for model, group in itertools.groupby(file["measured"], key=lambda one: one["model"]):
+        group = list(group)
+        if model not in models:
+            continue
+        for profile in file["swept"]["gpu"]["values"]:
+            if any("A800" in one["said"] for one in group) and profile != "a100":
+                continue
+            entries = language_model(models[model])
+            sharded, owned = (data_parallel(entries, 128, "f32", owned=owned) for owned in (False, True))
+            muon, adamw = simulator.plan(owned, profile, ("Muon", "AdamW")), simulator.plan(sharded, profile, ("AdamW", "AdamW"))
+            more = [simulator.step(muon, efficiency)["ms"] - simulator.step(adamw, efficiency)["ms"]
+                    for efficiency in file["swept"]["product efficiency"]["values"]]  # fmt: skip
+            part = [value / one["adamw step"] for value in more for one in group]
+            found = ", ".join(f"{one['dmuon step'] / one['adamw step'] - 1:+.1%}" for one in group)
+            print(f"| {model} | `{profile}` | {span(more, '{:.1f}')} | {span(part, '{:+.1%}')} | {found} |", flush=True)
+
+
+# NVIDIA: whole matrices on data-parallel ranks, experts whole on theirs
+
+
+def throughput(simulator: Simulator) -> None:
+    file = workload("nvidia_kimi_qwen")
+    print("\n| model | AdamW's step, ms | Muon less AdamW, ms | of AdamW's step | measured |\n|---|---|---|---|---|")
+    for measured, ranks, layers in zip(file["measured"], (64, 8), (15, None), strict=True):
+        model = parameters(measured["model"], layers=layers)
+        document = manifest(model, Layout(ranks, ep=ranks))
+        entries = [one | {"name": ("m." if is_matrix(one) else "e.") + one["name"]} for one in document["parameters"]]
+        sharded = document | {"parameters": entries}
+        owned = layer_wise(sharded, ranks, ranks)
+        for one in owned["parameters"]:
+            one["placements"] = one.pop("state_placements", one["placements"])
+        muon, adamw = simulator.plan(owned, "gb300", ("Muon", "AdamW")), simulator.plan(sharded, "gb300", ("AdamW", "AdamW"))
+        tflop = simulator.step(muon, symmetric=False)["tflop"]  # what the source counts is taken to be these
+        sweep = itertools.product(*(file["swept"][key]["values"] for key in ("product efficiency", "symmetric products")))
+        more = [simulator.step(muon, *variant)["ms"] - simulator.step(adamw, variant[0])["ms"] for variant in sweep]
+        muon_step = tflop / measured["muon, Newton–Schulz"] * 1e3
+        step = muon_step * measured["muon, model"] / measured["adamw"]
+        print(f"| {measured['model']} | {step:,.0f} | {span(more, '{:.0f}')} | {span((value / step for value in more), '{:+.1%}')} "
+              f"| {measured['adamw'] / measured['muon, model'] - 1:+.1%} |", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    tables = {"megatron": megatron, "eight": eight, "overhead": overhead, "throughput": throughput}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help=f"tables (default: all): {', '.join(tables)}")
+    parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.names or tables:
+            tables[name](Simulator(options.stepc, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
