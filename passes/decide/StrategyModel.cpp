@@ -65,6 +65,15 @@ static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
 }
 
+/// Some block is in parts, or replicated: with most strategies something of it travels.
+static bool anyOnSeveralRanks(const GroupGeometry &geometry) {
+  std::vector<int64_t> holders(geometry.blocksPerParameter());
+  for (const std::vector<int64_t> &areas : geometry.held())
+    for (auto [block, area] : llvm::enumerate(areas))
+      holders[block] += area > 0;
+  return llvm::any_of(holders, [](int64_t count) { return count > 1; });
+}
+
 StrategyModel::StrategyModel(ModuleOp module)
     : cluster(clusterOf(module)), isFast(optim::isFast(module)) {
   if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
@@ -83,6 +92,7 @@ StrategyModel::StrategyModel(ModuleOp module)
     int64_t cost = cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device));
     std::vector<cost::BlockKind> &kinds = byRanks[ranks].kinds;
     blocks *= int64_t(group.getParameters().size());
+    travelling[ranks] += anyOnSeveralRanks(GroupGeometry(group));
     if (auto same = llvm::find_if(kinds, [&](auto &kind) { return kind.cost == cost; });
         same != kinds.end())
       same->count += blocks;
@@ -240,9 +250,17 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   double chain = chainSeconds(rule, rows, cols, cluster.device);
   double element = double(modelledBytes(rule, rows, cols).element);
   std::vector<double> meeting = cluster.meeting(mesh.ranks);
+  // Groups travel in the same messages, so each bears a part of what a message takes however large it is.
+  auto others = travelling.find(mesh.ranks);
+  double sharing = others == travelling.end() ? 1 : std::max<double>(1, others->second);
+  auto exchange = [&](const std::vector<double> &met, double peers, double bytes) {
+    constexpr double kEmpty = 1e-6; // bytes: without any no message is sent
+    double start = bytes > 0 ? cluster.exchange(met, peers, kEmpty) : 0;
+    return start / sharing + cluster.exchange(met, peers, bytes) - start;
+  };
   double lists = 0;
   for (const ListMove &move : listMoves(geometry, rule))
-    lists += cluster.exchange(meeting, move.peers, move.bytes);
+    lists += exchange(meeting, move.peers, move.bytes);
   auto found = unevenness.find(mesh.ranks);
   double uneven = found == unevenness.end() ? 1 : found->second;
 
@@ -278,15 +296,15 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       continue;
     }
     // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
-    double owners = 1, share = 1, travelling = lists;
+    double owners = 1, share = 1, moving = lists;
     for (const auto &[travel, met] :
          llvm::zip(hopTravel(geometry, judgement.hops),
                    hopMeetings(geometry.group, geometry.home, mesh, judgement.hops, cluster))) {
       owners = travel.owners;
       share = owners > 1 ? uneven / owners : 1;
       // A rank's exchanges follow each other, be they of one wave or of two.
-      travelling += cluster.exchange(met.there, travel.peersThere, element * travel.there * share) +
-                    cluster.exchange(met.back, travel.peersBack, element * travel.back * share);
+      moving += exchange(met.there, travel.peersThere, element * travel.there * share) +
+                exchange(met.back, travel.peersBack, element * travel.back * share);
     }
     std::vector<plan::Factor> resolved =
         plan::resolvedFactors(judgement.hops, judgement.hops.size());
@@ -306,7 +324,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       computed += parts * part.first / owners;
     }
     // Of fewer blocks than owners some ranks get none, and launch nothing for the group.
-    judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + travelling;
+    judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + moving;
     judgement.repeats = computed > blocks;
   }
   return result;

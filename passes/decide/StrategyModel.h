@@ -77,6 +77,8 @@ private:
   /// Per ranks of a mesh: how much longer than the even share the busiest rank computes when all
   /// blocks that may have owners are dealt out.
   std::map<std::vector<int64_t>, double> unevenness;
+  /// Likewise: how many groups have blocks that are not on one rank alone.
+  std::map<std::vector<int64_t>, int64_t> travelling;
 };
 
 } // namespace stepc::decide

@@ -73,8 +73,13 @@ void WaveModel::add(GroupOp group) {
       hopMeetings(geometry.group, geometry.home, geometry.mesh, geometry.group.hops, cluster));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
+  teams.emplace_back();
+  std::vector<plan::Factor> shared =
+      plan::resolvedFactors(geometry.group.hops, geometry.group.hops.size());
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     computing.back()[base.at(position)].push_back(position);
+    teams.back()[position - plan::along(geometry.mesh, shared, position)].push_back(position);
+  }
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
   std::vector<int64_t> sharing;
@@ -140,7 +145,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     double copies = 0; // of a block or another, where they are computed
     for (auto [base, part] : byBase) {
       count += part;
-      copies += local ? 0 : double(part) * double(computing[group].at(base).size());
+      copies += owned ? double(part) * double(computing[group].at(base).size()) : 0;
     }
     double whole = 0;
     for (int64_t position = 0; position < ranks; ++position) {
@@ -154,13 +159,27 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     }
     if (local)
       continue;
-    double comes = owned ? whole : double(size);
+    if (!owned) {
+      // Ranks that come together compute what any of them holds, and give each other what they have.
+      for (const auto &[first, team] : teams[group]) {
+        int64_t having = llvm::count_if(
+            team, [&](int64_t position) { return geometry.held(position, place) > 0; });
+        for (int64_t position : having > 0 ? ArrayRef(team) : ArrayRef<int64_t>()) {
+          int64_t area = geometry.held(position, place);
+          computed[position] += count;
+          sent[position] += double(area) * double(count) * double(team.size() - 1);
+          received[position] += double(size - area) * double(count);
+          peers[position] = std::max(peers[position], area > 0 ? int64_t(team.size()) - 1 : having);
+        }
+      }
+      continue;
+    }
     for (auto [base, part] : byBase)
       for (int64_t position : computing[group].at(base)) {
         int64_t area = geometry.held(position, place);
         computed[position] += part;
         sent[position] -= double(area) * double(part);
-        received[position] += (comes - double(area)) * double(part);
+        received[position] += (whole - double(area)) * double(part);
         peers[position] = std::max(peers[position], holders - (area > 0));
       }
   }
@@ -190,7 +209,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
       load.compute += compute;
       load.out += out;
     }
-    if (sent[position] > 0)
+    if (owned && sent[position] > 0)
       peers[position] = std::max(peers[position], owners - (computed[position] > 0));
     double bytes = double(element) * std::max(sent[position], received[position]);
     auto others = double(peers[position]);

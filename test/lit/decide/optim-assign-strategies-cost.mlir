@@ -59,3 +59,66 @@ optim.mesh @world axes ["dp", "rep"] sizes [2, 2] ranks [0, 1, 2, 3]
 optim.parameter @a shape [64, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
 optim.group @cut rule @Matrix parameters [@a]
 }
+
+// -----
+
+// Groups travel in the same messages: one alone is gathered, because what comes back would cost seven messages more; of four
+// together each bears a fourth of them.
+// CHECK-LABEL: @alone
+// CHECK: optim.group @one {{.*}} strategy #optim.gather
+module @alone {
+optim.cluster levels [#optim.cluster_level<"network", latency = 2.0e-05, gap = 2.0e-05, bandwidth = 1.25e+10>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [8] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+optim.parameter @a shape [256, 256] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @one rule @Matrix parameters [@a]
+}
+
+// -----
+
+// CHECK-LABEL: @together
+// CHECK: optim.group @one {{.*}} strategy #optim.owner
+// CHECK: optim.group @two {{.*}} strategy #optim.owner
+// CHECK: optim.group @three {{.*}} strategy #optim.owner
+// CHECK: optim.group @four {{.*}} strategy #optim.owner
+module @together {
+optim.cluster levels [#optim.cluster_level<"network", latency = 2.0e-05, gap = 2.0e-05, bandwidth = 1.25e+10>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [8] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+optim.parameter @a shape [256, 256] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [256, 264] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [256, 272] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @d shape [256, 280] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @one rule @Matrix parameters [@a]
+optim.group @two rule @Matrix parameters [@b]
+optim.group @three rule @Matrix parameters [@c]
+optim.group @four rule @Matrix parameters [@d]
+}
+
+// -----
+
+// What repeats work must save a tenth.
+// REMARK: strategy-chosen | {{.*}}group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
+// REMARK: strategy-refused | {{.*}}Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=local
+// REMARK: strategy-refused | {{.*}}Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
+// CHECK-LABEL: @tenth
+// CHECK: optim.group @replicated {{.*}} strategy #optim.owner
+module @tenth {
+optim.cluster levels [#optim.cluster_level<"network", latency = 1.5e-06, gap = 1.5e-06, bandwidth = 1.25e+10>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @r shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @replicated rule @Matrix parameters [@r]
+}

@@ -9,11 +9,11 @@
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="ranks divide the blocks and share the results: modelled to take less time", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="blocks span ranks: exact routes to a balanced owner", first-parameter=b1, group=sharded, modelled-ns={{[0-9]+}}, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(0)] cut the blocks", group=sharded, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it repeats work, and saves less than the tenth that is asked for then", group=sharded, modelled-ns={{[0-9]+}}, strategy=gather
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=sharded, modelled-ns={{[0-9]+}}, strategy=gather
 // FORCE-REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="forced by 'b2=gather'", first-parameter=b2, group=columns, modelled-ns={{[0-9]+}}, strategy=gather
 // FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="placements [S(1)] cut the blocks", group=columns, strategy=local
 // FORCE-REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="another one is forced", group=columns, modelled-ns={{[0-9]+}}, strategy=owner

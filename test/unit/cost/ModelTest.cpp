@@ -15,7 +15,9 @@ namespace {
 /// One group of one parameter of 8 x 8 on eight ranks, with the given placements and hops.
 class Model : public testing::Test {
 protected:
-  optim::GroupOp parse(const std::string &placements, const std::string &strategy) {
+  /// The last group: that one, or what `more` says.
+  optim::GroupOp parse(const std::string &placements, const std::string &strategy,
+                       const std::string &more = "") {
     context.loadDialect<optim::OptimDialect, arith::ArithDialect>();
     module = parseSourceString<ModuleOp>(
         R"(
@@ -27,9 +29,13 @@ protected:
       }
       optim.mesh @dp axes ["dp"] sizes [8] ranks [0, 1, 2, 3, 4, 5, 6, 7]
       optim.parameter @a shape [8, 8] batch 0 type f32 gradient f32 mesh @dp )" +
-            placements + " aliases []\noptim.group @g rule @R parameters [@a] " + strategy,
+            placements + " aliases []\noptim.group @g rule @R parameters [@a] " + strategy + "\n" +
+            more,
         &context);
-    return *module->getOps<optim::GroupOp>().begin();
+    optim::GroupOp last;
+    for (optim::GroupOp group : module->getOps<optim::GroupOp>())
+      last = group;
+    return last;
   }
 
   /// Messages take a second each; nothing else takes time.
@@ -60,6 +66,27 @@ TEST_F(Model, EachHopTakesTime) {
   EXPECT_NEAR(secondsOfOneWave(parse(shards, "strategy #optim.gather hops [#optim.hop<replicated "
                                              "[<0, 1, 4>]>, #optim.hop<replicated [<0, 4, 2>]>]")),
               3 + 1, 1e-6);
+}
+
+// Of two experts whose shards lie on four ranks each, those four ranks compute one; where all eight come
+// together, all compute both.
+TEST_F(Model, RanksComputeWhatTheyBringTogether) {
+  auto costOf = [&](const std::string &factors) {
+    optim::GroupOp group = parse("placements [#optim.replicate]", "",
+                                 R"(
+      optim.mesh @experts axes ["ep", "tp"] sizes [2, 4] ranks [0, 1, 2, 3, 4, 5, 6, 7]
+      optim.parameter @e shape [2, 8, 8] batch 1 type f32 gradient f32 mesh @experts placements [#optim.shard<0>, #optim.shard<1>] aliases []
+      optim.group @x rule @R parameters [@e] strategy #optim.gather hops [#optim.hop<replicated [)" +
+                                     factors + "]>]");
+    cost::Cluster cluster{
+        "", {{"network", cost::Level::kAll, {1e-9, 1e-9, 1e30}}}, {1, 1e30, 1e30, 0, 1}};
+    WaveModel model(cluster);
+    model.add(group);
+    return model.cost({0, 0});
+  };
+  WaveCost subgroup = costOf("<1, 1, 4>"), all = costOf("<0, 1, 2>, <1, 1, 4>");
+  EXPECT_NEAR(all.seconds / subgroup.seconds, 2, 1e-3);
+  EXPECT_LT(subgroup.bytes, all.bytes);
 }
 
 TEST_F(Model, MovesBetweenListsTakeTime) {
