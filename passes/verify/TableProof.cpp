@@ -101,16 +101,23 @@ bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Sid
 
 bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank) {
   int64_t group = truth.groupOf(plan.tables[table].from.segment);
+  const std::vector<Message> &messages = messagesOf(rank);
+  size_t next = 0; // contributions mostly arrive in the order of the mesh
   for (const plan::SumRow &row : rows.sums)
     for (int64_t i = 0; i < row.count; ++i) {
       if (row.list < 0 || row.list + i >= int64_t(rows.lists.size()))
         break; // refused with what else is wrong with the rows
       int64_t first = rows.lists[row.list + i] + row.source;
       int64_t end = first + (row.rows - 1) * row.sourceStride + row.cols;
-      auto part = std::ranges::find_if(messagesOf(rank), [&](const Message &m) {
+      auto holds = [&](const Message &m) {
         return m.receiveOffset <= first && end <= m.receiveOffset + m.receiveCount;
-      });
-      int64_t position = part == messagesOf(rank).end() ? -1 : truth.position(group, part->peer);
+      };
+      auto part = messages.begin() + int64_t(next);
+      if (part == messages.end() || !holds(*part))
+        part = std::ranges::find_if(messages, holds);
+      bool isFound = part != messages.end();
+      next = isFound ? part + 1 - messages.begin() : 0;
+      int64_t position = isFound ? truth.position(group, part->peer) : -1;
       bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
       if (position < 0 ||
           i != (ofParts ? truth.partOf(group, position) : truth.contributionOf(group, position)))
