@@ -174,15 +174,15 @@ def Optim_Device : Optim_Attr<"Device", "device"> {
   let summary = "what computes at one rank";
   let description = [{
     Floating-point operations per second of all threads together, bytes per second and bytes of memory, seconds to start all
-    threads and to wait for them, and how many share a launch.
+    threads and to wait for them, and how many share a launch; with `overlaps`, messages travel while it computes.
 
     ```mlir
-    #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132>
+    #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132, overlaps = true>
     ```
     Constraints: finite; launch at least 0, threads at least 1, all others above 0.
   }];
   let parameters = (ins Optim_Figure:$flops, Optim_Figure:$memory, Optim_Figure:$capacity, Optim_Figure:$launch,
-                        "int64_t":$threads);
+                        "int64_t":$threads, DefaultValuedParameter<"bool", "false">:$overlaps);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

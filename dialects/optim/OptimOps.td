@@ -54,7 +54,7 @@ def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
     optim.cluster "h100"
       levels [#optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>,
               #optim.cluster_level<"network", latency = 1.0e-05, gap = 1.0e-06, bandwidth = 5.0e+10>]
-      device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132>
+      device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132, overlaps = true>
     ```
     Constraints: one per module; at least one level, of different names; each level has a multiple of the ranks of the one
     before it, at least twice as many; none but the last may have all ranks; the ranks of all meshes are below the last

@@ -254,13 +254,18 @@ LogicalResult ParameterOp::verify() {
     return emitOpError("expected axes to flatten that are specified, found none");
   if (getFlattenOverridden() && !getFlattenSpecified())
     return emitOpError("expected specified axes to flatten over others, found some that are not");
-  for (ArrayAttr placements :
-       {getPlacements(), getGradientPlacementsAttr(), getStatePlacementsAttr()}) {
+  // One list may equal another, but only gradients are partial sums.
+  for (plan::ShardsKind kind :
+       {plan::ShardsKind::Parameter, plan::ShardsKind::Gradient, plan::ShardsKind::State}) {
+    bool isGradient = kind == plan::ShardsKind::Gradient;
+    ArrayAttr placements = kind == plan::ShardsKind::Parameter ? getPlacements()
+                           : isGradient                        ? getGradientPlacementsAttr()
+                                                               : getStatePlacementsAttr();
+    StringRef whose = kind == plan::ShardsKind::Parameter ? ""
+                      : isGradient                        ? "gradient's "
+                                                          : "states' ";
     if (!placements)
       continue;
-    StringRef whose = placements == getPlacements()               ? ""
-                      : placements == getGradientPlacementsAttr() ? "gradient's "
-                                                                  : "states' ";
     if (placements.size() != mesh.getSizes().size()) {
       auto diag = emitOpError("expected ")
                   << mesh.getSizes().size() << " placements, one per mesh axis, found "
@@ -269,8 +274,7 @@ LogicalResult ParameterOp::verify() {
       return diag;
     }
     if (auto wrong = geometry::checkPlacements(getShape().vec(), optim::toPlan(placements),
-                                               optim::toPlan(mesh),
-                                               placements == getGradientPlacementsAttr()))
+                                               optim::toPlan(mesh), isGradient))
       return emitOpError(whose) << "placement " << wrong->axis << ": " << wrong->reason;
   }
   for (auto [axis, placement] :

@@ -35,6 +35,9 @@ struct Device {
   double capacity; ///< bytes of memory
   double launch;   ///< seconds to start all threads and to wait for them
   double threads;  ///< that share a launch; all but one wait for half of an item at its end
+  /// Messages travel while it computes, as on GPUs, that have streams; else the thread that computes takes them in
+  /// while it waits.
+  bool overlaps = false;
   /// Work is bound by arithmetic or by memory.
   double seconds(double operations, double bytes) const;
   /// Seconds that a product of m × k by k × n costs once, however many blocks there are: two

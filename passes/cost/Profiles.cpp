@@ -16,7 +16,8 @@ constexpr double kLaunch = 3e-6; // of a GPU's kernel
 
 /// GPUs that NVLink connects in domains, which InfiniBand connects.
 Cluster gpus(const char *name, int64_t domain, double nvlinkBandwidth, double networkBandwidth,
-             const Device &device) {
+             Device device) {
+  device.overlaps = true;
   return {name,
           {{"nvlink", domain, nvlink(nvlinkBandwidth)},
            {"network", Level::kAll, infiniBand(networkBandwidth)}},
@@ -75,10 +76,6 @@ const Cluster &gpuProfile(int64_t capability) {
                       : capability < 100  ? "h100"
                       : capability == 103 ? "gb300"
                                           : "b200");
-}
-
-bool travelsBeside(const Cluster &cluster) {
-  return !cluster.profile.empty() && cluster.profile != cpuProfile().profile;
 }
 
 } // namespace stepc::cost

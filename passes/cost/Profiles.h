@@ -16,9 +16,6 @@ const Cluster *findProfile(std::string_view name);
 const Cluster &cpuProfile();
 /// Of a GPU of this compute capability (90 of sm_90a): those of its generation that train.
 const Cluster &gpuProfile(int64_t capability);
-/// Whether messages travel while a rank computes, as on GPUs, that have streams; else the thread that
-/// computes takes them in while it waits.
-bool travelsBeside(const Cluster &cluster);
 
 } // namespace stepc::cost
 

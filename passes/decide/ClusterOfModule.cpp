@@ -25,9 +25,12 @@ cost::Cluster decide::clusterOf(ModuleOp module) {
          {level.getLatency().convertToDouble(), level.getGap().convertToDouble(),
           level.getBandwidth().convertToDouble()}});
   DeviceAttr device = op.getDevice();
-  cluster.device = {device.getFlops().convertToDouble(), device.getMemory().convertToDouble(),
-                    device.getCapacity().convertToDouble(), device.getLaunch().convertToDouble(),
-                    double(device.getThreads())};
+  cluster.device = {device.getFlops().convertToDouble(),
+                    device.getMemory().convertToDouble(),
+                    device.getCapacity().convertToDouble(),
+                    device.getLaunch().convertToDouble(),
+                    double(device.getThreads()),
+                    device.getOverlaps()};
   return cluster;
 }
 
@@ -46,5 +49,6 @@ void decide::setCluster(ModuleOp module, const cost::Cluster &cluster, Location 
                     builder.getArrayAttr(levels),
                     DeviceAttr::get(builder.getContext(), APFloat(device.flops),
                                     APFloat(device.memory), APFloat(device.capacity),
-                                    APFloat(device.launch), int64_t(device.threads)));
+                                    APFloat(device.launch), int64_t(device.threads),
+                                    device.overlaps));
 }

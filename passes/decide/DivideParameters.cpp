@@ -139,6 +139,9 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     return diag;
   }
 
+  /// As a manifest and a plan may have: far above any model, far below any memory.
+  static constexpr int64_t kMostRuns = int64_t(1) << 24;
+
   /// The parts of an axis of that size, or what does not fit.
   static std::string divisionOf(DivideOp op, int64_t axis, plan::Division &division) {
     std::string what = op.getAxis() == BlockAxis::Rows ? " rows" : " columns";
@@ -151,16 +154,19 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     std::string of =
         (" of " + Twine(stretch) + what + (repeat > 1 ? " in each stretch" : "")).str();
     SmallVector<int64_t> sizes(*op.getNumbers());
-    if (op.getSizes() != BlockSizes::Listed) {
-      if (stretch % number)
-        return (op.getSizes() == BlockSizes::Each
-                    ? "expected blocks" + of + " with " + Twine(number) + " each"
-                    : "expected " + Twine(number) + " equal blocks" + of)
-                   .str() +
-               (", found a rest of " + Twine(stretch % number)).str();
-      bool each = op.getSizes() == BlockSizes::Each;
-      sizes.assign(each ? stretch / number : number, each ? number : stretch / number);
-    }
+    bool each = op.getSizes() == BlockSizes::Each, isListed = op.getSizes() == BlockSizes::Listed;
+    if (!isListed && stretch % number)
+      return (each ? "expected blocks" + of + " with " + Twine(number) + " each"
+                   : "expected " + Twine(number) + " equal blocks" + of)
+                 .str() +
+             (", found a rest of " + Twine(stretch % number)).str();
+    int64_t count = isListed ? int64_t(sizes.size()) : each ? stretch / number : number;
+    if (count > kMostRuns / repeat)
+      return ("expected blocks of at most " + Twine(kMostRuns) + " runs of" + what + ", found " +
+              Twine(count) + " in each of " + Twine(repeat) + " stretches")
+          .str();
+    if (!isListed)
+      sizes.assign(count, each ? number : stretch / number);
     int64_t sum = 0;
     for (int64_t size : sizes)
       if (size > stretch || (sum += size) > stretch)

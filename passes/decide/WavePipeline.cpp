@@ -2,8 +2,6 @@
 
 #include "passes/decide/WavePipeline.h"
 
-#include "passes/cost/Profiles.h"
-
 #include <algorithm>
 
 using namespace stepc;
@@ -47,7 +45,7 @@ double WaveLoads::seconds(size_t rank, bool back) const {
 }
 
 WavePipeline::WavePipeline(const cost::Cluster &cluster, std::vector<double> fill)
-    : cluster(cluster), beside(cost::travelsBeside(cluster)), fill(std::move(fill)) {}
+    : cluster(cluster), beside(cluster.device.overlaps), fill(std::move(fill)) {}
 
 /// An exchange is under way when the last rank has begun it and is done with the one before.
 WavePipeline::Ends WavePipeline::begin(const Wave &wave, double Part::*travel) {

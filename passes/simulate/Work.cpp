@@ -97,6 +97,14 @@ static double ratio(const plan::Group &group, plan::ValueKind kind, plan::ValueK
   return elements > 0 ? double(one.rows) * double(one.cols) / elements : 0;
 }
 
+/// Of a block in the batch of a segment.
+double Work::bytesInPool(const plan::Operand &operand, int64_t segment) const {
+  for (const plan::Pool::Member &member : plan.pools[size_t(operand.pool)].members)
+    if (member.segment == segment)
+      return double(member.blockBytes);
+  return 0;
+}
+
 std::vector<Effort> Work::chunks(const plan::Command &command) {
   std::vector<Effort> result(ranks);
   std::vector<const plan::Command *> starts = plan.starts();
@@ -130,19 +138,20 @@ std::vector<Effort> Work::chunks(const plan::Command &command) {
             2 * double(plan::byteSize(state.dtype)) * ratio(group, state.kind, table.from.value);
         break;
       }
-      case Batch:
-        element += double(plan::byteSize(operand.type)) * double(operand.rows * operand.cols) /
-                   double(std::max<int64_t>(1, iterated.rows * iterated.cols));
-        break;
       case Workspace:
-        // What is packed has the size of what travels; a copy of shards that of the rank with most.
+        // What is packed has the size of what travels; a copy of shards that of the rank with most; a batch in a
+        // pool that of its member's blocks.
         if (operand.start >= 0)
           staged += double(
               plan.tables[size_t(starts[size_t(operand.start)]->tables[size_t(operand.traveller)])]
                   .elementBytes);
+        else if (operand.pool >= 0)
+          element += bytesInPool(operand, table.from.segment) /
+                     double(std::max<int64_t>(1, iterated.rows * iterated.cols));
         else
           element += double(operand.bytes) / double(most);
         break;
+      case Batch: // no chunk has one
       case Scalars:
       case BlockRows:
         break;

@@ -38,6 +38,7 @@ private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(const plan::Command &command);
+  double bytesInPool(const plan::Operand &operand, int64_t segment) const;
   std::vector<Effort> chunks(const plan::Command &command);
   std::vector<Effort> batch(const plan::Command &command);
   std::vector<Effort> copy(const plan::Command &command);

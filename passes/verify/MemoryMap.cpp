@@ -173,8 +173,8 @@ MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int6
     return map;
   map.width = cols;
   map.gridSize = rows * cols;
-  map.rows.push_back({0, rows, 0, origin.first});
-  map.cols.push_back({0, cols, 0, origin.second});
+  map.rows.push_back({0, rows, origin.first, 0});
+  map.cols.push_back({0, cols, origin.second, 0});
   map.grids = blocks;
   map.windowEnd = map.gridSize * int64_t(blocks.size());
   return map;

@@ -15,7 +15,8 @@ Check checkHeld(const Plan &plan, const Group &group) {
   std::string expected = "expected at most " + std::to_string(kMaxHeld) + " elements ";
   if (group.computes && group.rows() * group.cols() > kMaxHeld)
     return expected + "in a block, found " + std::to_string(group.rows() * group.cols());
-  for (ShardsKind kind : {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State}) {
+  for (ShardsKind kind :
+       {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State, ShardsKind::Reduced}) {
     int64_t count = static_cast<int64_t>(group.parameters.size()) *
                     geometry::mostElements(group.shape, group.placementsOf(kind), mesh);
     if (count > kMaxHeld)

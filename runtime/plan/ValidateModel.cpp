@@ -31,6 +31,13 @@ public:
   }
 
 private:
+  /// How often shards by any of a group's lists cut what they hold: each axis by placements, and rows and columns by the
+  /// spans of a part.
+  struct Cuts {
+    std::vector<int64_t> runs;
+    int64_t rowSpans = 1, colSpans = 1;
+  };
+
   Check mesh(const Mesh &mesh, int64_t) {
     if (mesh.axes.size() != mesh.sizes.size())
       return "expected a name per axis, found " + std::to_string(mesh.axes.size()) + " names of " +
@@ -41,6 +48,9 @@ private:
         return "expected axes of size 1 or more, found " + std::to_string(size);
       count = product(count, size, kMaxRectangles);
     }
+    if (count > kMaxRectangles)
+      return "expected axes that span at most " + std::to_string(kMaxRectangles) +
+             " ranks, found more";
     if (count != static_cast<int64_t>(mesh.ranks.size()))
       return "expected as many ranks as the axes span, found " + std::to_string(mesh.ranks.size());
     std::vector<int64_t> sorted = mesh.ranks;
@@ -85,16 +95,16 @@ private:
     if (Check message = shape(group); !message.empty())
       return message;
     // Shards by one list are cut where those by another end: their pieces count together.
-    std::vector<int64_t> runs(group.shape.size(), 1);
-    if (Check message = division(group, runs); !message.empty())
+    Cuts cuts{std::vector<int64_t>(group.shape.size(), 1)};
+    if (Check message = division(group, cuts); !message.empty())
       return message;
-    if (Check message = placements(group, group.placements, runs); !message.empty())
+    if (Check message = placements(group, group.placements, cuts); !message.empty())
       return message;
     for (const auto *list :
          {&group.gradientPlacements, &group.statePlacements, &group.reducedPlacements}) {
       if (list->empty())
         continue;
-      if (Check message = placements(group, *list, runs, list == &group.gradientPlacements);
+      if (Check message = placements(group, *list, cuts, list == &group.gradientPlacements);
           !message.empty())
         return message;
       if (list == &group.reducedPlacements)
@@ -153,8 +163,8 @@ private:
     return !a.parts.empty() && !b.parts.empty() && fields(a) == fields(b);
   }
 
-  /// Every row or column stands in one part. `runs`: the pieces of each axis.
-  Check division(const Group &group, std::vector<int64_t> &runs) {
+  /// Every row or column stands in one part.
+  Check division(const Group &group, Cuts &cuts) {
     const auto &parts = group.division.parts;
     if (parts.empty())
       return group.parts.empty()
@@ -165,7 +175,6 @@ private:
         (group.flatten == 0 && static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2))
       return "expected a division of the rows or the columns of matrices, found one of " +
              std::to_string(group.shape.size() - static_cast<size_t>(group.batchAxes)) + " axes";
-    KeptAxes kept = keptAxes(group, ValueKind::Full);
     View matrix = matrixView(group.shape, group.batchAxes, group.flatten);
     bool isRows = group.division.axis == Division::Rows;
     if (Check message = checkDivision(group.division, isRows ? matrix.rows : matrix.cols);
@@ -184,10 +193,9 @@ private:
         return "expected parts of equal size in a group, found " + std::to_string(first) + " and " +
                std::to_string(extent) + (isRows ? " rows" : " columns");
     }
-    // What is cut of an axis is at most cut by every run once more.
-    int64_t &count = runs[isRows ? kept.rows[0] : kept.cols[0]];
+    int64_t &spans = isRows ? cuts.rowSpans : cuts.colSpans;
     for (const std::vector<Span> &part : parts)
-      count = std::max(count, static_cast<int64_t>(part.size()));
+      spans = std::max(spans, static_cast<int64_t>(part.size()));
     return {};
   }
 
@@ -229,8 +237,8 @@ private:
     return {};
   }
 
-  Check placements(const Group &group, const std::vector<Placement> &list,
-                   std::vector<int64_t> &runs, bool mayBePartial = false) {
+  Check placements(const Group &group, const std::vector<Placement> &list, Cuts &cuts,
+                   bool mayBePartial = false) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
     if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
@@ -250,12 +258,12 @@ private:
           (placement.owner < 0 || placement.owner >= size))
         return "expected an owner from 0 to " + std::to_string(size - 1) + ", found " +
                toString(placement);
-      if (const std::vector<int64_t> &cuts = placement.cuts; !cuts.empty()) {
+      if (const std::vector<int64_t> &ends = placement.cuts; !ends.empty()) {
         if (placement.kind != PlacementKind::Flat || !std::exchange(areOnly, false))
           return "expected cuts of one flat placement alone, found " + toString(placement);
-        auto count = static_cast<int64_t>(cuts.size()) - 1;
-        if ((count != size && (!isFirst || count != ranges)) || cuts.front() != 0 ||
-            !std::is_sorted(cuts.begin(), cuts.end()))
+        auto count = static_cast<int64_t>(ends.size()) - 1;
+        if ((count != size && (!isFirst || count != ranges)) || ends.front() != 0 ||
+            !std::is_sorted(ends.begin(), ends.end()))
           return "expected " + std::to_string((isFirst ? ranges : size) + 1) +
                  " cuts from 0 on, found " + toString(placement);
       }
@@ -268,27 +276,31 @@ private:
       if (placement.factor < 1 || placement.factor > kMaxFactor)
         return "expected placements with a factor of 1 to " + std::to_string(kMaxFactor) +
                ", found " + toString(placement);
-      int64_t &count = runs[static_cast<size_t>(placement.dim)];
+      int64_t &count = cuts.runs[static_cast<size_t>(placement.dim)];
       if (placement.kind != PlacementKind::Shard)
         count = std::min(product(count, placement.factor, kMaxElements),
                          std::max<int64_t>(1, at(group.shape, placement.dim)));
     }
     int64_t rectangles = group.blocksPerParameter();
     KeptAxes kept = keptAxes(group, ValueKind::Full);
-    for (const std::vector<size_t> *axes : {&kept.rows, &kept.cols})
+    for (auto [axes, spans] : {std::pair(&kept.rows, cuts.rowSpans), {&kept.cols, cuts.colSpans}}) {
+      int64_t count = spans, extent = 1; // of rows or columns that stand apart, and of all
       for (size_t i = 0; i < axes->size(); ++i) {
         // Where a further one of flattened axes is cut, every index of those before it has its runs.
         auto axis = (*axes)[i];
-        auto cuts = [&](const Placement &placement) {
+        auto isCutBehind = [&](const Placement &placement) {
           return placement.isShard() &&
                  std::find(axes->begin() + static_cast<int64_t>(i) + 1, axes->end(),
                            static_cast<size_t>(placement.dim)) != axes->end();
         };
-        bool isCut = std::any_of(list.begin(), list.end(), cuts);
-        rectangles =
-            product(rectangles, isCut ? std::max<int64_t>(1, group.shape[axis]) : runs[axis],
-                    kMaxRectangles);
+        int64_t size = std::max<int64_t>(1, group.shape[axis]);
+        if (std::any_of(list.begin(), list.end(), isCutBehind))
+          cuts.runs[axis] = size;
+        count = product(count, cuts.runs[axis], kMaxRectangles);
+        extent = product(extent, size, kMaxRectangles);
       }
+      rectangles = product(rectangles, std::min(count, extent), kMaxRectangles);
+    }
     if (rectangles > kMaxRectangles)
       return "expected shards of at most " + std::to_string(kMaxRectangles) + " pieces, found more";
     return {};

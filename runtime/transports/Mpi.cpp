@@ -375,5 +375,7 @@ extern "C" __attribute__((visibility("default"))) int32_t stepc_mpi_world(stepc_
   int32_t status = stepc_mpi_transport(MPI_COMM_WORLD, out, error, errorSize);
   if (!status)
     static_cast<World *>(out->context)->endsMpi = !initialized;
+  else if (!initialized)
+    MPI_Finalize(); // else mpirun says of what the message explains that the process broke off
   return status;
 }

@@ -198,8 +198,8 @@ optim.group @g rule @Matrix parameters [@x] strategy #optim.local hops []
 // CHECK-LABEL: @travels
 // CHECK: optim.group @g {{.*}} waves [0, 0, 0, 0, 1, 1, 1, 1]
 module @travels {
-optim.cluster "gpus" levels [#optim.cluster_level<"network", latency = 2.0e-05, gap = 2.0e-05, bandwidth = 1.25e+10>]
-  device <flops = 1.0e+12, memory = 1.0e+11, capacity = 6.4e+10, launch = 5.0e-06, threads = 16>
+optim.cluster levels [#optim.cluster_level<"network", latency = 2.0e-05, gap = 2.0e-05, bandwidth = 1.25e+10>]
+  device <flops = 1.0e+12, memory = 1.0e+11, capacity = 6.4e+10, launch = 5.0e-06, threads = 16, overlaps = true>
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>

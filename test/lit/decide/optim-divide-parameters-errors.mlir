@@ -84,6 +84,19 @@ optim.parameter @w shape [6, 4] batch 0 type f32 gradient f32 mesh @world placem
 
 // -----
 
+// More blocks than a plan may have: two statements say so, of single rows and of stretches.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+// expected-error @below {{expected blocks of at most 16777216 runs of rows, found 1073741824 in each of 1 stretches for parameter 'w' of shape [1073741824, 4]}}
+optim.divide patterns ["w"] except [] into rows each [1] repeat 1
+// expected-note @below {{the parameter is here}}
+optim.parameter @w shape [1073741824, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected blocks of at most 16777216 runs of rows, found 2 in each of 268435456 stretches for parameter 'v' of shape [1073741824, 4]}}
+optim.divide patterns ["v"] except [] into rows listed [1, 3] repeat 268435456
+// expected-note @below {{the parameter is here}}
+optim.parameter @v shape [1073741824, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // A matrix has no axes to flatten, and rows come before the columns.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 // expected-error @below {{expected three axes or more to flatten, found 2 for parameter 'w' of shape [6, 4]}}

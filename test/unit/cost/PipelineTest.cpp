@@ -7,13 +7,11 @@
 namespace stepc::decide {
 namespace {
 
-const char *const kGpu = "h100",
-                  *const kCpu =
-                      "cpu"; // where messages travel beside what is computed, and where not
+constexpr bool kGpu = true, kCpu = false; // whether messages travel while a rank computes
 
 /// A byte takes a second, a message and a launch nothing.
-cost::Cluster cluster(const char *profile) {
-  return {profile, {{"network", cost::Level::kAll, {0, 0, 1}}}, {1, 1, 1, 0, 1}};
+cost::Cluster cluster(bool overlaps) {
+  return {"", {{"network", cost::Level::kAll, {0, 0, 1}}}, {1, 1, 1, 0, 1, overlaps}};
 }
 
 struct Rank {
@@ -37,8 +35,8 @@ double finish(const cost::Cluster &cluster, const Waves &waves, std::vector<doub
 }
 
 TEST(Pipeline, OneWaveIsDoneInTurn) {
-  for (const char *profile : {kGpu, kCpu})
-    EXPECT_DOUBLE_EQ(finish(cluster(profile), {{{1, 10, 0, 5, 4, 2}}}), 1 + 10 + 5 + 4 + 2);
+  for (bool overlaps : {kGpu, kCpu})
+    EXPECT_DOUBLE_EQ(finish(cluster(overlaps), {{{1, 10, 0, 5, 4, 2}}}), 1 + 10 + 5 + 4 + 2);
 }
 
 TEST(Pipeline, ExchangesHideBehindWavesThatAreComputed) {
