@@ -33,8 +33,10 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
     #comm.place<@g0.w0, partial>                          // of each computed block, but none of its values: [?, m, n]
     #comm.place<@g0.w0, gram, parts>                      // of each slab its Gram matrix, a part of the block's: [?, n, n]
-    #comm.place<@g0.w0, gram, parts to blocks, sent>      // the same, for all that have slabs of the blocks: [?]
-    #comm.place<@g0.w0, gram, blocks>                     // the sum of all parts, on all of them: [?, n, n]
+    #comm.place<@g0.w0, gram, parts to ranges, sent>      // the same, for all that have slabs of the blocks: [?]
+    #comm.place<@g0.w0, gram, ranges, kept>               // the sums of all parts, of this rank's range of elements: [?]
+    #comm.place<@g0.w0, gram, ranges to blocks, sent>     // the same, for all that have slabs of the blocks: [?]
+    #comm.place<@g0.w0, gram, blocks>                     // the sums of all elements, on all of them: [?, n, n]
     #comm.place<@g0, scalars>                             // of each parameter of a group, on every rank: [n, columns]
     ```
     Distributions are `shards`, `blocks` and, of a group with several hops, `hop <k>`: pieces as hop k leaves them. Where
@@ -42,12 +44,14 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     `state_shards`; where contributions to a partial gradient are added up are `reduced_shards`. Of equal lists the first of
     parameter, gradient, states and reduced gradient gives the name.
     Of a group with slabs, `blocks` are these, and what ranks add to `one` and `gram` values of whole blocks stands in `parts`.
+    Of all elements of such values each of the ranks that have slabs adds up one of as many `ranges`, in the order of the ranks.
     A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
     with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
     but it is no type's: they are `!comm.shards`.
     Constraints: what is at rest or kept has one distribution, which is no hop's, a move two; only values of blocks move,
-    and only shards are kept; gram values and parts stand in batches, or move from parts to blocks. (What is between a type's
-    rank, or a symbol, and the place is checked by the operations that use the type.)
+    and only shards and ranges are kept; gram values stand in blocks, and one and gram values in parts, from where they move to ranges,
+    and from these to blocks. (What is between a type's rank, or a symbol, and the place is checked by the operations that
+    use the type.)
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,
                         "::stepc::plan::Distribution":$from, "::stepc::plan::Distribution":$to,

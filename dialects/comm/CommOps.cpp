@@ -289,17 +289,13 @@ LogicalResult CopyOp::verify() {
 
 LogicalResult SumOp::verify() {
   PlaceAttr from = placeOf(getSource()), to = placeOf(getInit());
-  bool ofParts = from && from.getFrom() == Distribution::Parts;
   bool fits = from && to && from.getSymbol() == to.getSymbol() && from.getEnd() == End::Received &&
-              from.getTo() == to.getFrom();
-  if (fits && ofParts)
-    fits = to.getEnd() == End::Rest && from.getHolds() == to.getHolds();
-  else if (fits)
-    fits = to.getEnd() == End::Kept && from.getValue() == ValueKind::Full &&
-           to.getValue() == ValueKind::Full;
+              from.getTo() == to.getFrom() && to.getEnd() == End::Kept &&
+              from.getHolds() == to.getHolds() &&
+              (from.getFrom() == Distribution::Parts || from.getHolds() == Holds::Full);
   if (!fits)
     return emitOpError("expected full values of one segment that were received, and where they are "
-                       "kept, or parts that were received, and blocks, found ")
+                       "kept, or parts that were received, and a range of sums, found ")
            << getSource().getType() << " and " << getInit().getType();
   if (elementOf(getSource()) != elementOf(getInit()))
     return emitOpError("expected equal element types, found ")

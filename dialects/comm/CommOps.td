@@ -306,14 +306,13 @@ def Comm_SumOp : Comm_DpsOp<"sum"> {
   let summary = "adds up what ranks contributed to a gradient";
   let description = [{
     Of a gradient that is partial along axes of the mesh, each rank along these has a contribution; of a value of a block that has
-    slabs, each rank with a slab has a part. What was received of all is added up in f32 in the order of the mesh (row-major along
-    these axes), divided by `divisor`, where that is above 1, and rounded once to the type of the contributions.
+    slabs, each rank with a slab has a part, and each adds up its range. What was received of all is added up in f32 in the order of
+    the mesh (row-major along these axes), divided by `divisor`, where that is above 1, and rounded once to the type of the contributions.
     ```mlir
     %g = comm.sum by 4 ins(%r : tensor<?xbf16, #comm.place<@g0, full, gradient_shards to state_shards, received>>)
       outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>) -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
     ```
-    Constraints: full values of one segment, received and then kept there, or parts of one kind and then blocks; equal element
-    types; a divisor of 1 or more. That the distributions and the divisor are what the group's placements say is checked with the plan.
+    Constraints: full values of one segment, or parts of one kind, received and then kept there; equal element types; a divisor of 1 or more. That the distributions and the divisor are what the group's placements say is checked with the plan.
   }];
   let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);

@@ -57,7 +57,8 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (!moves && from != to)
     return emitError() << "expected what is at rest to stand in one distribution, found "
                        << plan::name(from) << " and " << plan::name(to);
-  if (end == End::Kept && (!from.isShards() || holds > Holds::One))
+  bool isRange = from == Distribution::Ranges;
+  if (end == End::Kept && !isRange && (!from.isShards() || holds > Holds::One))
     return emitError() << "expected values of shards to be kept, found " << stringifyHolds(holds)
                        << " in " << plan::name(from);
   if (end == End::Rest && from.kind == Distribution::Pieces)
@@ -66,14 +67,17 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (moves && from == to)
     return emitError() << "expected a move between two distributions, found " << plan::name(from)
                        << " twice";
-  bool ofParts = from == Distribution::Parts || to == Distribution::Parts;
-  if (ofParts &&
-      ((holds != Holds::One && holds != Holds::Gram) || (moves && to != Distribution::Blocks)))
-    return emitError()
-           << "expected parts of one or gram values, which are added up in blocks, found "
-           << stringifyHolds(holds) << " in " << plan::name(from) << " and " << plan::name(to);
-  if (holds == Holds::Gram && !ofParts && (moves || from != Distribution::Blocks))
-    return emitError() << "expected gram values in parts or blocks, found some in "
+  bool isSummed = from.isSummed() || to.isSummed();
+  bool adds = from == Distribution::Parts && to == Distribution::Ranges;
+  bool fits =
+      moves ? adds || (isRange && to == Distribution::Blocks) : isRange == (end == End::Kept);
+  if (isSummed && ((holds != Holds::One && holds != Holds::Gram) || !fits))
+    return emitError() << "expected parts of one or gram values, which are added up in ranges that "
+                          "are kept and gathered in blocks, found "
+                       << stringifyHolds(holds) << " in " << plan::name(from) << " and "
+                       << plan::name(to);
+  if (holds == Holds::Gram && !isSummed && (moves || from != Distribution::Blocks))
+    return emitError() << "expected gram values in parts, ranges or blocks, found some in "
                        << plan::name(from);
   if (moves && (holds == Holds::Partial || holds == Holds::Scalars))
     return emitError() << "expected values of blocks to move, found " << stringifyHolds(holds);
@@ -98,13 +102,13 @@ static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
   auto symbolize = +[](StringRef word) -> std::optional<Distribution::Kind> {
     for (auto kind : {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
                       Distribution::GradientShards, Distribution::StateShards,
-                      Distribution::ReducedShards, Distribution::Parts})
+                      Distribution::ReducedShards, Distribution::Parts, Distribution::Ranges})
       if (StringRef(plan::name(kind)).split(' ').first == word)
         return kind;
     return std::nullopt;
   };
   auto kind = parseWord<Distribution::Kind>(
-      parser, "shards, gradient_shards, state_shards, reduced_shards, parts, blocks or hop",
+      parser, "shards, gradient_shards, state_shards, reduced_shards, parts, ranges, blocks or hop",
       symbolize);
   int64_t hop = 0;
   SMLoc at = parser.getCurrentLocation();

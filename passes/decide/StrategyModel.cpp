@@ -36,8 +36,9 @@ double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::De
   double bytes = 8 * elements, flops = 16 * elements;
   rule.walk([&](OrthogonalizeOp op) {
     for (std::array<double, 3> step : op.getSteps()) {
-      // The slab as of whole blocks, and the Gram matrix as it is made, sent, added up, rounded and squared.
-      bytes += 12 * elements + 4 * double(group.slabs.count() + 8) * n * n;
+      // The slab as of whole blocks, and the Gram matrix as it is made, packed, received, added up, gathered,
+      // unpacked, rounded and squared.
+      bytes += 12 * elements + 4 * 12 * n * n;
       flops += 3 * n * elements + (step[2] == 0.0 ? 0 : n * n * n);
     }
   });
@@ -52,11 +53,14 @@ double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const 
       ranks.push_back(rank);
   std::vector<double> meeting = cluster.meeting(ranks);
   auto n = double(plan::view(geometry.group, plan::ValueKind::Gram).rows);
-  double peers = double(slabs.count() - 1), blocks = geometry.mostBlocks(), total = 0;
+  double count = double(slabs.count()), blocks = geometry.mostBlocks(), total = 0;
+  // Parts of each range to who adds it up, and the sums from there: as many bytes.
+  auto sum = [&](double elements) {
+    double peers = count - 1, received = 4 * elements * peers / count;
+    return 2 * cluster.exchange(meeting, std::min(peers, elements), received);
+  };
   rule.walk([&](OrthogonalizeOp op) {
-    total +=
-        2 * cluster.exchange(meeting, peers, 4 * peers * blocks) +
-        double(op.getSteps().size()) * cluster.exchange(meeting, peers, 4 * peers * blocks * n * n);
+    total += 2 * sum(blocks) + double(op.getSteps().size()) * sum(blocks * n * n);
   });
   return total;
 }

@@ -60,7 +60,7 @@ std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::
   if (from.isShards() && to.isShards())
     return joined(
         betweenShards(mesh, group.placementsOf(from.whose()), group.placementsOf(to.whose())));
-  if (from == Distribution::Parts)
+  if (from.isSummed())
     return joined(group.slabs.factors);
   int64_t first = from.level(group), last = to.level(group);
   std::vector<Factor> factors;

@@ -80,30 +80,39 @@ private:
                  builder.getF32Type());
   }
 
-  Value packed(Holds holds, End end) {
-    PlaceAttr where = place(holds, Distribution::Parts, Distribution::Blocks, end);
+  Value packed(PlaceAttr where) {
     Value size = ExtentOp::create(builder, loc, builder.getIndexType(), where);
     return tensor::EmptyOp::create(builder, loc, ArrayRef<int64_t>{ShapedType::kDynamic},
                                    builder.getF32Type(), ValueRange{size}, where);
   }
 
-  /// What all ranks with slabs of a block have in `part`, added up in f32 in the order of the slabs: the same
-  /// bits on all of them.
+  Value copy(Value from, Value to) {
+    return CopyOp::create(builder, loc, to.getType(), from, Value(), to, Value()).getResult();
+  }
+
+  /// Packs a value for all ranks that have slabs of its blocks, and gives what these sent.
+  template <typename Collective> Value bring(Value value, Distribution from, Distribution to) {
+    Holds holds = placeOf(value).getHolds();
+    Value sent = copy(value, packed(place(holds, from, to, End::Sent)));
+    Value received = packed(place(holds, from, to, End::Received));
+    Value ranks = communicators.get(builder, loc, group.getExemplar().getMeshAttr(), slabs);
+    return Collective::create(builder, loc, TypeRange(received.getType()), ranks, ValueRange(sent),
+                              ValueRange(received))
+        ->getResult(0);
+  }
+
+  /// What all ranks with slabs of a block have in `part`, added up in f32 in the order of the slabs. Each element by
+  /// one rank, which gives it to all: these have the same bits.
   Value sum(Value part) {
     Holds holds = placeOf(part).getHolds();
-    Value init = packed(holds, End::Sent);
-    Value sent =
-        CopyOp::create(builder, loc, init.getType(), part, Value(), init, Value()).getResult();
-    Value received = packed(holds, End::Received);
-    FlatSymbolRefAttr mesh = group.getExemplar().getMeshAttr();
-    Value ranks = communicators.get(builder, loc, mesh, slabs);
-    received = ExchangeOp::create(builder, loc, TypeRange(received.getType()), ranks,
-                                  ValueRange(sent), ValueRange(received))
-                   ->getResult(0);
+    Value range = packed(place(holds, Distribution::Ranges, Distribution::Ranges, End::Kept));
+    Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
+    range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
+                .getResult();
+    Value all = bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks);
     int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
-    Value total = empty(place(holds, Distribution::Blocks, Distribution::Blocks), size, size,
-                        builder.getF32Type());
-    return SumOp::create(builder, loc, total.getType(), /*divisor=*/1, received, total).getResult();
+    return copy(all, empty(place(holds, Distribution::Blocks, Distribution::Blocks), size, size,
+                           builder.getF32Type()));
   }
 
   Value gramOfSlabs(Value x, double factor) {

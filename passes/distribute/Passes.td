@@ -54,9 +54,12 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     ```mlir
     optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>]>
     %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>) {…, symmetric, transpose_lhs}
-    %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to blocks, sent>>)
+    %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to ranges, sent>>)
     %r = comm.exchange %c sends(%s : …) receives(…) …
-    %g = comm.sum by 1 ins(%r : …) outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, blocks>>)
+    %k = comm.sum by 1 ins(%r : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, ranges, kept>>)
+    %t = comm.copy ins(%k : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, ranges to blocks, sent>>)
+    %w = comm.all_gather %c sends(%t : …) receives(…) …
+    %g = comm.copy ins(%w : …) outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, blocks>>)
     %a = comm.stage @g0 over blocks ins(%g : …) … // rounded to the type of x
     ```
   }];

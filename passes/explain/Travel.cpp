@@ -46,11 +46,13 @@ std::vector<plan::Table> explain::travellers(optim::RuleOp rule, const plan::Gro
 std::vector<plan::Table> explain::sums(optim::RuleOp rule, const plan::Group &group) {
   std::vector<plan::Table> result;
   auto add = [&](plan::ValueKind kind, size_t times) {
-    plan::Place sent{0, kind, plan::Distribution::Parts, plan::Distribution::Blocks,
-                     plan::End::Sent};
-    plan::Place received = sent;
-    received.end = plan::End::Received;
-    result.insert(result.end(), times, {plan::TableKind::Message, sent, received, 4});
+    using plan::Distribution;
+    for (auto [from, to] : {std::pair(Distribution::Parts, Distribution::Ranges),
+                            std::pair(Distribution::Ranges, Distribution::Blocks)}) {
+      plan::Place sent{0, kind, from, to, plan::End::Sent}, received = sent;
+      received.end = plan::End::Received;
+      result.insert(result.end(), times, {plan::TableKind::Message, sent, received, 4});
+    }
   };
   rule.walk([&](optim::OrthogonalizeOp op) {
     if (group.slabs.factors.empty())

@@ -279,8 +279,7 @@ private:
     plan::Place to = comm::placeOf(op.getInit()).toPlan(*segment);
     if (!from.sumsTo(plan(), to))
       return op.emitOpError("expected contributions to a partial gradient, or parts of a value of "
-                            "blocks, that "
-                            "arrive where the group adds them up, found ")
+                            "blocks, that arrive where the group adds them up, found ")
              << comm::placeOf(op.getSource()) << " and " << comm::placeOf(op.getInit());
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }

@@ -31,6 +31,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
+  adders.resize(plan.groups.size());
 }
 
 std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicator) const {
@@ -218,6 +219,28 @@ int64_t GroundTruth::partOf(int64_t group, int64_t position) const {
   return number;
 }
 
+std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) const {
+  const plan::Group &g = thePlan.groups[group];
+  std::vector<int64_t> apart = coordinatesOf(thePlan.meshes[g.mesh], position);
+  for (const plan::Factor &factor : g.slabs.factors)
+    apart[factor.axis] = 0;
+  return apart;
+}
+
+std::pair<int64_t, int64_t> GroundTruth::rangeOf(int64_t group, int64_t position,
+                                                 int64_t elements) {
+  auto &all = adders[group];
+  if (all.empty())
+    for (int64_t other : positions[thePlan.groups[group].mesh])
+      if (other >= 0)
+        all[besideSlabs(group, other)].push_back(other);
+  const std::vector<int64_t> &ranks = all.at(besideSlabs(group, position));
+  auto count = int64_t(ranks.size());
+  auto begin = [&](int64_t i) { return elements / count * i + elements % count * i / count; };
+  int64_t self = std::ranges::find(ranks, position) - ranks.begin();
+  return {begin(self), begin(self + 1)};
+}
+
 std::optional<std::pair<int64_t, std::string>> GroundTruth::checkSlabs() {
   for (size_t index = 0; index < thePlan.groups.size(); ++index) {
     const plan::Group &group = thePlan.groups[index];
@@ -243,11 +266,8 @@ std::string GroundTruth::checkSlabs(int64_t index) {
   // The pieces of a parameter that the ranks have that differ along the factors alone.
   std::map<std::vector<int64_t>, std::vector<Piece>> pieces;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
-    std::vector<int64_t> apart = coordinatesOf(mesh, position);
-    for (const plan::Factor &factor : group.slabs.factors)
-      apart[factor.axis] = 0;
     const MemoryMap &map = shard(index, ValueKind::Full, position, beforeHops(index));
-    std::vector<Piece> &list = pieces[apart];
+    std::vector<Piece> &list = pieces[besideSlabs(index, position)];
     size_t first = list.size();
     if (map.elements() > 0)
       map.cut({0, 0, 0, 0, 1, map.elements()}, [&](const Cut &cut) {

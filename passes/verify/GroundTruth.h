@@ -70,6 +70,9 @@ public:
   /// factors.
   int64_t parts(int64_t group) const;
   int64_t partOf(int64_t group, int64_t position) const;
+  /// The range of these sums that a rank adds up: of as many ranges as there are ranks with slabs, in the order of the
+  /// ranks, that of `elements` of all blocks.
+  std::pair<int64_t, int64_t> rangeOf(int64_t group, int64_t position, int64_t elements);
   /// A group whose slabs do not make up its blocks, each element in one slab, and why not.
   std::optional<std::pair<int64_t, std::string>> checkSlabs();
   /// Where the slab of a rank begins in its blocks: row and column; of a group without slabs 0.
@@ -89,6 +92,8 @@ public:
 
 private:
   std::string checkSlabs(int64_t group);
+  /// What ranks have in common that differ along a group's slabs alone.
+  std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
   void addCoordinates(int64_t group, size_t hop, int64_t position,
                       std::vector<int64_t> &coordinates) const;
@@ -105,6 +110,8 @@ private:
   std::vector<std::vector<std::unique_ptr<MemoryMap>>>
       shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
+  /// Per group and coordinates beside its slabs, the positions that have these, by ascending world rank.
+  std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> adders;
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
 };

@@ -14,6 +14,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ public:
   /// `origin`: the row and column at which each of them begins, where it is a slab of its block.
   static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,
                             std::pair<int64_t, int64_t> origin = {0, 0});
+
+  /// Of computed blocks what a range of their elements holds.
+  void narrow(std::pair<int64_t, int64_t> range) { std::tie(windowBegin, windowEnd) = range; }
 
   int64_t elements() const { return windowEnd - windowBegin; }
   /// Of a shard: visit(block) for every block with a place in it, ascending.

@@ -70,6 +70,8 @@ private:
   /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; in none: each whole.
   bool coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard, const char *what);
   bool unbroken();
+  /// What is written of the rank's range of sums is all of it, each element once.
+  bool fillsRange(Pieces &filled);
 
   GroundTruth &truth;
   const TableUse &use;
@@ -84,7 +86,7 @@ private:
   std::vector<int64_t> slots;         // their indices in the segment, ascending
   size_t lastSlot = 0;                // rows mostly come in order
   Pieces covered;
-  MemoryMap blocks; // computed ones
+  MemoryMap blocks; // computed ones, or of a range of sums what they are of
   std::unique_ptr<CopyMap> fromCopy, toCopy;
 };
 

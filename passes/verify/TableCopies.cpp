@@ -10,6 +10,10 @@ using plan::CopyRow;
 using plan::Distribution;
 using plan::Place;
 
+static bool isRange(const Place &place) {
+  return place.from == Distribution::Ranges && !place.isMoving();
+}
+
 bool TableCheck::decode(const Place &place, const Strip &strip, int64_t parameter, Pieces &out) {
   int64_t index = truth.plan().parameters[parameter].indexInGroup;
   bool fine = true;
@@ -47,7 +51,7 @@ bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   // Of what moves the other side tells what it is.
   bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
-  if (table.from.isBatch() || table.to.isBatch())
+  if (table.from.isBatch() || table.to.isBatch() || isRange(table.from))
     findBlocks();
   for (const CopyRow &row : rows) {
     if (!isParameter(row.parameter))
@@ -86,11 +90,27 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
 void TableCheck::findBlocks() {
   findSlots();
   blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed, origin);
+  if (isRange(table.from) || isRange(table.to))
+    blocks.narrow(truth.rangeOf(groupIndex, position, blocks.elements()));
+}
+
+bool TableCheck::fillsRange(Pieces &filled) {
+  sortByStart(filled);
+  int64_t end = filled.empty() ? 0 : filled.back().start + filled.back().size();
+  std::optional<Break> found = findBreak(filled);
+  if (!found && end == blocks.elements())
+    return true;
+  return fail("expected the " + std::to_string(blocks.elements()) +
+              " sums of the rank's range once each, found " +
+              (found ? "element " + std::to_string(found->position) +
+                           (found->doubled ? " twice" : " missing")
+                     : std::to_string(end)));
 }
 
 bool TableCheck::sumRows(const plan::RankTable &rows) {
   bool ofParts = table.from.from == Distribution::Parts;
   int64_t count = ofParts ? truth.parts(groupIndex) : truth.contributions(groupIndex);
+  Pieces filled;
   if (ofParts)
     findBlocks();
   for (const plan::SumRow &row : rows.sums) {
@@ -107,7 +127,10 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
                 {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols},
                 row.parameter, written))
       return false;
-    covered.insert(covered.end(), written.begin(), written.end());
+    if (!ofParts)
+      covered.insert(covered.end(), written.begin(), written.end());
+    for (int64_t i = 0; ofParts && i < row.rows; ++i)
+      filled.push_back({row.target + i * row.targetStride, 0, 0, 0, 1, row.cols});
     // Of each element all contributions are read, wherever they stand.
     for (int64_t i = 0; i < count; ++i)
       for (Piece piece : written) {
@@ -115,7 +138,7 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
         packed.push_back(piece);
       }
   }
-  return (ofParts ? coversBlocks() : coversShards(shardOf(table.to))) && unbroken();
+  return (ofParts ? fillsRange(filled) : coversShards(shardOf(table.to))) && unbroken();
 }
 
 bool TableCheck::runRelay(const plan::RankTable &rows, std::span<const Piece> arrived) {

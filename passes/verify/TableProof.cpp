@@ -159,7 +159,7 @@ bool TableProof::checkGathers(int64_t table) {
   const plan::Place &place = plan.tables[table].from;
   const plan::Group &group = plan.groups[truth.groupOf(place.segment)];
   int64_t hop = place.from.level(group), end = place.to.level(group);
-  bool gathers = hop < end;
+  bool gathers = hop < end || place.from == plan::Distribution::Ranges;
   for (; hop < end; ++hop)
     for (const plan::Factor &factor : group.hops[hop].owned)
       gathers = gathers && factor.size == 1;

@@ -156,6 +156,20 @@ struct LowerParts {
   std::vector<int64_t> offsets; // per block that stands there; -1: it is not packed
 };
 
+/// Who adds up what the ranks with slabs of some blocks have: each of them a range of the elements of all.
+struct Adders {
+  std::vector<int64_t> positions; // by ascending world rank
+  int64_t elements = 0;           // of all blocks, in the order of slots
+  size_t self = 0;                // among the positions
+  int64_t begin(size_t i) const {
+    auto count = std::max<int64_t>(1, static_cast<int64_t>(positions.size()));
+    auto at = static_cast<int64_t>(i);
+    return elements / count * at + elements % count * at / count;
+  }
+  int64_t size(size_t i) const { return begin(i + 1) - begin(i); }
+  int64_t own() const { return positions.empty() ? 0 : size(self); }
+};
+
 class BlockMap {
 public:
   explicit BlockMap(const Plan &plan);
@@ -212,6 +226,7 @@ public:
   std::vector<int64_t> begins(const Place &place, int64_t position) {
     return meet(place, position).starts;
   }
+  Adders adders(const Place &place, int64_t position);
   /// Where the parts begin that arrived, in the order in which they are added up: row-major along the
   /// factors of the slabs.
   std::vector<int64_t> beginsOfParts(const Place &place, int64_t position);
@@ -232,7 +247,6 @@ private:
                       int64_t count, std::vector<int64_t> &out);
 
   Form formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
-  static bool isOfParts(const Place &place) { return place.from == Distribution::Parts; }
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }
@@ -278,8 +292,8 @@ private:
   /// Of a segment's blocks, those that bases allow after `level` hops; nothing: all.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
-  /// Of what is to be added up: each rank sends all that it has to all that have slabs of its blocks.
-  std::vector<PeerPart> peersOfParts(const Place &place, int64_t position);
+  std::vector<PeerPart> adderParts(const Place &place, int64_t position);
+  template <typename Visit> void walkRanges(const Place &place, int64_t position, Visit visit);
   LowerParts lower(const Place &place, int64_t position);
   /// `counts`: how many blocks stand there of each place within a parameter.
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
@@ -326,19 +340,36 @@ void BlockMap::walkUpper(const Place &place, int64_t position, Visit visit) {
   }
 }
 
+template <typename Visit>
+void BlockMap::walkRanges(const Place &place, int64_t position, Visit visit) {
+  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
+  const KindView &view = kind(group, formOf(place));
+  const Adders adders = this->adders(place, position);
+  std::vector<int64_t> slots = computed(segment, position);
+  bool isRange = place.standsIn() == Distribution::Ranges;
+  size_t first = isRange ? adders.self : 0;
+  size_t end = isRange ? std::min(first + 1, adders.positions.size()) : adders.positions.size();
+  // A range begins and ends anywhere in a row.
+  for (size_t i = first; i < end; ++i)
+    for (int64_t next = adders.begin(i); next < adders.begin(i + 1);) {
+      int64_t number = next / (view.rows * view.cols), inside = next % (view.rows * view.cols);
+      int64_t row = inside / view.cols, col = inside % view.cols, rows = 1;
+      int64_t left = adders.begin(i + 1) - next, cols = std::min(left, view.cols - col);
+      if (cols == view.cols)
+        rows = std::min(left / cols, view.rows - row);
+      int64_t b = block(segment, at(slots, number));
+      visit(number, b,
+            geometry::Rect{b % at(blocksPerParameter, group), row, col, rows, cols, 0, cols},
+            next - adders.begin(first));
+      next += rows * cols;
+    }
+}
+
 template <typename Visit> void BlockMap::walk(const Place &place, int64_t position, Visit visit) {
   int64_t segment = place.segment, group = at(thePlan.segments, segment).group, number = 0;
   int64_t perParameter = at(blocksPerParameter, group);
-  if (isOfParts(place)) {
-    const KindView &view = kind(group, formOf(place));
-    int64_t size = view.rows * view.cols;
-    for (int64_t index : computed(segment, position)) {
-      int64_t b = block(segment, index);
-      visit(number, b, {b % perParameter, 0, 0, view.rows, view.cols, 0, view.cols}, number * size);
-      ++number;
-    }
-    return;
-  }
+  if (place.from.isSummed())
+    return walkRanges(place, position, visit);
   if (isBetweenShards(place)) {
     const SharedRects &shared = sharedOf(place, position);
     std::vector<int64_t> next = meet(place, position).starts;

@@ -127,8 +127,8 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
   auto known = [&](std::optional<std::vector<int64_t>> key, auto make) {
     return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
   };
-  if (isOfParts(place))
-    return known(std::nullopt, [&] { return peersOfParts(place, position); });
+  if (place.from.isSummed())
+    return known(std::nullopt, [&] { return adderParts(place, position); });
   if (isBetweenShards(place))
     return known(meetingKey(place, position), [&] { return meet(place, position).peers; });
   if (isLower(place))
@@ -191,7 +191,7 @@ std::optional<std::vector<int64_t>> BlockMap::lowerKey(const Place &place, int64
 }
 
 std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_t position) {
-  if (isOfParts(place))
+  if (place.from.isSummed())
     return std::nullopt;
   if (isBetweenShards(place))
     return meetingKey(place, position);
@@ -214,30 +214,43 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
 // What is added up
 //===----------------------------------------------------------------------===//
 
-std::vector<PeerPart> BlockMap::peersOfParts(const Place &place, int64_t position) {
+Adders BlockMap::adders(const Place &place, int64_t position) {
   const Group &group = groupOf(place.segment);
   const KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
-  int64_t count = computedCount(place.segment, position) * view.rows * view.cols;
-  std::vector<PeerPart> result;
-  if (count == 0)
+  Adders result;
+  result.elements = computedCount(place.segment, position) * view.rows * view.cols;
+  if (result.elements == 0)
     return result;
   const Classes &all = classes(group.mesh, group.slabs.factors);
   for (int64_t peer : all.members.of(at(all.of, position))) {
-    // What leaves is packed once; what arrives stands sender by sender.
-    auto before = static_cast<int64_t>(result.size());
-    int64_t offset = place.end == End::Received ? before * count : 0;
-    result.push_back({at(at(meshes, group.mesh).worldOf, peer), offset, count});
+    if (peer == position)
+      result.self = result.positions.size();
+    result.positions.push_back(peer);
+  }
+  return result;
+}
+
+std::vector<PeerPart> BlockMap::adderParts(const Place &place, int64_t position) {
+  const Adders adders = this->adders(place, position);
+  std::vector<PeerPart> result;
+  for (size_t i = 0; i < adders.positions.size(); ++i) {
+    PeerPart part{at(at(meshes, groupOf(place.segment).mesh).worldOf, adders.positions[i]),
+                  adders.begin(i), adders.size(i)};
+    if (place.standsIn() == Distribution::Ranges) { // as many from each, or the same for all
+      part.count = adders.own();
+      part.offset = place.end == End::Received ? static_cast<int64_t>(i) * part.count : 0;
+    }
+    if (part.count > 0)
+      result.push_back(part);
   }
   return result;
 }
 
 std::vector<int64_t> BlockMap::beginsOfParts(const Place &place, int64_t position) {
-  const Group &group = groupOf(place.segment);
-  const Classes &all = classes(group.mesh, group.slabs.factors);
+  const Adders adders = this->adders(place, position);
   std::vector<std::pair<int64_t, int64_t>> begins; // by position
-  auto members = all.members.of(at(all.of, position));
-  for (const PeerPart &part : *peers(place, position))
-    begins.push_back({members[begins.size()], part.offset});
+  for (size_t i = 0; i < adders.positions.size(); ++i)
+    begins.push_back({adders.positions[i], static_cast<int64_t>(i) * adders.own()});
   std::sort(begins.begin(), begins.end());
   std::vector<int64_t> result;
   for (auto [member, begin] : begins)

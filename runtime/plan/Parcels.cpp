@@ -74,6 +74,8 @@ private:
 std::pair<int64_t, std::vector<Factor>> sharing(const Plan &plan, const Place &place) {
   const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
   const Group &group = plan.groups[static_cast<size_t>(segment.group)];
+  if (place.from == Distribution::Ranges) // each has its own, and all get it
+    return {group.mesh, group.slabs.factors};
   std::vector<bool> before = geometry::replicatedAxes(group, place.value, whose(plan, place));
   std::vector<Factor> factors, shared;
   for (int64_t hop = place.from.level(group); hop < place.to.level(group); ++hop)

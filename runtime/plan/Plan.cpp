@@ -27,6 +27,8 @@ std::string name(Distribution distribution) {
     return "reduced_shards";
   case Distribution::Parts:
     return "parts";
+  case Distribution::Ranges:
+    return "ranges";
   }
   return "?";
 }
@@ -94,22 +96,23 @@ bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
       other.end == End::Received)
     return false;
+  // What is to be added up is no value yet, and what was added up has to be brought together.
+  if ((isMoving() && from == Distribution::Parts) ||
+      (!isMoving() && !other.isMoving() && (from.isSummed() || other.from.isSummed())))
+    return false;
   // A rank that has a block whole has it in its shard, too: else a move leads there. Between hops
   // another one may choose the ranks that compute a block (isChoice).
   if (isMoving() || other.isMoving())
     return standsIn() == other.standsIn() ||
            (end == End::Received && to.kind == Distribution::Pieces &&
             other.isResting(Distribution::Blocks));
-  // What is to be added up is no value yet.
-  if (from == Distribution::Parts || other.from == Distribution::Parts)
-    return false;
   return from != other.from || end != other.end;
 }
 
 bool Place::sumsTo(const Plan &plan, const Place &other) const {
   if (from == Distribution::Parts)
     return segment == other.segment && value == other.value && end == End::Received &&
-           to == Distribution::Blocks && other.isResting(Distribution::Blocks);
+           to == Distribution::Ranges && other.end == End::Kept && other.from == to;
   const Group &group = at(plan.groups, at(plan.segments, segment).group);
   return segment == other.segment && value == ValueKind::Full && other.value == ValueKind::Full &&
          end == End::Received && from == shardsOf(group, ShardsKind::Gradient) &&

@@ -44,14 +44,16 @@ struct Distribution {
     StateShards = 4,
     ReducedShards = 5, ///< the same of where contributions of a gradient are added up
     // Of a group with slabs, what each rank adds to a value of its blocks: the value is the sum of those of
-    // all ranks that have a slab of the block.
+    // all ranks that have a slab of the block. Of these each adds up a range of what all blocks have.
     Parts = 6,
+    Ranges = 7,
   };
   Kind kind = Shards;
   int64_t hop = 0;
 
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
-  bool isShards() const { return kind != Blocks && kind != Pieces && kind != Parts; }
+  bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
+  bool isSummed() const { return kind == Parts || kind == Ranges; }
   /// By whose placements shards stand; the parameter's for all that is none.
   ShardsKind whose() const {
     return kind == GradientShards  ? ShardsKind::Gradient
@@ -77,7 +79,8 @@ enum class End : int64_t {
   Rest = 0,
   Sent = 1,     ///< packed per receiving rank, then block, then rectangle
   Received = 2, ///< packed per sending rank, then block, then rectangle
-  Kept = 3,     ///< a copy of a rank's shards: block by block, each as it stands in the shard
+  Kept =
+      3, ///< a copy of a rank's shards: block by block, each as it stands in the shard; or its range
 };
 
 struct Plan;

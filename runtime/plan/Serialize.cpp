@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 12;
+constexpr int64_t kVersion = 13;
 
 class Writer {
 public:
@@ -94,7 +94,7 @@ template <> constexpr ValueKind last() { return ValueKind::Gram; }
 template <> constexpr PlacementKind last() { return PlacementKind::PartialAverage; }
 template <> constexpr Division::Axis last() { return Division::Columns; }
 template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Distribution::Kind last() { return Distribution::Parts; }
+template <> constexpr Distribution::Kind last() { return Distribution::Ranges; }
 template <> constexpr End last() { return End::Kept; }
 template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
 template <> constexpr TableKind last() { return TableKind::Sum; }

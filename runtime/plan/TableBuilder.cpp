@@ -197,6 +197,10 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
         rows.flush();
       add(pieceOf(k, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
     });
+  } else if (packed.isMoving() && other.from == Distribution::Ranges) {
+    map.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
+      add(pieceOf(k, block, rect, offset, rect.cols), offset, rect.cols);
+    });
   } else if (packed.isMoving()) {
     fromFirst = table.to.isMoving();
     std::vector<int64_t> shifts = map.shifts(other, position);

@@ -154,6 +154,8 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
     map.shifts(place, position, &total);
     return total;
   }
+  if (place.from == Distribution::Ranges)
+    return map.adders(place, position).own();
   int64_t group = map.plan().segments[static_cast<size_t>(place.segment)].group;
   const KindView &view = map.kind(group, place.value);
   return map.computedCount(place.segment, position) * view.rows * view.cols;

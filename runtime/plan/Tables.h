@@ -28,6 +28,8 @@
 //                      an element sends it to those that have his coordinates along the axes that
 //                      replicate it.
 //   shards, kept       blocks in segment order, each as it stands in the shard
+//   parts to ranges    sent: all parts as they stand. Received: the own range, sender by sender
+//   ranges, kept       the own range; sent to blocks the same, once for all. Received: all ranges
 // A rank's own part is sent and received like any other; the runtime copies it. A group without
 // hops packs nothing, and its Message tables are empty.
 //
@@ -72,7 +74,7 @@ struct CopyRow {
 };
 
 /// Adds up rows × cols elements of all contributions: those of number i stand from element
-/// lists[list + i] + source on, rows `sourceStride` apart; `count` of them. `target` is in the copy of shards.
+/// lists[list + i] + source on, rows `sourceStride` apart; `count` of them. `target` is in the copy of shards, or in the range.
 struct SumRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, list, count;
 };

@@ -70,15 +70,15 @@ private:
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     for (const Distribution &each : {place.from, place.to}) {
-      if (!known(each.kind, Distribution::Parts))
-        return unknown("a distribution", each.kind, Distribution::Parts);
+      if (!known(each.kind, Distribution::Ranges))
+        return unknown("a distribution", each.kind, Distribution::Ranges);
       bool between = each.kind == Distribution::Pieces;
       if (each.hop < 0 || each.hop >= (between ? static_cast<int64_t>(group.hops.size()) - 1 : 1))
         return "expected a hop before the last one, found hop " + std::to_string(each.hop);
       if (between && !place.isMoving())
         return "expected nothing at rest between hops, found a value in " + name(each);
     }
-    if (Check wrong = parts(place, group); !wrong.empty())
+    if (Check wrong = summed(place, group); !wrong.empty())
       return wrong;
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
@@ -88,21 +88,25 @@ private:
       if (chooses(group.hops, static_cast<size_t>(from)))
         return "expected a move by hops that bring something together, found one by hop " +
                std::to_string(from) + ", which chooses";
-    if (place.end == End::Kept && !place.from.isShards())
+    if (place.end == End::Kept && !place.from.isShards() && place.from != Distribution::Ranges)
       return "expected a copy of shards, found one in " + name(place.from);
     return checkShards(plan, place);
   }
 
   /// Ranks that have slabs of a block add up values that all of them have whole.
-  static Check parts(const Place &place, const Group &group) {
-    bool ofParts = place.from == Distribution::Parts || place.to == Distribution::Parts;
+  static Check summed(const Place &place, const Group &group) {
+    bool isSummed = place.from.isSummed() || place.to.isSummed();
     bool isSmall = place.value == ValueKind::One || place.value == ValueKind::Gram;
-    if (ofParts && (group.slabs.factors.empty() || !isSmall ||
-                    (place.isMoving() && place.to != Distribution::Blocks)))
-      return "expected parts of one or gram values of a group with slabs, to be added up in its "
-             "blocks, found " +
+    bool adds = place.from == Distribution::Parts && place.to == Distribution::Ranges;
+    bool gathers = place.from == Distribution::Ranges && place.to == Distribution::Blocks;
+    bool fits = place.isMoving()                    ? adds || gathers
+                : place.from == Distribution::Parts ? place.end == End::Rest
+                                                    : place.end == End::Kept;
+    if (isSummed && (group.slabs.factors.empty() || !isSmall || !fits))
+      return "expected parts of one or gram values of a group with slabs, to be added up in ranges "
+             "for its blocks, found " +
              describe(place);
-    if (place.value == ValueKind::Gram && !ofParts && !place.isResting(Distribution::Blocks))
+    if (place.value == ValueKind::Gram && !isSummed && !place.isResting(Distribution::Blocks))
       return "expected gram values in blocks, found " + describe(place);
     return {};
   }

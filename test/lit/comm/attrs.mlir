@@ -15,13 +15,16 @@ func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !c
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, partial>>
 // CHECK-SAME: tensor<1x3xf32, #comm.place<@g, scalars>>
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, parts>>
-// CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>
+// CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>
+// CHECK-SAME: tensor<?xf32, #comm.place<@s, one, ranges, kept>>
+// CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>
 // CHECK-SAME: place = #comm.place<@s, one, shards>
 func.func private @places(tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>,
                           memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>,
                           tensor<?x4x4xf32, #comm.place<@s, partial>>, tensor<1x3xf32, #comm.place<@g, scalars>>,
-                          tensor<?x4x4xf32, #comm.place<@s, gram, parts>>, tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>,
+                          tensor<?x4x4xf32, #comm.place<@s, gram, parts>>, tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>,
+                          tensor<?xf32, #comm.place<@s, one, ranges, kept>>, tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>,
                           tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
   attributes {place = #comm.place<@s, one, shards>}
 

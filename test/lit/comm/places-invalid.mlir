@@ -214,7 +214,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, gradient_shards, state_shards, reduced_shards, parts, blocks or hop, found to_matrix}}
+// expected-error @below {{expected shards, gradient_shards, state_shards, reduced_shards, parts, ranges, blocks or hop, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----
@@ -316,17 +316,35 @@ func.func @f(%r: tensor<?xf32, #comm.place<@s, full, state_shards to shards, rec
 // -----
 
 // Ranks add up what they have of values of whole blocks.
-// expected-error @below {{expected parts of one or gram values, which are added up in blocks, found full in parts and parts}}
+// expected-error @below {{expected parts of one or gram values, which are added up in ranges that are kept and gathered in blocks, found full in parts and parts}}
 func.func private @f(tensor<?x4x6xf32, #comm.place<@s, full, parts>>)
 
 // -----
 
+// Ranges alone lead to blocks.
+// expected-error @below {{expected parts of one or gram values, which are added up in ranges that are kept and gathered in blocks, found gram in parts and blocks}}
+func.func private @f(tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>)
+
+// -----
+
+// A range is kept.
+// expected-error @below {{expected parts of one or gram values, which are added up in ranges that are kept and gathered in blocks, found gram in ranges and ranges}}
+func.func private @f(tensor<?x4x4xf32, #comm.place<@s, gram, ranges>>)
+
+// -----
+
+// Parts are not.
+// expected-error @below {{expected values of shards to be kept, found one in parts}}
+func.func private @f(tensor<?xf32, #comm.place<@s, one, parts, kept>>)
+
+// -----
+
 // Their sum stands in blocks.
-// expected-error @below {{expected parts of one or gram values, which are added up in blocks, found one in parts and shards}}
+// expected-error @below {{expected parts of one or gram values, which are added up in ranges that are kept and gathered in blocks, found one in parts and shards}}
 func.func private @f(tensor<?xf32, #comm.place<@s, one, parts to shards, sent>>)
 
 // -----
 
 // No rule has Gram matrices.
-// expected-error @below {{expected gram values in parts or blocks, found some in shards}}
+// expected-error @below {{expected gram values in parts, ranges or blocks, found some in shards}}
 func.func private @f(tensor<?xf32, #comm.place<@s, gram, shards to blocks, sent>>)

@@ -11,7 +11,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, sent>>, %k: tensor<?xf32, #comm.place<@s, full, shards, kept>>) {
-  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and blocks, found}}
+  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and a range of sums, found}}
   %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, sent>>) outs(%k : tensor<?xf32, #comm.place<@s, full, shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, shards, kept>>
   return
 }
@@ -28,7 +28,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a] reduced [#optim.shard<0>]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>, %k: tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>) {
-  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and blocks, found}}
+  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and a range of sums, found}}
   %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, gradient_shards, kept>>
   return
 }
@@ -95,8 +95,8 @@ optim.rule @R hyperparameters [] states [] {
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
-func.func @f(%r: tensor<?xf32, #comm.place<@s, gram, parts to blocks, received>>, %k: tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {
-  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and blocks, found}}
-  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, gram, parts to blocks, received>>) outs(%k : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) -> tensor<?x1x1xf32, #comm.place<@s, one, blocks>>
+func.func @f(%r: tensor<?xf32, #comm.place<@s, gram, parts to ranges, received>>, %k: tensor<?xf32, #comm.place<@s, one, ranges, kept>>) {
+  // expected-error @below {{expected full values of one segment that were received, and where they are kept, or parts that were received, and a range of sums, found}}
+  %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, gram, parts to ranges, received>>) outs(%k : tensor<?xf32, #comm.place<@s, one, ranges, kept>>) -> tensor<?xf32, #comm.place<@s, one, ranges, kept>>
   return
 }

@@ -18,22 +18,28 @@ comm.segment @s group @g all
 // CHECK-LABEL: func.func @slabs
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
 // CHECK: %[[N:.*]] = optim.block_reduce norm %[[X]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, parts>>) {exponent = -24 : i64}
-// CHECK: %[[SENT:.*]] = comm.copy ins(%[[N]] : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@s, one, parts to blocks, sent>>)
+// CHECK: %[[SENT:.*]] = comm.copy ins(%[[N]] : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@s, one, parts to ranges, sent>>)
 // CHECK: %[[C:.*]] = comm.communicator <@world, [<1, 1, 2>]>
 // CHECK: %[[R:.*]] = comm.exchange %[[C]] sends(%[[SENT]] : {{.*}})
-// CHECK: %[[SUM:.*]] = comm.sum by 1 ins(%[[R]] : tensor<?xf32, #comm.place<@s, one, parts to blocks, received>>) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>)
+// CHECK: %[[RANGE:.*]] = comm.sum by 1 ins(%[[R]] : tensor<?xf32, #comm.place<@s, one, parts to ranges, received>>) outs(%{{.*}} : tensor<?xf32, #comm.place<@s, one, ranges, kept>>)
+// CHECK: %[[LEAVES:.*]] = comm.copy ins(%[[RANGE]] : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@s, one, ranges to blocks, sent>>)
+// CHECK: %[[ALL:.*]] = comm.all_gather %[[C]] sends(%[[LEAVES]] : {{.*}})
+// CHECK: %[[SUM:.*]] = comm.copy ins(%[[ALL]] : {{.*}}) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>)
 // CHECK: comm.stage @s over blocks ins(%[[N]], %[[SUM]] : {{.*}}) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, parts>>)
 // CHECK: arith.divf
 // CHECK: comm.exchange %[[C]]
 // CHECK: comm.sum by 1
+// CHECK: comm.all_gather %[[C]]
 // CHECK: comm.stage @s over blocks
 // CHECK: math.sqrt
 // CHECK: %[[Y:.*]] = comm.stage @s over blocks
 // Then of each step the Gram matrix, in f32 until it is whole.
 // CHECK: %[[P:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xf32, #comm.place<@s, gram, parts>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
 // CHECK: comm.copy ins(%[[P]] : {{.*}})
-// CHECK: comm.exchange %[[C]] sends({{.*}} : tensor<?xf32, #comm.place<@s, gram, parts to blocks, sent>>)
-// CHECK: %[[G:.*]] = comm.sum by 1 {{.*}} outs(%{{.*}} : tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
+// CHECK: comm.exchange %[[C]] sends({{.*}} : tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>)
+// CHECK: comm.sum by 1 {{.*}} outs(%{{.*}} : tensor<?xf32, #comm.place<@s, gram, ranges, kept>>)
+// CHECK: comm.all_gather %[[C]] sends({{.*}} : tensor<?xf32, #comm.place<@s, gram, ranges to blocks, sent>>)
+// CHECK: %[[G:.*]] = comm.copy ins({{.*}}) outs(%{{.*}} : tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
 // CHECK: %[[A:.*]] = comm.stage @s over blocks ins(%[[G]] : {{.*}}) outs(%{{.*}} : tensor<?x4x4xbf16, #comm.place<@s, gram, blocks>>)
 // CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] {{.*}}symmetric}
 // CHECK: %[[O:.*]] = optim.product %[[Y]], %[[B]] plus %[[Y]]

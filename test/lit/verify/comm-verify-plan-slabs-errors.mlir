@@ -1,6 +1,6 @@
 // A step in slabs is proven; each fault that is planted in it is refused.
 // RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/slabs.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVEN
-// PROVEN: plan-proven {{.*}} bytes=144, exchanges=3, messages=6, ranks=2
+// PROVEN: plan-proven {{.*}} bytes=144, exchanges=6, messages=8, ranks=2
 
 // Bits depend on the ranks.
 // RUN: sed -e 's/"fast"/"exact"/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXACT
@@ -11,16 +11,20 @@
 // AXIS: error: {{.*}}expected the slabs of shards that cut the columns of blocks, found placements [S(0)]
 
 // A mean of Gram matrices is not the block's.
-// RUN: sed -e 's/comm.sum by 1 ins(%26/comm.sum by 2 ins(%26/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=MEAN
+// RUN: sed -e 's/comm.sum by 1 ins(%40/comm.sum by 2 ins(%40/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=MEAN
 // MEAN: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of comm.sum in its place
 
 // Nor is the part of one slab, which its own rank has.
-// RUN: sed -e 's/ins(%28 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>)/ins(%22 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>)/' -e 's/%26 = comm.buffer offset 0 bytes/%26 = comm.buffer offset 384 bytes/' -e 's/%29 = comm.buffer offset 0 bytes/%29 = comm.buffer offset 512 bytes/' -e 's/arena_bytes = 384/arena_bytes = 576/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=PART
+// RUN: sed -e 's/ins(%49 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>)/ins(%36 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>)/' -e 's/%36 = comm.buffer offset 128 bytes/%36 = comm.buffer offset 384 bytes/' -e 's/arena_bytes = 384/arena_bytes = 448/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=PART
 // PART: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of a product times the number 1.0
 
 // The norm of the block is made of two sums.
-// RUN: sed -e '/comm.sum by 1 ins(%17/d' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=NORM
-// NORM: error: {{.*}}expected a value in #comm.place<@group.0.w0, one, blocks> before it is read, found none written
+// RUN: sed -e '/comm.sum by 1 ins(%24/d' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=NORM
+// NORM: error: {{.*}}expected a value in #comm.place<@group.0.w0, one, ranges, kept> before it is read, found none written
+
+// What arrived of one slab is no sum.
+// RUN: sed -e 's/comm.sum by 1 ins(%40/comm.copy ins(%40/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=COPY
+// COPY: error: {{.*}}expected places of one value between which a rank can copy, found #comm.place<@group.0.w0, gram, parts to ranges, received> and #comm.place<@group.0.w0, gram, ranges, kept>
 
 // Literal numbers are the rule's.
 // RUN: sed -e 's/alpha = 2.0/alpha = 2.5/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=LITERAL

@@ -26,7 +26,7 @@ Placement shard(int64_t dim) { return {PlacementKind::Shard, dim, 1}; }
 /// What the step of one group does with its tables.
 struct Scene {
   Plan plan;
-  int64_t in, blocks, parts, messages, sum;
+  int64_t in, blocks, parts, messages, sum, ranges, gathers, values;
   verify::ProgramUse use;
 
   explicit Scene(ValueKind kind) {
@@ -42,15 +42,20 @@ struct Scene {
     auto full = Place::resting(0, ValueKind::Full, Distribution::Blocks);
     auto part = Place::resting(0, kind, Distribution::Parts);
     auto value = Place::resting(0, kind, Distribution::Blocks);
-    Place sent{0, kind, Distribution::Parts, Distribution::Blocks, End::Sent}, received = sent;
-    received.end = End::Received;
+    Place sent{0, kind, Distribution::Parts, Distribution::Ranges, End::Sent}, received = sent;
+    Place kept{0, kind, Distribution::Ranges, Distribution::Ranges, End::Kept};
+    Place leaving{0, kind, Distribution::Ranges, Distribution::Blocks, End::Sent}, back = leaving;
+    received.end = back.end = End::Received;
     in = add({TableKind::ShardChunks, shards, full, 0});
     blocks = add({TableKind::BlockChunks, value, value, 0});
     parts = add({TableKind::Copy, part, sent, 4});
     messages = add({TableKind::Message, sent, received, 4});
-    sum = add({TableKind::Sum, received, value, 4});
-    use.uses = {{in, false, true}, {blocks}, {parts}, {sum}};
-    use.ways = {{parts, messages, sum}};
+    sum = add({TableKind::Sum, received, kept, 4});
+    ranges = add({TableKind::Copy, kept, leaving, 4});
+    gathers = add({TableKind::Message, leaving, back, 4});
+    values = add({TableKind::Copy, back, value, 4});
+    use.uses = {{in, false, true}, {blocks}, {parts}, {sum}, {ranges}, {values}};
+    use.ways = {{parts, messages, sum}, {ranges, gathers, values}};
   }
 
   int64_t add(Table table) {
@@ -123,45 +128,68 @@ uint64_t firstSeed() {
 }
 
 /// The parts of all ranks through copies, messages and sums: what each rank has in the end.
-std::vector<std::vector<double>> carryOut(const Scene &scene,
-                                          const std::vector<std::vector<double>> &parts) {
-  Expander expander(scene.plan);
-  std::vector<std::vector<double>> sent, result;
-  auto tableOf = [&](int64_t table, size_t rank) {
+class Carrier {
+public:
+  using Buffers = std::vector<std::vector<double>>; // per rank
+
+  explicit Carrier(const Scene &scene) : scene(scene), expander(scene.plan) {}
+
+  Buffers run(const Buffers &parts) {
+    Buffers sums = sum(exchange(scene.messages, copy(scene.parts, parts)));
+    return copy(scene.values, exchange(scene.gathers, copy(scene.ranges, sums)));
+  }
+
+private:
+  RankTable tableOf(int64_t table, size_t rank) {
     return expander.table(scene.plan.tables[size_t(table)], int64_t(rank));
-  };
-  auto at = [](std::vector<double> &list, int64_t index) -> double & {
+  }
+  static double &at(std::vector<double> &list, int64_t index) {
     if (index >= int64_t(list.size()))
       list.resize(size_t(index) + 1, NAN);
     return list[size_t(index)];
-  };
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    std::vector<double> &packed = sent.emplace_back();
-    for (const CopyRow &row : tableOf(scene.parts, rank).copies)
-      for (int64_t i = 0; i < row.rows * row.cols; ++i)
-        at(packed, row.target + i / row.cols * row.targetStride + i % row.cols) =
-            parts[rank].at(size_t(row.source + i / row.cols * row.sourceStride + i % row.cols));
   }
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    std::vector<double> received, &sums = result.emplace_back();
-    for (const Message &m : tableOf(scene.messages, rank).messages)
-      for (const Message &theirs : tableOf(scene.messages, size_t(m.peer)).messages)
-        for (int64_t i = 0; theirs.peer == int64_t(rank) && i < m.receiveCount; ++i)
-          at(received, m.receiveOffset + i) =
-              sent[size_t(m.peer)].at(size_t(theirs.sendOffset + i));
-    RankTable table = tableOf(scene.sum, rank);
-    for (const SumRow &row : table.sums)
-      for (int64_t i = 0; i < row.rows * row.cols; ++i) {
-        double &sum = at(sums, row.target + i / row.cols * row.targetStride + i % row.cols);
-        sum = 0;
-        // Not the sum alone: the order shows, too.
-        for (int64_t part = 0; part < row.count; ++part)
-          sum = 31 * sum + received.at(size_t(table.lists[size_t(row.list + part)] + row.source +
-                                              i / row.cols * row.sourceStride + i % row.cols));
-      }
+
+  Buffers copy(int64_t table, const Buffers &from) {
+    Buffers to(from.size());
+    for (size_t rank = 0; rank < from.size(); ++rank)
+      for (const CopyRow &row : tableOf(table, rank).copies)
+        for (int64_t i = 0; i < row.rows * row.cols; ++i)
+          at(to[rank], row.target + i / row.cols * row.targetStride + i % row.cols) =
+              from[rank].at(size_t(row.source + i / row.cols * row.sourceStride + i % row.cols));
+    return to;
   }
-  return result;
-}
+
+  Buffers exchange(int64_t table, const Buffers &sent) {
+    Buffers received(sent.size());
+    for (size_t rank = 0; rank < sent.size(); ++rank)
+      for (const Message &m : tableOf(table, rank).messages)
+        for (const Message &theirs : tableOf(table, size_t(m.peer)).messages)
+          for (int64_t i = 0; theirs.peer == int64_t(rank) && i < m.receiveCount; ++i)
+            at(received[rank], m.receiveOffset + i) =
+                sent[size_t(m.peer)].at(size_t(theirs.sendOffset + i));
+    return received;
+  }
+
+  Buffers sum(const Buffers &received) {
+    Buffers sums(received.size());
+    for (size_t rank = 0; rank < received.size(); ++rank) {
+      RankTable table = tableOf(scene.sum, rank);
+      for (const SumRow &row : table.sums)
+        for (int64_t i = 0; i < row.rows * row.cols; ++i) {
+          int64_t from = row.source + i / row.cols * row.sourceStride + i % row.cols;
+          double &sum = at(sums[rank], row.target + i / row.cols * row.targetStride + i % row.cols);
+          sum = 0;
+          // Not the sum alone: the order shows, too.
+          for (int64_t part = 0; part < row.count; ++part)
+            sum = 31 * sum + received[rank].at(size_t(table.lists[size_t(row.list + part)] + from));
+        }
+    }
+    return sums;
+  }
+
+  const Scene &scene;
+  Expander expander;
+};
 
 TEST(Slabs, SumsOfRandomGroups) {
   uint64_t seed = firstSeed();
@@ -183,7 +211,7 @@ TEST(Slabs, SumsOfRandomGroups) {
     for (size_t rank = 0; rank < parts.size(); ++rank)
       for (int64_t e = 0, n = expander.elements(part, int64_t(rank)); e < n; ++e)
         parts[rank].push_back(double(rank * 100003 + size_t(e)));
-    auto found = carryOut(scene, parts);
+    auto found = Carrier(scene).run(parts);
     for (size_t position = 0; position < mesh.ranks.size(); ++position) {
       auto rank = size_t(mesh.ranks[position]);
       ASSERT_EQ(found[rank].size(), parts[rank].size());
