@@ -15,6 +15,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <concepts>
+
 using namespace mlir;
 
 namespace stepc::test {
@@ -30,7 +32,23 @@ std::string placed(const std::string &placements) {
   return replaced(text, "placements [#optim.shard<2>]", "placements [" + stack + "]");
 }
 
-/// Every group of the plan that tables are made from is changed; the proof sees the plan as it is.
+/// A matrix whose rows four ranks have, of which slabs are computed where they stand.
+const char *const kSlabs =
+    R"(module @slabs attributes {stepc.level = "optim", stepc.numerics = "fast"} {
+  optim.mesh @mesh axes ["x"] sizes [4] ranks [0, 1, 2, 3]
+  optim.rule @Sign hyperparameters ["lr"] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %0 = optim.orthogonalize %grad coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32>
+    %1 = optim.splat %lr : tensor<?x?xf32>
+    %2 = arith.mulf %1, %0 : tensor<?x?xf32>
+    %3 = arith.subf %param, %2 : tensor<?x?xf32>
+    optim.yield %3 : tensor<?x?xf32>
+  }
+  optim.route @Sign rule @Sign rest patterns [] except [] defaults [1.0] missing_grad error
+  optim.parameter @a shape [ROWS, 5] batch 0 type f32 gradient f32 mesh @mesh placements [#optim.shard<0>] aliases []
+})";
+
+/// The plan that tables are made from is changed, or every group of it; the proof sees the plan as it is.
 template <typename Change>
 std::string provenWithout(const std::string &text, const std::string &strategy, Change change) {
   Scheduled made(text, {"*=" + strategy});
@@ -38,8 +56,11 @@ std::string provenWithout(const std::string &text, const std::string &strategy, 
   EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
   auto lying = [&](const plan::Plan &plan) {
     auto other = std::make_shared<plan::Plan>(plan);
-    for (plan::Group &group : other->groups)
-      change(group);
+    if constexpr (std::invocable<Change, plan::Plan &>)
+      change(*other);
+    else
+      for (plan::Group &group : other->groups)
+        change(group);
     verify::Expand truth = verify::runtimeExpand(*other);
     verify::Expand expand = truth; // each keeps the plan that it was made from
     expand.table = [other, truth](int64_t index, int64_t rank) { return truth.table(index, rank); };
@@ -52,8 +73,9 @@ std::string provenWithout(const std::string &text, const std::string &strategy, 
 
 /// The first table of a kind that has enough rows on a rank is changed there.
 template <typename Change>
-std::string provenWith(const std::string &text, plan::TableKind kind, Change change) {
-  Scheduled made(text, {"*=owner"});
+std::string provenWith(const std::string &text, plan::TableKind kind, Change change,
+                       const std::string &strategy = "owner") {
+  Scheduled made(text, {"*=" + strategy}, strategy == "gram" ? 1 : 2);
   EXPECT_EQ(made.error, "");
   return provenWithOneChanged(
       made,
@@ -124,6 +146,49 @@ TEST(PlantedFaults, PaddingIsSent) {
         return false;
       });
   EXPECT_THAT(error, HasSubstr("bytes that rank"));
+}
+
+/// The first rows of a rank that add up Gram matrices are changed.
+template <typename Change> std::string addedUp(Change change) {
+  return provenWith(
+      replaced(kSlabs, "ROWS", "20"), plan::TableKind::Sum,
+      [&](plan::RankTable &rows) {
+        // Norms are one element, which the last rank adds up.
+        bool isGram = !rows.sums.empty() && rows.sums.front().cols > 1;
+        if (isGram)
+          change(rows);
+        return isGram;
+      },
+      "gram");
+}
+
+TEST(PlantedFaults, AContributionThatIsAddedTwiceOrLeftOut) {
+  using Rows = plan::RankTable;
+  EXPECT_THAT(addedUp([](Rows &rows) { rows.lists.back() = rows.lists.front(); }),
+              HasSubstr("expected contribution 3 of the mesh in its place of a sum, found that of "
+                        "rank 0 on rank 0"));
+  EXPECT_THAT(addedUp([](Rows &rows) { --rows.sums.front().count; }),
+              HasSubstr("expected the 4 contributions to a sum, found 3"));
+  EXPECT_THAT(addedUp([](Rows &rows) { std::swap(rows.lists[1], rows.lists[2]); }),
+              HasSubstr("expected contribution 1 of the mesh in its place of a sum, found that of "
+                        "rank 2 on rank 0"));
+}
+
+TEST(PlantedFaults, ARangeThatIsOffByOne) {
+  using Rows = plan::RankTable;
+  EXPECT_THAT(addedUp([](Rows &rows) { ++rows.sums.front().target; }),
+              HasSubstr("expected rows inside of"));
+  EXPECT_THAT(addedUp([](Rows &rows) { --rows.sums.front().cols; }),
+              HasSubstr("sums of the rank's range once each, found"));
+  EXPECT_THAT(addedUp([](Rows &rows) { ++rows.sums.front().source; }),
+              HasSubstr("in its place of a sum, found no part of one peer"));
+}
+
+TEST(PlantedFaults, ASlabOfAnotherRank) {
+  std::string error = provenWithout(replaced(kSlabs, "ROWS", "20"), "gram", [](plan::Plan &plan) {
+    std::swap(plan.meshes[0].ranks[0], plan.meshes[0].ranks[1]);
+  });
+  EXPECT_THAT(error, HasSubstr("expected the row that starts at local element"));
 }
 
 } // namespace
