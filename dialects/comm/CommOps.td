@@ -227,7 +227,8 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
     element's parameter. Yields: one per written shards, then one per out.
 
-    Reads of an element come before its writes, so an input may be written too.
+    Reads of an element come before its writes, so an input may be written too. Of a batch into which shards are brought the elements behind a shorter
+    slab stay as they were.
     ```mlir
     %u = comm.stage @g0 over shards active %active ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%m : !comm.shards<@g0, f32>)

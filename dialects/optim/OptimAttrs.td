@@ -128,8 +128,8 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
 def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   let summary = "blocks are computed in slabs where these stand";
   let description = [{
-    Along the factors each rank has some rows (columns) of every block of a group, as many as all others, and computes with
-    these. What it takes of all ranks, a Gram matrix, is added up over them.
+    Along the factors each rank has some rows (columns) of every block of a group, and computes with these, as many as the most that
+    any has: what is behind a shorter slab is zero. What it takes of all ranks, a Gram matrix, is added up over them.
 
     ```mlir
     #optim.slabs<rows, [<0, 1, 4>]> // a quarter of the rows on each rank along the first axis

@@ -241,6 +241,17 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   for (auto write : writesOf(rule))
     if (write == Space::Matrix)
       return "rule @" + rule.getSymName().str() + " stores a state where blocks have to be whole";
+  // What a rule makes of zeros behind a slab need not be zero.
+  plan::Group cut = query.group;
+  cut.slabs = strategy.slabs(query);
+  for (Operation &op : rule.getBody().front())
+    if (auto of = dyn_cast<OrthogonalizeOp>(op); of && plan::hasPadding(cut))
+      if (Operation *source = of.getSource().getDefiningOp();
+          source && spaceOf(source) == Space::Matrix)
+        return "rule @" + rule.getSymName().str() +
+               " orthogonalizes what it makes of blocks, which needs slabs of equal length, "
+               "found " +
+               geometry::slabLengths(cut, query.mesh, cut.slabs, query.home);
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/geometry/Geometry.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -237,6 +238,19 @@ Value GroupChain::batch(ValueKind kind, Type element) {
   return empty(PlaceAttr::blocks(segment, kind), element, {r, c});
 }
 
+Value GroupChain::filled(Value batch) {
+  if (placeOf(batch).getValue() != ValueKind::Full || !plan::hasPadding(layout))
+    return batch;
+  auto stage = StageOp::create(builder, loc, TypeRange(batch.getType()), segment.getValue(),
+                               Iteration::Blocks, ValueRange(), ValueRange(), ValueRange(batch),
+                               Value(), Value());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&stage.getBody());
+  Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(elementOf(batch), 0.0));
+  comm::YieldOp::create(builder, loc, zero);
+  return stage.getResult(0);
+}
+
 Value GroupChain::send(ValueKind kind, Distribution from, Distribution to, Type element) {
   return empty(PlaceAttr::packed(segment, kind, from, to, End::Sent), element);
 }
@@ -295,7 +309,7 @@ void GroupChain::buildIn() {
   /// Where what a number of hops has brought goes next.
   auto next = [&](size_t hops, ValueKind kind, Type element) {
     return hops < moves.size() ? send(kind, moves[hops].first, moves[hops].second, element)
-                               : batch(kind, element);
+                               : filled(batch(kind, element));
   };
   auto staged = [&](ValueKind kind, Type element) { return next(0, kind, element); };
   // What matrix space reads, as rule values, and where it stands.

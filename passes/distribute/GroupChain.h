@@ -59,6 +59,8 @@ private:
   /// Fresh memory in a place; `shape`: rows and columns of a batch.
   mlir::Value empty(comm::PlaceAttr place, mlir::Type element, std::array<int64_t, 2> shape = {});
   mlir::Value batch(optim::ValueKind kind, mlir::Type element);
+  /// Zero, where slabs come into a batch that are shorter than others.
+  mlir::Value filled(mlir::Value batch);
   mlir::Value send(optim::ValueKind kind, comm::Distribution from, comm::Distribution to,
                    mlir::Type element);
   mlir::Value copy(mlir::Value source, mlir::Value target);

@@ -243,8 +243,7 @@ private:
       return failure();
     if (op.getIteration() == comm::Iteration::Blocks) {
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
-      plan::View view = plan::computedView(group, plan::ValueKind::Full);
-      return addTable(op, blockChunks(*segment, iteratedKind(op, view.rows, view.cols)));
+      return addTable(op, blockChunks(*segment, iteratedKind(op, group)));
     }
     auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, op.getVisited());
     plan::Place staged = walked;
@@ -350,12 +349,13 @@ private:
 
 } // namespace
 
-plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols) {
+plan::ValueKind stepc::iteratedKind(comm::StageOp stage, const plan::Group &group) {
   for (Value out : stage.getOuts())
     if (comm::placeOf(out).getHolds() == comm::Holds::Gram)
       return plan::ValueKind::Gram;
   // A block with one row (column) has no narrower kind along that axis.
-  bool byRow = rows == 1, byCol = cols == 1;
+  bool isCut = !group.slabs.factors.empty();
+  bool byRow = group.rows() == 1 && !isCut, byCol = group.cols() == 1 && !isCut;
   for (Value operand : stage->getOperands()) {
     if (operand == stage.getScalars())
       continue;
@@ -365,6 +365,9 @@ plan::ValueKind stepc::iteratedKind(comm::StageOp stage, int64_t rows, int64_t c
     byRow |= type.getDimSize(1) != 1;
     byCol |= type.getDimSize(2) != 1;
   }
+  // Of slabs nothing has a value per row or column.
+  if (isCut)
+    byRow = byCol = byRow || byCol;
   return byRow ? (byCol ? plan::ValueKind::Full : plan::ValueKind::Rows)
                : (byCol ? plan::ValueKind::Cols : plan::ValueKind::One);
 }

@@ -62,7 +62,7 @@ mlir::FailureOr<ProgramPlan> planFromModule(mlir::ModuleOp module);
 /// Which value kind a stage over blocks iterates: the smallest that all of its
 /// batches
 /// [?, R | 1, C | 1] broadcast to. Its BlockChunks table has this kind.
-plan::ValueKind iteratedKind(comm::StageOp stage, int64_t rows, int64_t cols);
+plan::ValueKind iteratedKind(comm::StageOp stage, const plan::Group &group);
 
 } // namespace stepc
 

@@ -19,9 +19,11 @@ namespace {
 /// All of ours alike: tensors become memrefs, the regions move, results are the destinations.
 template <typename Op>
 struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationModel<Op>, Op> {
-  /// Destinations are overwritten whole: what was in them does not matter.
+  /// Destinations are overwritten whole, and what was in them does not matter; but for the zeros behind a slab, in a
+  /// batch into which a stage or a copy brings it.
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
-    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand);
+    return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
+           (isa<comm::StageOp, comm::CopyOp>(op) && operand.get().getDefiningOp<comm::StageOp>());
   }
 
   LogicalResult bufferize(Operation *op, RewriterBase &rewriter,

@@ -138,6 +138,12 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &co
     std::optional<Site> site = chunkSite(write, operand, table);
     if (!site)
       return false;
+    if (leavesZeros(plan, plan.tables[table])) {
+      Held *before = workspace.read(*site, int64_t(index), /*along=*/true);
+      if (!before)
+        return false;
+      term = versions.terms.written(term, before->terms[0]);
+    }
     uses.writes = true;
     writes.staged.push_back({*site, {term}, nullptr, table});
   }

@@ -213,6 +213,8 @@ private:
       complete(*state, table);
     }
     for (Value value : op.getOuts()) {
+      if (leavesZeros(plan, plan.tables[table]) && !buffers.read(op, value))
+        return false;
       // Element by element, so that an input may be overwritten in place.
       BufferState *state = buffers.write(op, value);
       if (!state || !needStaged(op, value, table, Need::From))
@@ -236,6 +238,8 @@ private:
     }
     if (op.getTarget())
       return checkShards(op, op.getTarget(), segment, kind) && checkWritable(op, op.getTarget());
+    if (leavesZeros(plan, plan.tables[table]) && !buffers.read(op, op.getInit()))
+      return false;
     BufferState *state = buffers.write(op, op.getInit());
     if (!state || !needStaged(op, op.getInit(), table, Need::To))
       return false;

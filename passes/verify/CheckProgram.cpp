@@ -233,9 +233,16 @@ bool ProgramCheck::copy(const plan::Command &command) {
     complete(*value, index);
     term = value->terms[0];
   }
-  if (!table.to.isBound())
-    return workspace.write(
-        {staged(target, table.to, element, Need::To, index), {term}, nullptr, index}, 0);
+  if (!table.to.isBound()) {
+    Site site = staged(target, table.to, element, Need::To, index);
+    if (leavesZeros(plan, table)) {
+      Held *before = workspace.read(site, 0, /*along=*/true);
+      if (!before)
+        return false;
+      term = versions.terms.written(term, before->terms[0]);
+    }
+    return workspace.write({site, {term}, nullptr, index}, 0);
+  }
   Version *version = shards(target, table.to, element, /*writes=*/true);
   if (version)
     *version = {term, user};

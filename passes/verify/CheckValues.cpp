@@ -81,7 +81,7 @@ private:
       versionOf(segment, value) = {term, op};
     for (auto [value, term] :
          llvm::zip(op.getOuts(), ArrayRef<Term>(yields).drop_front(op.getWrites().size())))
-      buffers[value] = term;
+      write(op, value, term);
     return true;
   }
 
@@ -93,8 +93,14 @@ private:
     if (op.getTarget())
       versionOf(segment, op.getTarget()) = {term, op};
     else
-      buffers[op.getInit()] = term;
+      write(op, op.getInit(), term);
     return true;
+  }
+
+  /// What an operation makes of a buffer.
+  void write(Operation *op, Value buffer, Term term) {
+    bool onZeros = leavesZeros(plan, plan.tables[program.table(op)]);
+    buffers[buffer] = onZeros ? terms.written(term, buffers.lookup(buffer)) : term;
   }
 
   bool start(comm::StartOp op) {

@@ -31,7 +31,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
-  adders.resize(plan.groups.size());
+  knownAdders.resize(plan.groups.size());
 }
 
 std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicator) const {
@@ -203,22 +203,6 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   return result;
 }
 
-int64_t GroundTruth::parts(int64_t group) const {
-  int64_t count = 1;
-  for (const plan::Factor &factor : thePlan.groups[group].slabs.factors)
-    count *= factor.size;
-  return count;
-}
-
-int64_t GroundTruth::partOf(int64_t group, int64_t position) const {
-  const plan::Group &g = thePlan.groups[group];
-  std::vector<int64_t> at = coordinatesOf(thePlan.meshes[g.mesh], position);
-  int64_t number = 0;
-  for (const plan::Factor &factor : g.slabs.factors) // of whole axes, in their order
-    number = number * factor.size + at[factor.axis];
-  return number;
-}
-
 std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) const {
   const plan::Group &g = thePlan.groups[group];
   std::vector<int64_t> apart = coordinatesOf(thePlan.meshes[g.mesh], position);
@@ -227,18 +211,36 @@ std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) c
   return apart;
 }
 
+const std::vector<int64_t> &GroundTruth::adders(int64_t group, int64_t position) {
+  auto &all = knownAdders[group];
+  const plan::Group &g = thePlan.groups[group];
+  bool anyElements = g.rows() * g.cols() > 0;
+  if (all.empty())
+    for (int64_t other : positions[g.mesh])
+      if (other >= 0) {
+        std::vector<int64_t> &list = all[besideSlabs(group, other)];
+        const MemoryMap &slab = shard(group, ValueKind::Full, other, beforeHops(group));
+        if (!anyElements || slab.elements() > 0)
+          list.push_back(other);
+      }
+  return all.at(besideSlabs(group, position));
+}
+
+int64_t GroundTruth::partOf(int64_t group, int64_t position, int64_t of) {
+  const std::vector<int64_t> &all = adders(group, position);
+  if (std::ranges::find(all, of) == all.end())
+    return -1;
+  return std::ranges::count_if(all, [&](int64_t other) { return other < of; });
+}
+
 std::pair<int64_t, int64_t> GroundTruth::rangeOf(int64_t group, int64_t position,
                                                  int64_t elements) {
-  auto &all = adders[group];
-  if (all.empty())
-    for (int64_t other : positions[thePlan.groups[group].mesh])
-      if (other >= 0)
-        all[besideSlabs(group, other)].push_back(other);
-  const std::vector<int64_t> &ranks = all.at(besideSlabs(group, position));
-  auto count = int64_t(ranks.size());
+  const std::vector<int64_t> &ranks = adders(group, position);
+  auto count = std::max<int64_t>(1, int64_t(ranks.size()));
   auto begin = [&](int64_t i) { return elements / count * i + elements % count * i / count; };
   int64_t self = std::ranges::find(ranks, position) - ranks.begin();
-  return {begin(self), begin(self + 1)};
+  return self == int64_t(ranks.size()) ? std::pair(int64_t(0), int64_t(0))
+                                       : std::pair(begin(self), begin(self + 1));
 }
 
 std::optional<std::pair<int64_t, std::string>> GroundTruth::checkSlabs() {
@@ -257,6 +259,7 @@ std::string GroundTruth::checkSlabs(int64_t index) {
   const plan::Group &group = thePlan.groups[index];
   const plan::Mesh &mesh = thePlan.meshes[group.mesh];
   int64_t rows = group.rows(), cols = group.cols(), last = -1;
+  plan::View slab = plan::computedView(group, ValueKind::Full);
   bool isRows = group.slabs.axis == plan::Division::Rows;
   for (const plan::Factor &factor : group.slabs.factors) {
     if (factor.axis <= last || factor.stride != 1 || factor.size != mesh.sizes[factor.axis])
@@ -277,6 +280,20 @@ std::string GroundTruth::checkSlabs(int64_t index) {
       if (isRows ? list[i].cols != cols : list[i].rows != rows)
         return "expected slabs of whole " + std::string(isRows ? "rows" : "columns") + ", found " +
                describe(index, list[i]);
+    // Of a block it is one run, which fits in what is computed.
+    std::map<int64_t, std::pair<int64_t, int64_t>> spans;
+    for (size_t i = first; i < list.size(); ++i) {
+      int64_t begin = isRows ? list[i].row : list[i].col;
+      int64_t end = begin + (isRows ? list[i].rows : list[i].cols);
+      auto [span, isNew] = spans.try_emplace(list[i].block, begin, end);
+      auto &[least, most] = span->second;
+      least = std::min(least, begin);
+      most = std::max(most, end);
+      if (most - least > (isRows ? slab.rows : slab.cols))
+        return "expected slabs within " + std::to_string(slab.rows) + " x " +
+               std::to_string(slab.cols) + ", found " + describe(index, list[i]) +
+               " beside others on one rank";
+    }
   }
   for (auto &[apart, list] : pieces) {
     std::map<int64_t, std::vector<Piece>> byBlock;

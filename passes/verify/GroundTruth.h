@@ -66,10 +66,10 @@ public:
   int64_t contributions(int64_t group) const;
   int64_t contributionOf(int64_t group, int64_t position) const;
 
-  /// The same of what ranks with slabs of a group's blocks add up: one part for each slab, row-major along their
-  /// factors.
-  int64_t parts(int64_t group) const;
-  int64_t partOf(int64_t group, int64_t position) const;
+  /// The same of what a rank and those that have slabs of its blocks add up: one part for each slab that is not empty,
+  /// row-major along the factors; -1 of a rank that has none of them.
+  int64_t parts(int64_t group, int64_t position) { return int64_t(adders(group, position).size()); }
+  int64_t partOf(int64_t group, int64_t position, int64_t of);
   /// The range of these sums that a rank adds up: of as many ranges as there are ranks with slabs, in the order of the
   /// ranks, that of `elements` of all blocks.
   std::pair<int64_t, int64_t> rangeOf(int64_t group, int64_t position, int64_t elements);
@@ -94,6 +94,8 @@ private:
   std::string checkSlabs(int64_t group);
   /// What ranks have in common that differ along a group's slabs alone.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
+  /// The positions that have slabs of a position's blocks, by ascending world rank.
+  const std::vector<int64_t> &adders(int64_t group, int64_t position);
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
   void addCoordinates(int64_t group, size_t hop, int64_t position,
                       std::vector<int64_t> &coordinates) const;
@@ -111,7 +113,7 @@ private:
       shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
   /// Per group and coordinates beside its slabs, the positions that have these, by ascending world rank.
-  std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> adders;
+  std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> knownAdders;
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
 };

@@ -69,8 +69,11 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   // Of a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
   bool tall = cut ? byRows : rows > cols;
   int64_t small = std::min(rows, cols);
-  if (cut)
-    (byRows ? rows : cols) /= slabs.count();
+  if (int64_t &extent = byRows ? rows : cols; cut) {
+    if (extent % slabs.count() != 0)
+      source = padded(source);
+    extent = llvm::divideCeil(extent, slabs.count());
+  }
   int64_t large = tall ? rows : cols;
   Term norm = reduce(optim::Reduction::Norm, source, {rows, cols}, {1, 1}, optim::kNormExponent);
   Term x = scaled(op, source, cut ? normOfSlabs(op, norm) : norm);

@@ -181,7 +181,10 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
   return *map;
 }
 
-bool TableCheck::coversBlocks() { return coversOnce(slots, nullptr, "the rank's computed blocks"); }
+bool TableCheck::coversBlocks() {
+  bool isPadded = table.from.isOfShards() && plan::hasPadding(group);
+  return coversOnce(slots, isPadded ? &shardOf(table.from) : nullptr, "the rank's computed blocks");
+}
 
 //===----------------------------------------------------------------------===//
 // Stages

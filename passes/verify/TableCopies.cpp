@@ -109,7 +109,7 @@ bool TableCheck::fillsRange(Pieces &filled) {
 
 bool TableCheck::sumRows(const plan::RankTable &rows) {
   bool ofParts = table.from.from == Distribution::Parts;
-  int64_t count = ofParts ? truth.parts(groupIndex) : truth.contributions(groupIndex);
+  int64_t count = ofParts ? truth.parts(groupIndex, position) : truth.contributions(groupIndex);
   Pieces filled;
   if (ofParts)
     findBlocks();

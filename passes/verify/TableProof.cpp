@@ -119,8 +119,8 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
       next = isFound ? part + 1 - messages.begin() : 0;
       int64_t position = isFound ? truth.position(group, part->peer) : -1;
       bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
-      if (position < 0 ||
-          i != (ofParts ? truth.partOf(group, position) : truth.contributionOf(group, position)))
+      if (position < 0 || i != (ofParts ? truth.partOf(group, truth.position(group, rank), position)
+                                        : truth.contributionOf(group, position)))
         return fail(table, "expected contribution " + std::to_string(i) +
                                " of the mesh in its place of a sum, found " +
                                (position < 0 ? "no part of one peer"

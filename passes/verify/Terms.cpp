@@ -55,6 +55,8 @@ Term Terms::sum(Term contribution, int64_t divisor) {
              elementOf(contribution), contribution, isSymmetric(contribution));
 }
 
+Term Terms::padded(Term slab) { return add("zeros behind", {}, elementOf(slab), slab); }
+
 Term Terms::convert(Term value, Type element) {
   Type from = elementOf(value);
   if (from == element)

@@ -44,6 +44,12 @@ public:
   }
   /// What ranks contributed, added up, divided and rounded to its type.
   Term sum(Term contribution, int64_t divisor);
+  /// A slab that ends in zeros, where others are longer.
+  Term padded(Term slab);
+  /// The same where a slab is written over what stood there before.
+  Term written(Term slab, Term before) {
+    return before == number(elementOf(slab), 0.0) ? padded(slab) : unknown(elementOf(slab));
+  }
   /// The reduction of a matrix, in f32, times 2 to `exponent`.
   Term reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent = 0);
 

@@ -48,6 +48,13 @@ struct StepFacts {
   llvm::DenseMap<int64_t, mlir::Operation *> userOf; ///< the first operation that uses a table
 };
 
+/// Whether what comes from shards leaves of a batch what is behind a shorter slab, which has to be zero.
+inline bool leavesZeros(const plan::Plan &plan, const plan::Table &table) {
+  return table.from.isOfShards() && table.to.isResting(plan::Distribution::Blocks) &&
+         table.to.value == plan::ValueKind::Full &&
+         plan::hasPadding(plan.groups[plan.segments[table.to.segment].group]);
+}
+
 /// Shows that each read finds the value that it wants, fully written and arrived, and that
 /// nothing in flight is touched.
 mlir::FailureOr<StepFacts> checkFlow(const ProgramPlan &program, mlir::func::FuncOp step);

@@ -123,8 +123,11 @@ bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
 /// The slabs in which the shards cut every block: along the axes of the mesh that shard one axis of the
 /// matrices, the longer one if both. Without factors where none do.
 plan::Slabs slabsOf(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind of);
+/// The lengths of the longest of these slabs and of the shortest, for people.
+std::string slabLengths(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
+                        plan::ShardsKind of);
 /// What keeps blocks from being computed in such slabs where they stand: each rank has one run of rows
-/// (columns), as long as all others', and all columns (rows) of them.
+/// (columns), or none, and all columns (rows) of them.
 std::string checkSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                        plan::ShardsKind of);
 

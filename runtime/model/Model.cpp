@@ -286,9 +286,18 @@ int64_t Slabs::count() const {
 
 View computedView(const Group &group, ValueKind kind) {
   View result = view(group, kind);
-  if (kind == ValueKind::Full && !group.slabs.factors.empty())
-    (group.slabs.axis == Division::Rows ? result.rows : result.cols) /= group.slabs.count();
+  if (kind == ValueKind::Full && !group.slabs.factors.empty()) {
+    // Divided in chunks of ⌈n / a⌉, and these in b, the longest has ⌈n / ab⌉.
+    int64_t &extent = group.slabs.axis == Division::Rows ? result.rows : result.cols;
+    extent = (extent + group.slabs.count() - 1) / group.slabs.count();
+  }
   return result;
+}
+
+bool hasPadding(const Group &group) {
+  View whole = view(group, ValueKind::Full), slab = computedView(group, ValueKind::Full);
+  return !group.slabs.factors.empty() &&
+         slab.rows * slab.cols * group.slabs.count() != whole.rows * whole.cols;
 }
 
 const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {

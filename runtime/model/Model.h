@@ -161,7 +161,7 @@ size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
 /// How blocks are computed without coming together: along the factors each rank has a slab of every block,
-/// some of its rows (columns) and all of their columns (rows). All slabs have one size.
+/// some of its rows (columns) and all of their columns (rows). Shorter ones end in zeros: all have one size.
 struct Slabs {
   Division::Axis axis = Division::Rows;
   std::vector<Factor> factors; // none: blocks are whole where they are computed
@@ -223,6 +223,8 @@ View view(const Group &group, ValueKind kind);
 /// Rows and columns of a value of a kind as it stands where blocks are computed: those of a slab where the
 /// group has slabs.
 View computedView(const Group &group, ValueKind kind);
+/// Whether slabs differ in length, so that some end in zeros.
+bool hasPadding(const Group &group);
 
 /// How many contributions a partial gradient has: one per rank along its partial axes; and by how much their sum
 /// is divided. 1 and 1 where it is not partial.

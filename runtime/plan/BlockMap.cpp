@@ -337,6 +337,25 @@ std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
                                    : std::vector<int64_t>();
 }
 
+Adders BlockMap::adders(const Place &place, int64_t position) {
+  const Group &group = groupOf(place.segment);
+  int64_t index = at(thePlan.segments, place.segment).group;
+  const KindView &view = kind(index, formOf(place));
+  Adders result;
+  result.elements = computedCount(place.segment, position) * view.rows * view.cols;
+  if (result.elements == 0)
+    return result;
+  Form form = formOf(computedIn(place.segment, group));
+  const Classes &all = classes(group.mesh, group.slabs.factors);
+  for (int64_t peer : all.members.of(at(all.of, position))) {
+    if (peer == position)
+      result.self = result.positions.size();
+    if (!shard(index, form, peer).held.empty())
+      result.positions.push_back(peer);
+  }
+  return result;
+}
+
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());

@@ -214,22 +214,6 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
 // What is added up
 //===----------------------------------------------------------------------===//
 
-Adders BlockMap::adders(const Place &place, int64_t position) {
-  const Group &group = groupOf(place.segment);
-  const KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
-  Adders result;
-  result.elements = computedCount(place.segment, position) * view.rows * view.cols;
-  if (result.elements == 0)
-    return result;
-  const Classes &all = classes(group.mesh, group.slabs.factors);
-  for (int64_t peer : all.members.of(at(all.of, position))) {
-    if (peer == position)
-      result.self = result.positions.size();
-    result.positions.push_back(peer);
-  }
-  return result;
-}
-
 std::vector<PeerPart> BlockMap::adderParts(const Place &place, int64_t position) {
   const Adders adders = this->adders(place, position);
   std::vector<PeerPart> result;

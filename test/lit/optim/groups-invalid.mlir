@@ -412,12 +412,12 @@ optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <colum
 
 // -----
 
-// All have one size.
+// Each is one run.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
-optim.parameter @a shape [7, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
-// expected-error @below {{expected slabs of equal size, found 2 of 7 rows on rank 0, one of 4}}
+optim.parameter @a shape [16, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.interleaved_shard<0, 2>] aliases []
+// expected-error @below {{expected slabs of one run of rows, found 2 runs on rank 0}}
 optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>]>

@@ -44,8 +44,8 @@ def matrix(generator, rows, cols, spectrum):
     return (left * values) @ right.T
 
 
-def random_case(seed):
-    """A manifest whose shards cut the longer side of matrices into equal slabs."""
+def random_case(seed, slabs="equal"):
+    """A manifest whose shards cut the longer side of matrices into slabs: equal ones, "uneven" ones or some "empty" ones."""
     draw = random.Random(seed)
     axes = draw.choice(([2], [4], [3], [2, 2], [3, 2], [2, 2, 2]))
     cutting = draw.sample(range(len(axes)), draw.randint(1, len(axes)))
@@ -55,7 +55,8 @@ def random_case(seed):
     dim = int(expert) + (0 if tall else 1)
     free = [axis for axis in range(len(axes)) if axis not in cutting]
     by_expert = draw.choice(free) if expert and free else None
-    strided = len(cutting) == 2 and draw.random() < 0.5  # as column-wise TP under FSDP2
+    # As column-wise TP under FSDP2, where it cuts evenly: else a slab would be several runs.
+    strided = slabs == "equal" and len(cutting) == 2 and draw.random() < 0.5
     for axis, size in enumerate(axes):
         if axis in cutting:
             count *= size
@@ -67,7 +68,11 @@ def random_case(seed):
     if strided:  # the factor of a strided shard is the size of the later axis
         placements[min(cutting)] = f"_S({dim}, {axes[max(cutting)]})"
     experts = draw.randint(3, 5) if expert else 1
-    large = count * draw.randint(2, 9)
+    large = count * draw.randint(1, 9)
+    if slabs == "uneven":
+        large += draw.randint(1, count - 1)
+    if slabs == "empty":  # one axis alone may have more ranks than are left for it
+        large = draw.randint(count // axes[max(cutting)], count - 1)
     small = draw.randint(1, large)
     shape = ([experts] if expert else []) + ([large, small] if tall else [small, large])
     mesh = {"name": "m", "axes": [{"name": f"a{i}", "size": size} for i, size in enumerate(axes)]}
@@ -76,6 +81,7 @@ def random_case(seed):
     traits = ["tall" if tall else "wide", f"{len(cutting)} axes cut", "experts" if expert else "matrices"]
     traits += ["replicas"] if free else []
     traits += ["strided"] if strided else []
+    traits += [slabs]
     return {"version": 1, "meshes": [mesh], "parameters": parameters}, traits, draw
 
 
@@ -103,7 +109,7 @@ def errors_of(found, reference, name):
 
 def check(index, folder):
     """One drawn case, whose parameters take turns at the spectra: of each matrix its errors in slabs and whole."""
-    document, traits, draw = random_case(f"{SEED}-slabs-{index}")
+    document, traits, draw = random_case(f"{SEED}-slabs-{index}", ("equal", "uneven", "equal", "empty", "uneven")[index % 5])
     precision = ("f32", "bf16", "f16")[index % 3]
     # Rounded to 16 bits, Polar Express leaves its range of convergence, in slabs or not: that error says nothing.
     coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
@@ -138,7 +144,7 @@ def test_errors_of_slabs(tmp_path, capsys):
                 slabs, whole = (float(np.exp(np.mean(np.log(np.maximum(side, 1e-12))))) for side in zip(*pairs, strict=True))
                 print(f"  {precision:5} {spectrum!s:6} {len(pairs):3} matrices: {slabs:.3g} and {whole:.3g}")
                 assert np.isfinite(slabs) and slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
-    assert all(traits[each] for each in ("tall", "wide", "experts", "replicas")), traits
+    assert all(traits[each] for each in ("tall", "wide", "experts", "replicas", "uneven", "empty")), traits
 
 
 def test_other_strategies_stay_exact(tmp_path):

@@ -12,6 +12,8 @@
 
 #include "passes/verify/Verify.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -189,6 +191,31 @@ TEST(PlantedFaults, ASlabOfAnotherRank) {
     std::swap(plan.meshes[0].ranks[0], plan.meshes[0].ranks[1]);
   });
   EXPECT_THAT(error, HasSubstr("expected the row that starts at local element"));
+}
+
+/// Of a scheduled step whose slabs have 2, 2, 1 and no rows, what sets a batch to zero is changed.
+template <typename Change> std::string provenWithoutZeros(Change change) {
+  Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=gram"}, 1);
+  EXPECT_EQ(made.error, "");
+  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  SmallVector<comm::StageOp> fills;
+  made.module->walk([&](comm::StageOp op) {
+    if (op.getIns().empty())
+      fills.push_back(op);
+  });
+  EXPECT_EQ(fills.size(), 1u);
+  change(fills.front());
+  EXPECT_TRUE(failed(verify::verifyPlan(*made.module)));
+  return made.error;
+}
+
+TEST(PlantedFaults, SomethingBehindAShorterSlab) {
+  EXPECT_THAT(provenWithoutZeros([](comm::StageOp fill) { fill.erase(); }),
+              HasSubstr("before it is read, found none written"));
+  std::string error = provenWithoutZeros([](comm::StageOp fill) {
+    fill.walk([](arith::ConstantOp op) { op.setValueAttr(FloatAttr::get(op.getType(), 0x1p-20)); });
+  });
+  EXPECT_THAT(error, HasSubstr("expected what rule @Sign makes of parameter 'a'"));
 }
 
 } // namespace

@@ -111,7 +111,8 @@ Scene draw(uint64_t seed) {
   for (int64_t rank = 0; rank < ranks; ++rank)
     mesh.ranks.push_back(rank);
   std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
-  int64_t large = slabs * number(1, 4), small = number(1, large);
+  int64_t large = number(0, 1) ? slabs * number(1, 4) : number(1, 3 * slabs);
+  int64_t small = number(1, large);
   group.shape = {tall ? large : small, tall ? small : large};
   group.batchAxes = experts;
   if (experts)
@@ -218,8 +219,9 @@ TEST(Slabs, SumsOfRandomGroups) {
       for (size_t e = 0; e < parts[rank].size(); ++e) {
         double wanted = 0;
         for (size_t other = 0; other < mesh.ranks.size(); ++other)
-          if (int64_t(other) - along(mesh, group.slabs.factors, int64_t(other)) ==
-              int64_t(position) - along(mesh, group.slabs.factors, int64_t(position)))
+          if (!parts[size_t(mesh.ranks[other])].empty() &&
+              int64_t(other) - along(mesh, group.slabs.factors, int64_t(other)) ==
+                  int64_t(position) - along(mesh, group.slabs.factors, int64_t(position)))
             wanted = 31 * wanted + parts[size_t(mesh.ranks[other])][e];
         ASSERT_EQ(found[rank][e], wanted);
       }
@@ -299,8 +301,7 @@ TEST(Slabs, SlabsThatAreNoneAreRefused) {
   EXPECT_EQ(refused([](Group &g) { g.slabs.factors = {{1, 1, 2}}; }),
             "group g: expected the slabs of shards that cut the rows of blocks, found placements "
             "[S(0), R]");
-  EXPECT_EQ(refused([](Group &g) { g.shape = {7, 4}; }),
-            "group g: expected slabs of equal size, found 4 of 7 rows on rank 0, one of 2");
+  EXPECT_EQ(refused([](Group &g) { g.shape = {7, 4}; }), ""); // the shorter one has zeros behind
   EXPECT_EQ(refused([](Group &g) { g.shape = {8, 16}; }),
             "group g: expected shards that cut the longer side of blocks, found rows of 8 x 16");
   EXPECT_EQ(
