@@ -32,10 +32,18 @@ public:
   }
 
   std::optional<WrongPlacement> run() {
-    for (size_t axis = 0; axis < placements.size(); ++axis)
-      if (std::string wrong = check(axis); !wrong.empty())
-        return WrongPlacement{axis, wrong + ", found '" + toString(placements[axis]) + "'"};
-    return checkStrided();
+    auto checkAll = [&](auto check) -> std::optional<WrongPlacement> {
+      for (size_t axis = 0; axis < placements.size(); ++axis)
+        if (std::string wrong = (this->*check)(axis); !wrong.empty())
+          return WrongPlacement{axis, wrong + ", found '" + toString(placements[axis]) + "'"};
+      return std::nullopt;
+    };
+    if (auto wrong = checkAll(&Checker::check))
+      return wrong;
+    if (auto wrong = checkStrided())
+      return wrong;
+    // Ranges are those of the shard that all others leave, which has to be one.
+    return checkAll(&Checker::checkFlat);
   }
 
 private:
@@ -47,8 +55,6 @@ private:
       return placement.owner >= 0 && placement.owner < ranks
                  ? std::string()
                  : "expected an owner from 0 to " + text(ranks - 1);
-    if (placement.kind == PlacementKind::Flat)
-      return checkFlat(axis);
     if (placement.isPartial() && !mayBePartial)
       return "expected no partial sum but of a gradient";
     if (!placement.isShard())
@@ -58,11 +64,14 @@ private:
              " or flat for a parameter without dimensions";
     if (placement.dim < 0 || placement.dim >= static_cast<int64_t>(shape.size()))
       return "expected a dimension from 0 to " + text(static_cast<int64_t>(shape.size()) - 1);
+    if (placement.factor < 1 || placement.factor > kMaxFactor)
+      return std::string("expected ") +
+             (placement.kind == PlacementKind::InterleavedShard ? "stripes" : "a split factor") +
+             " from 1 to " + text(kMaxFactor);
     std::string dimension = "dimension " + text(placement.dim);
     std::set<int64_t> &left = lengths[static_cast<size_t>(placement.dim)];
     for (int64_t length : left)
-      if (placement.kind == PlacementKind::InterleavedShard &&
-          (placement.factor < 1 || length % placement.factor))
+      if (placement.kind == PlacementKind::InterleavedShard && length % placement.factor)
         return "expected stripes that divide the " + text(length) + " indices of " + dimension +
                " that earlier axes leave on a rank";
     if (int64_t most = *left.rbegin();
@@ -79,25 +88,30 @@ private:
   static void shorten(std::set<int64_t> &lengths, const Placement &placement, int64_t ranks) {
     int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
     std::set<int64_t> result;
-    for (int64_t length : lengths)
-      for (int64_t rank = 0; rank < ranks; ++rank) {
-        int64_t sum = 0;
-        // All stripes but the last few are equally long.
-        for (int64_t stripe = 0; stripe < stripes; ++stripe) {
-          int64_t each = chunkLength(length, stripes, stripe);
-          if (each == 0)
-            break;
-          sum += chunkLength(each, ranks, rank);
+    for (int64_t length : lengths) {
+      // Stripes are equally long but for one that is shorter and those behind it, which are empty; and so are
+      // the chunks of a stripe. So a rank has another length than the one before it only where the full chunks
+      // of either stripe end, and behind the chunk that follows.
+      int64_t stripe = chunkLength(length, stripes, 0), count = stripe ? length / stripe : 0;
+      int64_t last = length - count * stripe;
+      std::set<int64_t> starts{0};
+      for (int64_t size : {stripe, last})
+        if (size > 0) {
+          int64_t full = size / chunkLength(size, ranks, 0);
+          starts.insert({full, full + 1});
         }
-        result.insert(sum);
-        if (sum == 0)
-          break;
-      }
+      for (int64_t rank : starts)
+        if (rank < ranks)
+          result.insert(count * chunkLength(stripe, ranks, rank) + chunkLength(last, ranks, rank));
+    }
     lengths = std::move(result);
   }
 
+  /// The same where it says where ranges begin.
   std::string checkFlat(size_t axis) {
     const std::vector<int64_t> &cuts = placements[axis].cuts;
+    if (cuts.empty())
+      return {};
     bool isFirst = true, areOnly = true;
     int64_t ranks = 1, own = mesh.sizes[axis];
     for (size_t other = 0; other < placements.size(); ++other)
@@ -106,8 +120,6 @@ private:
         areOnly &= other >= axis || placements[other].cuts.empty();
         ranks *= mesh.sizes[other];
       }
-    if (cuts.empty())
-      return {};
     if (!areOnly)
       return "expected the ranges of one flat axis";
     std::vector<Placement> others = placements;

@@ -62,6 +62,9 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
 int64_t mostElements(const std::vector<int64_t> &shape,
                      const std::vector<plan::Placement> &placements, const plan::Mesh &mesh);
 
+/// Pieces of a strided placement, and stripes of an interleaved one: what a rank holds has as many runs.
+inline constexpr int64_t kMaxFactor = int64_t(1) << 20;
+
 /// The first placement that cannot be, and why: "expected …, found '…'".
 struct WrongPlacement {
   size_t axis;
