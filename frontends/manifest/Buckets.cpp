@@ -25,17 +25,15 @@ void readBuckets(const json::Value &value, JsonText &json, std::vector<Bucket> &
     if (!object)
       continue;
     auto elements = [&](const json::Value &value, const std::string &at, int64_t least) {
-      return json
-          .integer(value, at, "a number of elements from " + number(least) + " to 2^40", least,
-                   kMaxElements)
-          .value_or(least);
+      return json.integer(value, at, "a number of elements from " + number(least) + " to 2^40",
+                          least, kMaxElements);
     };
     if (const json::Value *name = json.required(*object, "name", at))
       bucket.name = json.name(*name, at + "/name", "a name").value_or("");
     if (const json::Value *size = json.required(*object, "size", at))
-      bucket.size = elements(*size, at + "/size", 1);
+      bucket.size = elements(*size, at + "/size", 1).value_or(0);
     if (const json::Value *alignment = object->get("alignment"))
-      bucket.alignment = elements(*alignment, at + "/alignment", 1);
+      bucket.alignment = elements(*alignment, at + "/alignment", 1).value_or(1);
     const json::Value *members = json.required(*object, "parameters", at);
     const json::Array *each =
         members ? json.array(*members, at + "/parameters", "an array of parameters") : nullptr;
@@ -49,13 +47,13 @@ void readBuckets(const json::Value &value, JsonText &json, std::vector<Bucket> &
       if (const json::Value *name = json.required(*fields, "name", memberAt))
         member.name = json.name(*name, memberAt + "/name", "the name of a parameter").value_or("");
       if (const json::Value *offset = json.required(*fields, "offset", memberAt))
-        member.offset = elements(*offset, memberAt + "/offset", 0);
+        member.offset = elements(*offset, memberAt + "/offset", 0).value_or(0);
     }
   }
 }
 
 BucketIndex::BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &report)
-    : buckets(buckets) {
+    : buckets(buckets), report(report) {
   llvm::StringMap<size_t> names;
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
     auto [found, isNew] = names.try_emplace(bucket.name, i);
@@ -73,68 +71,56 @@ BucketIndex::BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &
   }
 }
 
-void BucketIndex::cut(Parameter &parameter, const Mesh &mesh, const CheckReport &report) {
+void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, const Mesh &mesh,
+                      const std::string &where, const CheckReport &atParameter) {
   auto found = members.find(parameter.name);
-  for (auto [list, at] : {std::pair(&parameter.placements, "/placements"),
-                          std::pair(&parameter.gradPlacements, "/grad_placements"),
-                          std::pair(&parameter.statePlacements, "/state_placements")}) {
-    // Without a list of its own a gradient's or states' is the parameter's, cuts included.
-    if (list != &parameter.placements && *list == parameter.placements)
-      continue;
-    auto first = llvm::find_if(
-        *list, [](const Placement &each) { return each.kind == PlacementKind::Flat; });
-    if (first == list->end() || list->size() != mesh.sizes.size())
-      continue;
-    std::string where = at + ("/" + number(first - list->begin()));
-    if (found == members.end()) {
-      if (llvm::all_of(*list, [](const Placement &each) { return each.cuts.empty(); }))
-        report(where, "expected a bucket that holds '" + parameter.name +
-                          "', which says where its ranges begin, found none");
-      continue;
-    }
-    auto cut = llvm::find_if(*list, [](const Placement &each) { return !each.cuts.empty(); });
-    if (cut != list->end()) {
-      report(at + ("/" + number(cut - list->begin())),
-             "expected flat, since bucket '" + buckets[found->second.bucket].name +
-                 "' says where the ranges begin, found '" + toString(*cut) + "'");
-      continue;
-    }
-    Member &member = found->second;
-    const Bucket &bucket = buckets[member.bucket];
-    int64_t ranks = 1;
-    std::vector<Placement> others = *list;
-    std::string sharing;
-    for (auto [axis, placement] : llvm::enumerate(others))
-      if (placement.kind == PlacementKind::Flat) {
-        placement = Placement();
-        ranks *= mesh.sizes[axis];
-        sharing += (sharing.empty() ? "" : ", ") + mesh.axes[axis];
-      }
-    // What else is wrong with the list is said by its check.
-    if (geometry::checkPlacements(parameter.shape, others, mesh, list == &parameter.gradPlacements))
-      continue;
-    int64_t elements = geometry::mostElements(parameter.shape, others, mesh);
-    int64_t offset = bucket.parameters[member.index].offset;
-    member.elements = std::max(member.elements, elements);
-    member.ranks = "axis " + sharing + " of mesh '" + mesh.name + "'";
-    if (bucket.size % (ranks * bucket.alignment)) {
-      report(where, "expected a bucket whose size is a multiple of " + number(ranks) + " ranks × " +
-                        number(bucket.alignment) + " elements of alignment, found '" + bucket.name +
-                        "' of " + number(bucket.size));
-      continue;
-    }
-    if (offset > bucket.size - elements) {
-      report(where, "expected '" + parameter.name + "' inside of bucket '" + bucket.name + "' of " +
-                        number(bucket.size) + " elements, found elements " + number(offset) +
-                        " to " + number(offset + elements));
-      continue;
-    }
-    for (int64_t rank = 0; rank <= ranks; ++rank)
-      first->cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
+  auto cut = llvm::find_if(list, [](const Placement &each) { return !each.cuts.empty(); });
+  if (found == members.end()) {
+    if (cut == list.end())
+      atParameter(where, "expected a bucket that holds '" + parameter.name +
+                             "', which says where its ranges begin, found none");
+    return;
   }
+  Member &member = found->second;
+  const Bucket &bucket = buckets[member.bucket];
+  if (cut != list.end())
+    return atParameter(where, "expected flat, since bucket '" + bucket.name +
+                                  "' says where the ranges begin, found '" + toString(*cut) + "'");
+  int64_t ranks = 1;
+  std::vector<Placement> others = list;
+  std::string sharing;
+  Placement *first = nullptr;
+  for (auto [axis, placement] : llvm::enumerate(others))
+    if (placement.kind == PlacementKind::Flat) {
+      first = first ? first : &list[axis];
+      placement = Placement();
+      ranks *= mesh.sizes[axis];
+      sharing += (sharing.empty() ? "" : ", ") + mesh.axes[axis];
+    }
+  int64_t elements = geometry::mostElements(parameter.shape, others, mesh);
+  int64_t offset = bucket.parameters[member.index].offset;
+  member.elements = std::max(member.elements, elements);
+  member.ranks = "axis " + sharing + " of mesh '" + mesh.name + "'";
+  auto reportOnce = [&](const std::string &at, const std::string &message) {
+    if (reported.insert(at).second)
+      report(at, message);
+  };
+  if (bucket.size == 0) // which did not read
+    return;
+  if (bucket.size % (ranks * bucket.alignment))
+    reportOnce("/buckets/" + number(member.bucket) + "/size",
+               "expected a multiple of " + number(ranks) + " ranks × " + number(bucket.alignment) +
+                   " elements of alignment, found " + number(bucket.size));
+  else if (offset > bucket.size - elements)
+    reportOnce(pointerOf(member.bucket, member.index) + "/offset",
+               "expected '" + parameter.name + "' inside of bucket '" + bucket.name + "' of " +
+                   number(bucket.size) + " elements, found elements " + number(offset) + " to " +
+                   number(offset + elements));
+  for (int64_t rank = 0; rank <= ranks; ++rank)
+    first->cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
 }
 
-void BucketIndex::check(const Manifest &manifest, const CheckReport &report) const {
+void BucketIndex::check(const Manifest &manifest) const {
   llvm::StringMap<char> known;
   for (const Parameter &parameter : manifest.parameters)
     known[parameter.name] = 0;

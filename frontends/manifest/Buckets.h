@@ -6,6 +6,7 @@
 #include "frontends/manifest/JsonText.h"
 #include "frontends/manifest/ManifestCheck.h"
 #include "llvm/ADT/StringMap.h"
+#include <set>
 
 namespace stepc::manifest {
 
@@ -15,15 +16,17 @@ void readBuckets(const llvm::json::Value &value, JsonText &json, std::vector<Buc
 /// The buckets of a manifest by the names of the parameters in them.
 class BucketIndex {
 public:
-  /// Reports names that stand in two places.
+  /// Reports names that stand in two places. Pointers start at the manifest's root.
   BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &report);
 
-  /// Gives the parameter's flat placements, of which the manifest gives no ranges, those that follow from
-  /// its bucket. Reports what does not fit at the parameter.
-  void cut(Parameter &parameter, const Mesh &mesh, const CheckReport &report);
+  /// Gives a list of a parameter's placements, checked but for that, the ranges that follow from its
+  /// bucket, unless it says them. The first flat one is at `where` for `atParameter`; what a bucket's
+  /// figures make impossible is reported at the bucket, once.
+  void cut(const Parameter &parameter, std::vector<Placement> &list, const Mesh &mesh,
+           const std::string &where, const CheckReport &atParameter);
   /// After all parameters: reports members that do not exist, that are not flat, that overlap, and those
   /// of one bucket on different ranks.
-  void check(const Manifest &manifest, const CheckReport &report) const;
+  void check(const Manifest &manifest) const;
   /// Whether a bucket says where this parameter's ranges are.
   bool has(llvm::StringRef parameter) const { return members.contains(parameter); }
 
@@ -34,6 +37,8 @@ private:
     std::string ranks;     // which share the bucket
   };
   const std::vector<Bucket> &buckets;
+  CheckReport report;
+  std::set<std::string> reported; // where errors of figures stand that are said already
   llvm::StringMap<Member> members;
 };
 

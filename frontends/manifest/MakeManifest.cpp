@@ -244,7 +244,7 @@ void Maker::place(Parameter &parameter) {
   checkShape(parameter, [&](const std::string &, const std::string &message) {
     errors.add(file.path(), message, parameter.name);
   });
-  checkPlacements(parameter, manifest.meshes[0],
+  checkPlacements(parameter, manifest.meshes[0], /*buckets=*/nullptr,
                   [&](const std::string &, const std::string &message) {
                     errors.addUsage(holding->option, message, parameter.name);
                   });

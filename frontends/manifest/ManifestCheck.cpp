@@ -1,4 +1,5 @@
 #include "frontends/manifest/ManifestCheck.h"
+#include "frontends/manifest/Buckets.h"
 #include "frontends/manifest/Names.h"
 #include "runtime/geometry/Geometry.h"
 #include "llvm/ADT/StringExtras.h"
@@ -82,16 +83,22 @@ void checkMesh(const Mesh &mesh, const CheckReport &report) {
   }
 }
 
-void checkShape(const Parameter &parameter, const CheckReport &report) {
+bool checkElements(const Parameter &parameter, const CheckReport &report) {
   int64_t elements = 1;
   for (int64_t size : parameter.shape) {
     if (size > kMaxElements / elements) {
       report("/shape", "expected at most 2^40 elements, found a product of "
                        "sizes beyond that");
-      break;
+      return false;
     }
     elements *= size;
   }
+  return true;
+}
+
+void checkShape(const Parameter &parameter, const CheckReport &report) {
+  if (!checkElements(parameter, report))
+    return;
   int64_t rank = parameter.shape.size();
   if (parameter.flatten != 0) {
     if (parameter.batchAxes >= rank)
@@ -121,20 +128,37 @@ void checkShape(const Parameter &parameter, const CheckReport &report) {
     report("/blocks", wrong);
 }
 
-void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report) {
+void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *buckets,
+                     const CheckReport &report) {
   auto check = [&](std::vector<Placement> &list, const std::string &at) {
     if (!checkDims(list, parameter, mesh, at, report))
       return false;
     if (auto wrong = geometry::checkPlacements(parameter.shape, list, mesh,
-                                               &list == &parameter.gradPlacements))
+                                               &list == &parameter.gradPlacements)) {
       report(at + "/" + number(wrong->axis), wrong->reason);
+      return true;
+    }
+    auto flat = llvm::find_if(
+        list, [](const Placement &each) { return each.kind == PlacementKind::Flat; });
+    if (flat == list.end())
+      return true;
+    std::string where = at + "/" + number(flat - list.begin());
+    if (buckets)
+      buckets->cut(parameter, list, mesh, where, report);
+    else if (llvm::all_of(list, [](const Placement &each) { return each.cuts.empty(); }))
+      report(where, "expected ranges, flat(0, …), of a parameter that no bucket holds, found '" +
+                        toString(*flat) + "'");
     return true;
   };
+  // A list that is the parameter's has its mistakes, which are said once, and its ranges.
+  const std::vector<Placement> given = parameter.placements;
   if (!check(parameter.placements, "/placements"))
     return;
   for (auto [own, at] : {std::pair(&parameter.gradPlacements, "/grad_placements"),
                          std::pair(&parameter.statePlacements, "/state_placements")})
-    if (*own != parameter.placements)
+    if (*own == given)
+      *own = parameter.placements;
+    else
       check(*own, at);
   // What one rank contributes is all.
   if (parameter.gradPlacements.size() == mesh.sizes.size())
@@ -144,15 +168,19 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &
 }
 
 void checkClusterRanks(const Manifest &manifest, const CheckReport &report) {
-  if (!manifest.cluster || manifest.cluster->levels.empty())
+  if (!manifest.cluster)
     return;
-  const ClusterLevel &last = manifest.cluster->levels.back();
+  // Without a profile of its own the cluster gets that of a target, whose levels span all ranks.
+  std::vector<cost::Level> levels = manifest.cluster->resolve({}).levels;
+  if (levels.empty())
+    return;
+  const cost::Level &last = levels.back();
   for (auto [i, mesh] : llvm::enumerate(manifest.meshes))
     for (auto [j, rank] : llvm::enumerate(mesh.ranks))
-      if (last.ranks && rank >= *last.ranks) {
+      if (rank >= last.ranks) {
         report("/meshes/" + number(i) + "/ranks/" + number(j),
                "expected a rank of the cluster, whose level '" + last.name + "' has " +
-                   count(*last.ranks, "rank") + ", found " + number(rank));
+                   count(last.ranks, "rank") + ", found " + number(rank));
         break;
       }
 }

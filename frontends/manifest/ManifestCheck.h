@@ -17,16 +17,23 @@ using CheckReport = std::function<void(const std::string &pointer, const std::st
 /// product, each once.
 void checkMesh(const Mesh &mesh, const CheckReport &report);
 
+/// Whether the shape has at most kMaxElements.
+bool checkElements(const Parameter &parameter, const CheckReport &report);
+
 /// Elements within kMaxElements; batch axes that leave a matrix; blocks of matrices, each row or column
 /// in one.
 void checkShape(const Parameter &parameter, const CheckReport &report);
 
+class BucketIndex;
+
 /// Placements: one per axis, dimensions within the shape, strided shards that
 /// exist; gradient and state like the parameter. Rewrites negative dimensions
 /// to their positive form, and partial placements along an axis of one rank to R.
-void checkPlacements(Parameter &parameter, const Mesh &mesh, const CheckReport &report);
+/// Flat placements without ranges get those of `buckets`; without buckets they are refused.
+void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *buckets,
+                     const CheckReport &report);
 
-/// Ranks of meshes within those of the cluster's last level, where it says how many it has. Pointers start at
+/// Ranks of meshes within those of the cluster's last level, where it or its profile says how many it has. Pointers start at
 /// the manifest's root.
 void checkClusterRanks(const Manifest &manifest, const CheckReport &report);
 

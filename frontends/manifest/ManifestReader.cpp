@@ -33,7 +33,8 @@ private:
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
-  void readBlocks(const json::Value *value, const Pointer &at, Parameter &parameter);
+  void readBlocks(const json::Value *value, const Pointer &at, bool shapeIsGood,
+                  Parameter &parameter);
   void readPlacements(const json::Value *value, const Pointer &at,
                       std::vector<Placement> &placements);
 
@@ -86,7 +87,7 @@ void Reader::readRoot(const json::Value &root) {
   }
   // A parameter that was not read may be the one that a bucket names.
   if (errors.empty())
-    buckets->check(manifest, reportAt(""));
+    buckets->check(manifest);
   checkNames(manifest,
              [&](const Pointer &at, const std::string &message, const std::string &parameter) {
                json.setParameter(parameter);
@@ -175,7 +176,8 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
   }
 }
 
-void Reader::readBlocks(const json::Value *value, const Pointer &at, Parameter &parameter) {
+void Reader::readBlocks(const json::Value *value, const Pointer &at, bool shapeIsGood,
+                        Parameter &parameter) {
   plan::Division &blocks = parameter.blocks;
   const json::Object *object =
       value ? json.object(*value, at, "blocks", {"axis", "runs", "sizes", "repeat"}) : nullptr;
@@ -234,10 +236,11 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, Parameter &
   bool isRows = blocks.axis == plan::Division::Rows;
   size_t rank = parameter.shape.size();
   bool isMatrix =
-      parameter.flatten == 0
-          ? rank >= 2
-          : parameter.batchAxes < int64_t(rank) &&
-                plan::checkFlatten(rank, parameter.batchAxes, parameter.flatten).empty();
+      shapeIsGood &&
+      (parameter.flatten == 0
+           ? rank >= 2
+           : parameter.batchAxes < int64_t(rank) &&
+                 plan::checkFlatten(rank, parameter.batchAxes, parameter.flatten).empty());
   plan::View matrix =
       isMatrix
           ? plan::matrixView(parameter.shape, parameter.flatten ? parameter.batchAxes : rank - 2,
@@ -292,7 +295,8 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
     parameter.flatten = json.integer(*flatten, at + "/flatten",
                                      "the axis where columns begin, 1 or more", 1, kMaxElements)
                             .value_or(0);
-  readBlocks(object->get("blocks"), at + "/blocks", parameter);
+  bool shapeIsGood = errors.size() == before && checkElements(parameter, reportAt(at));
+  readBlocks(object->get("blocks"), at + "/blocks", shapeIsGood, parameter);
   if (errors.size() == before)
     checkShape(parameter, reportAt(at));
 
@@ -314,11 +318,8 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
   readPlacements(object->get("grad_placements"), at + "/grad_placements", parameter.gradPlacements);
   readPlacements(object->get("state_placements"), at + "/state_placements",
                  parameter.statePlacements);
-  bool isGood = errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()];
-  if (isGood)
-    buckets->cut(parameter, *mesh, reportAt(at));
-  if (isGood && errors.size() == before)
-    checkPlacements(parameter, *mesh, reportAt(at));
+  if (errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()])
+    checkPlacements(parameter, *mesh, &*buckets, reportAt(at));
   json.setParameter("");
 }
 

@@ -140,6 +140,11 @@ TEST(MakeManifest, RuleErrors) {
   EXPECT_EQ(errorsOf(file, {"dp=2", {"*=S(1)"}, {}, {}}),
             "--place '*=S(1)': expected a dimension from -1 to 0, found 'S(1)' "
             "(parameter 'v')\n");
+  // There are no buckets yet from which ranges follow.
+  EXPECT_EQ(errorsOf(file, {"dp=2", {"*=R", "w=flat"}, {}, {}}),
+            "--place 'w=flat': expected ranges, flat(0, …), of a parameter that no bucket holds, "
+            "found 'flat' (parameter 'w')\n");
+  EXPECT_EQ(errorsOf(file, {"dp=2", {"*=R", "w=flat(0, 7, 16)"}, {}, {}}), "");
   EXPECT_EQ(errorsOf(file, {"dp=2", {"*=R", "x*=S(0)"}, {"w"}, {}}),
             "--place 'x*=S(0)': expected a pattern that matches a parameter, "
             "found none for 'x*'\n"

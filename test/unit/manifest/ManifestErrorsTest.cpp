@@ -188,6 +188,13 @@ TEST(ManifestErrors, ClusterLevels) {
                 R"({"levels": [{"name": "node", "ranks": 2, "gb_per_s": 1, "latency_us": 1}]})"),
             "/meshes/0/ranks/2: expected a rank of the cluster, whose level 'node' has 2 ranks, "
             "found 2\n");
+  // The profile says how many its level has.
+  EXPECT_EQ(errorsOf(R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}],
+                         "ranks": [71, 72]}], "cluster": {"profile": "gb300", "levels": [{"name":
+                         "nvlink"}]}, "parameters": [{"name": "w", "shape": [8], "dtype": "f32",
+                         "mesh": "m", "placements": ["R"]}]})j"),
+            "/meshes/0/ranks/1: expected a rank of the cluster, whose level 'nvlink' has 72 ranks, "
+            "found 72\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {
@@ -277,6 +284,13 @@ TEST(ManifestErrors, Flatten) {
             "flatten: expected columns from axis 1 to 2 on, found 3");
   EXPECT_EQ(one("[6, 4, 3, 2]", R"("batch_axes": 1, "flatten": 1)"),
             "flatten: expected columns from axis 2 to 3 on, found 1");
+  // Rows and columns of what has too many elements are not asked for.
+  for (const char *more :
+       {R"("flatten": 2, "blocks": {"axis": "rows", "sizes": [4]})",
+        R"("batch_axes": 1, "blocks": {"axis": "rows", "sizes": [4]})",
+        R"("flatten": 2, "blocks": {"axis": "rows", "runs": [[[0, 4]], [[4, 6]]]})"})
+    EXPECT_EQ(one("[1099511627776, 1099511627776, 4]", more),
+              "shape: expected at most 2^40 elements, found a product of sizes beyond that");
   EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 1, "blocks": {"axis": "columns", "sizes": [3]})"),
             "blocks/sizes: expected sizes that add up to 12 columns, found 3");
   EXPECT_EQ(one("[6, 4, 3]", R"("flatten": 2, "blocks": {"axis": "rows", "runs": [[[0, 6]]]})"),

@@ -97,6 +97,19 @@ TEST(ManifestErrors, PlacementsThatCannotBe) {
           "1: expected dimension 1 to be sharded past its size of 1 once at most: earlier axes "
           "leave 1 index for 2 ranks, found 'S(1)'" +
           w);
+  // A few bytes of text must not become loops of as many steps.
+  EXPECT_EQ(one("[1099511627776]", R"j(["IS(0, 1099511627776)", "R"])j"),
+            at + "0: expected stripes from 1 to 1048576, found 'IS(0, 1099511627776)'" + w);
+  EXPECT_EQ(one("[1099511627776]", R"j(["flat(0, 1, 2)", "_S(0, 1099511627776)"])j"),
+            at + "1: expected a split factor from 1 to 1048576, found '_S(0, 1099511627776)'" + w);
+  EXPECT_EQ(errorsOf(R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size":
+                         1048576}]}], "parameters": [{"name": "w", "shape": [1048577, 1048575],
+                         "dtype": "f32", "mesh": "m", "placements": ["_S(0, 1048576)"]}]})j"),
+            at +
+                "0: expected a later axis of mesh 'm' that shards dimension 0 into 1048576 pieces "
+                "first, found none in '_S(0, 1048576)'" +
+                w);
+  EXPECT_EQ(one("[1099511627776]", R"j(["IS(0, 1048576)", "IS(0, 1048576)"])j"), "");
   // Ranges of 32 elements, or of 16 where the other axis halves them.
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 7, 32)", "R"])j"), "");
   EXPECT_EQ(one("[8, 4]", R"j(["flat(0, 16, 16)", "S(0)"])j"), "");
@@ -151,16 +164,14 @@ TEST(ManifestErrors, Buckets) {
                               "says where its ranges begin, found none (parameter 'w')\n"
                               "/parameters/1/placements/0: expected a bucket that holds 'v', which "
                               "says where its ranges begin, found none (parameter 'v')\n");
-  std::string zero = "/buckets/0/size: expected a number of elements from 1 to 2^40, found 0\n";
-  EXPECT_EQ(check(two(R"("size": 0)"), flat).substr(0, zero.size()), zero);
+  EXPECT_EQ(check(two(R"("size": 0)"), flat),
+            "/buckets/0/size: expected a number of elements from 1 to 2^40, found 0\n");
   EXPECT_EQ(check(two(R"("size": 23)"), flat),
-            "/parameters/0/placements/0: expected a bucket whose size is a multiple of 2 ranks × 1 "
-            "elements of alignment, found 'b' of 23 (parameter 'w')\n"
-            "/parameters/1/placements/0: expected a bucket whose size is a multiple of 2 ranks × 1 "
-            "elements of alignment, found 'b' of 23 (parameter 'v')\n");
+            "/buckets/0/size: expected a multiple of 2 ranks × 1 elements of alignment, found 23 "
+            "(parameter 'w')\n");
   EXPECT_EQ(check(two(R"("size": 20)"), flat),
-            "/parameters/1/placements/0: expected 'v' inside of bucket 'b' of 20 elements, found "
-            "elements 16 to 21 (parameter 'v')\n");
+            "/buckets/0/parameters/1/offset: expected 'v' inside of bucket 'b' of 20 elements, "
+            "found elements 16 to 21 (parameter 'v')\n");
   EXPECT_EQ(
       check(two(R"("size": 24)"), R"j(["flat(0, 6, 12)"])j"),
       "/parameters/0/placements/0: expected flat, since bucket 'b' says where the ranges begin, "
@@ -196,6 +207,27 @@ TEST(ManifestErrors, Buckets) {
                          "dtype": "f32", "mesh": "n", "placements": ["flat"]}]})"),
             "/buckets/0/parameters/1: expected all parameters of bucket 'b' flat on axis a of mesh "
             "'m', found 'v' on axis a of mesh 'n'\n");
+}
+
+// Dimensions that count from the end are those that they mean, also where a bucket gives ranges.
+TEST(Manifest, BucketsCutShardsOfNegativeDimensions) {
+  auto read = [](const std::string &dim, const std::string &states) {
+    ErrorList errors;
+    auto manifest = readManifest(
+        R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}, {"name": "b",
+            "size": 2}]}], "buckets": [{"name": "b", "size": 24, "parameters": [{"name": "w",
+            "offset": 8}]}], "parameters": [{"name": "w", "shape": [8, 4], "dtype": "f32", "mesh":
+            "m", "placements": ["flat", "S()j" +
+            dim + R"j()"], "state_placements": ["flat", "S()j" + states + R"j()"]}]})j",
+        "m.json", errors);
+    EXPECT_TRUE(manifest) << errors.str();
+    return std::move(*manifest);
+  };
+  Manifest expected = read("0", "0");
+  EXPECT_EQ(toString(expected.parameters[0].statePlacements), "[flat(0, 4, 16), S(0)]");
+  EXPECT_EQ(read("0", "-2"), expected);
+  EXPECT_EQ(read("-2", "0"), expected);
+  EXPECT_EQ(read("-2", "-2"), expected);
 }
 
 // The ranges that follow from a bucket: what each rank's half of it has of each parameter.
