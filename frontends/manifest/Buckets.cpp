@@ -83,9 +83,6 @@ void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, 
   }
   Member &member = found->second;
   const Bucket &bucket = buckets[member.bucket];
-  if (cut != list.end())
-    return atParameter(where, "expected flat, since bucket '" + bucket.name +
-                                  "' says where the ranges begin, found '" + toString(*cut) + "'");
   int64_t ranks = 1;
   std::vector<Placement> others = list;
   std::string sharing;
@@ -116,8 +113,15 @@ void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, 
                "expected '" + parameter.name + "' inside of bucket '" + bucket.name + "' of " +
                    number(bucket.size) + " elements, found elements " + number(offset) + " to " +
                    number(offset + elements));
+  Placement derived{PlacementKind::Flat};
   for (int64_t rank = 0; rank <= ranks; ++rank)
-    first->cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
+    derived.cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
+  // Ranges that a trainer's shards have show a bucket whose figures are not the trainer's.
+  if (cut != list.end() && (&*cut != first || *cut != derived))
+    atParameter(where, "expected " + std::string(toString(derived)) + ", since bucket '" +
+                           bucket.name + "' has '" + parameter.name + "' at " + number(offset) +
+                           ", found '" + toString(*cut) + "'");
+  *first = std::move(derived);
 }
 
 void BucketIndex::check(const Manifest &manifest) const {

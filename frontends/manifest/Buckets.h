@@ -20,7 +20,7 @@ public:
   BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &report);
 
   /// Gives a list of a parameter's placements, checked but for that, the ranges that follow from its
-  /// bucket, unless it says them. The first flat one is at `where` for `atParameter`; what a bucket's
+  /// bucket, or compares them with those that it says. The first flat one is at `where` for `atParameter`; what a bucket's
   /// figures make impossible is reported at the bucket, once.
   void cut(const Parameter &parameter, std::vector<Placement> &list, const Mesh &mesh,
            const std::string &where, const CheckReport &atParameter);

@@ -138,8 +138,8 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *bucket
       report(at + "/" + number(wrong->axis), wrong->reason);
       return true;
     }
-    auto flat = llvm::find_if(
-        list, [](const Placement &each) { return each.kind == PlacementKind::Flat; });
+    auto flat =
+        llvm::find_if(list, [](const Placement &each) { return each.kind == PlacementKind::Flat; });
     if (flat == list.end())
       return true;
     std::string where = at + "/" + number(flat - list.begin());

@@ -174,8 +174,15 @@ TEST(ManifestErrors, Buckets) {
             "found elements 16 to 21 (parameter 'v')\n");
   EXPECT_EQ(
       check(two(R"("size": 24)"), R"j(["flat(0, 6, 12)"])j"),
-      "/parameters/0/placements/0: expected flat, since bucket 'b' says where the ranges begin, "
-      "found 'flat(0, 6, 12)' (parameter 'w')\n");
+      "/parameters/0/placements/0: expected flat(0, 8, 12), since bucket 'b' has 'w' at 4, found "
+      "'flat(0, 6, 12)' (parameter 'w')\n");
+  EXPECT_EQ(check(two(R"("size": 24)"), R"j(["flat(0, 8, 12)"])j"), "");
+  // An offset that is off by one.
+  EXPECT_EQ(
+      check(R"([{"name": "b", "size": 24, "parameters": [{"name": "w", "offset": 5}]}])",
+            R"j(["flat(0, 8, 12)"])j", R"(["R"])"),
+      "/parameters/0/placements/0: expected flat(0, 7, 12), since bucket 'b' has 'w' at 5, found "
+      "'flat(0, 8, 12)' (parameter 'w')\n");
   EXPECT_EQ(
       check(two(R"("size": 24)"), R"(["R"])"),
       "/buckets/0/parameters/0: expected a parameter with a flat placement, found 'w' without "
