@@ -93,6 +93,47 @@ def test_bits_do_not_depend_on_how_optimizer_states_are_kept(tmp_path, way, stra
     assert exact == other
 
 
+CLIPPED = """optimizer R(lr, limit = 1, largest = 0.5) {
+  state size : f32[]
+  size = norm(grad)
+  let own = grad * min(1, limit / max(norm(grad), 1e-12))
+  param = param - lr * select(abs(grad) > largest, 0 * grad, own)
+}
+route { R(lr = 0.5) for "*" }
+"""
+
+
+@pytest.mark.parametrize("parameter, gradient", [
+    (["R", "R"], ["P(avg)", "R"]),
+    (["R", "S(0)"], ["P(avg)", "S(0)"]),
+    (["S(0)", "R"], ["P(avg)", "R"]),
+])  # fmt: skip
+def test_norms_and_conditions_see_the_reduced_gradient(tmp_path, parameter, gradient):
+    """Of contributions neither the norm nor what is large is the average's; and a replica counts once."""
+    shape = (6, 4)
+    each = np.random.default_rng(9).normal(size=(2, *shape)).astype(np.float32)
+    average = reduced(each, 2)
+    (tmp_path / "spec.optim").write_text(CLIPPED)
+
+    def step(name, sizes, lists, grad):
+        axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
+        one = {"name": "w", "shape": shape, "dtype": "f32", "mesh": "m", **lists}
+        document = {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": [one]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+        save(tmp_path / f"{name}.safetensors",
+             {"param:w": tensor(np.ones(shape), "f32"), "grad:w": tensor(grad, "f32")})  # fmt: skip
+        return run(tmp_path / "spec.optim", tmp_path / f"{name}.json", tmp_path / f"{name}.safetensors",
+                   tmp_path / f"{name}.out.safetensors")  # fmt: skip
+
+    found = step("many", (2, 2), {"placements": parameter, "grad_placements": gradient}, each)
+    assert found == step("one", (1,), {"placements": ["R"]}, average)
+    size = np.linalg.norm(average)
+    assert np.allclose(found["state:w:size"].array(), size, rtol=1e-6)
+    kept = np.where(abs(average) > 0.5, 0, average / size)
+    assert 0 < np.count_nonzero(kept) < kept.size
+    assert np.allclose(found["param:w"].array(), 1 - 0.5 * kept, rtol=1e-6)
+
+
 def test_blocks_are_computed_where_their_states_are(tmp_path):
     """Layer-wise: each matrix has an owner, to whom contributions go, and who gives the new parameter to all."""
     (tmp_path / "spec.optim").write_text(SPEC)
