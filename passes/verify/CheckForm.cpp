@@ -66,6 +66,25 @@ static LogicalResult checkAdvance(func::FuncOp step) {
   return step.emitOpError("expected one comm.advance_steps, found none");
 }
 
+/// Says where the collective stands whose turn it is. Ranks of two communicators that start theirs in different orders
+/// never meet.
+static LogicalResult refuseOrder(comm::StartOp start, int64_t order) {
+  auto diag = start.emitOpError("expected order ")
+              << order << ", because all ranks start collectives in program order, found "
+              << start.getOrder();
+  for (auto other : start->getBlock()->getOps<comm::StartOp>()) {
+    if (int64_t(other.getOrder()) != order)
+      continue;
+    Diagnostic &note = diag.attachNote(other.getLoc());
+    note << "the collective of order " << order << " is here";
+    if (other.getCommunicator() != start.getCommunicator())
+      note << ", on another communicator: a rank of both would wait in the one for ranks that "
+              "wait in the other";
+    break;
+  }
+  return diag;
+}
+
 FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
   if (StringAttr level = comm::levelOf(module))
     if (level != "scheduled")
@@ -98,7 +117,6 @@ FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
     return step.emitOpError("expected straight-line code, found more than one block");
 
   int64_t order = 0;
-  comm::StartOp previous;
   for (Operation &op : step.getBody().front()) {
     if (!isKnown(op)) {
       op.emitOpError("expected operations of a scheduled program, found one that is none");
@@ -115,16 +133,9 @@ FailureOr<func::FuncOp> verify::checkForm(ModuleOp module) {
     auto start = dyn_cast<comm::StartOp>(op);
     if (!start)
       continue;
-    if (int64_t(start.getOrder()) != order) {
-      auto diag = start.emitOpError("expected order ")
-                  << order << ", because all ranks start collectives in program order, found "
-                  << start.getOrder();
-      if (previous)
-        diag.attachNote(previous.getLoc()) << "the collective before it is here";
-      return failure();
-    }
+    if (int64_t(start.getOrder()) != order)
+      return refuseOrder(start, order);
     fine &= succeeded(checkToken(start));
-    previous = start;
     ++order;
   }
   if (!fine || failed(checkAdvance(step)))

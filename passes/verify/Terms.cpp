@@ -180,7 +180,9 @@ std::string Terms::describe(Term term) const {
     os << "the result of a " << optim::stringifyReduction(optim::Reduction(detail[0]));
     if (int64_t exponent = detail[5])
       os << " times 2^" << exponent;
-  } else
+  } else if (node.what == "comm.sum")
+    os << "the result of comm.sum by " << cast<IntegerAttr>(node.detail).getInt();
+  else
     os << "the result of " << node.what;
   return text;
 }

@@ -46,6 +46,7 @@
 // Crossed order of collectives.
 // RUN: sed -e 's/order 0/order 9/' -e 's/order 1/order 0/' -e 's/order 9/order 1/' %{from} | %{check} ORDER
 // ORDER: error: 'comm.start' op expected order 0, because all ranks start collectives in program order, found 1
+// ORDER: note: the collective of order 0 is here{{$}}
 
 // Overlapping live buffers: what wave 1 receives stands where wave 0 arrives.
 // RUN: sed -e 's/r1 = comm.buffer offset 384/r1 = comm.buffer offset 192/' %{from} | %{check} OVERLAP

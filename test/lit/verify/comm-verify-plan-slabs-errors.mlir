@@ -12,11 +12,11 @@
 
 // A mean of Gram matrices is not the block's.
 // RUN: sed -e 's/comm.sum by 1 ins(%40/comm.sum by 2 ins(%40/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=MEAN
-// MEAN: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of comm.sum in its place
+// MEAN: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum by 1, found the result of comm.sum by 2 in its place
 
 // Nor is the part of one slab, which its own rank has.
 // RUN: sed -e 's/ins(%49 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>)/ins(%36 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>)/' -e 's/%36 = comm.buffer offset 128 bytes/%36 = comm.buffer offset 384 bytes/' -e 's/arena_bytes = 384/arena_bytes = 448/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=PART
-// PART: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum, found the result of a product times the number 1.0
+// PART: error: {{.*}}expected what rule @Sign makes of parameter 'a', with the result of comm.sum by 1, found the result of a product times the number 1.0
 
 // The norm of the block is made of two sums.
 // RUN: sed -e '/comm.sum by 1 ins(%24/d' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=NORM

@@ -50,6 +50,12 @@ const char *const kSlabs =
   optim.parameter @a shape [ROWS, 5] batch 0 type f32 gradient f32 mesh @mesh placements [#optim.shard<0>] aliases []
 })";
 
+/// The same matrix stepped by blocks, and all ranks contribute to its gradient.
+std::string averaged() {
+  return replaced(replaced(kSlabs, "ROWS", "16"), "placements [#optim.shard<0>]",
+                  "placements [#optim.shard<0>] gradient_placements [#optim.partial_average]");
+}
+
 /// The plan that tables are made from is changed, or every group of it; the proof sees the plan as it is.
 template <typename Change>
 std::string provenWithout(const std::string &text, const std::string &strategy, Change change) {
@@ -109,6 +115,17 @@ TEST(PlantedFaults, AStripeOfAnotherExpert) {
   EXPECT_THAT(error, HasSubstr("expected the row that starts at local element"));
 }
 
+TEST(PlantedFaults, AStripeOfEqualSizeOfAnotherExpert) {
+  // Two experts' gate and up projections, of which each rank has a row. All ranks agree on the wrong one.
+  std::string text = replaced(replaced(kSlabs, "ROWS", "16"), "placements [#optim.shard<0>]",
+                              "placements [#optim.interleaved_shard<0, 4>] blocks <rows, [0, 4], "
+                              "[4, 8], [8, 12], [12, 16]>");
+  std::string error = provenWithout(text, "owner", [](plan::Group &group) {
+    std::swap(group.division.parts[1], group.division.parts[3]);
+  });
+  EXPECT_THAT(error, HasSubstr("expected the row that starts at local element"));
+}
+
 TEST(PlantedFaults, AHopToTheWrongFactor) {
   std::string error = provenWithout(placed("#optim.shard<0>"), "in_turn", [](plan::Group &group) {
     std::swap(group.hops.front().owned, group.hops.back().owned);
@@ -136,7 +153,7 @@ TEST(PlantedFaults, RunsThatAreMissingDoubledOrShifted) {
               HasSubstr("expected the row that starts at local element"));
 }
 
-TEST(PlantedFaults, PaddingIsSent) {
+TEST(PlantedFaults, PaddingThatOneSideSends) {
   // An element more in the last part, as where each peer has as many as the most.
   std::string error =
       provenWith(placed("#optim.shard<0>"), plan::TableKind::Message, [](plan::RankTable &rows) {
@@ -150,30 +167,131 @@ TEST(PlantedFaults, PaddingIsSent) {
   EXPECT_THAT(error, HasSubstr("bytes that rank"));
 }
 
-/// The first rows of a rank that add up Gram matrices are changed.
-template <typename Change> std::string addedUp(Change change) {
+/// Of the first start, a message between two ranks is longer by `elements` on both ends, in the table and in what is laid
+/// out; its part is the last of what the one sends and of what the other receives, so that nothing else moves.
+std::string provenWithPadding(const std::string &text, int64_t elements) {
+  Scheduled made(text, {"*=owner"}, 1);
+  EXPECT_EQ(made.error, "");
+  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  int64_t from = -1, to = -1;
+  auto padded = [&](const plan::Plan &plan) {
+    verify::Expand truth = verify::runtimeExpand(plan), expand = truth;
+    int64_t table = 0, ranks = int64_t(plan.world().size());
+    while (plan.tables[table].kind != plan::TableKind::Message)
+      ++table;
+    // The last sender of the rank to which all send, for it alone has the block.
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      for (const plan::Message &message : truth.table(table, rank).rows->messages)
+        if (message.sendCount > 0 && message.peer != rank)
+          std::tie(from, to) = std::tie(rank, message.peer);
+    auto lengthen = [=](std::vector<plan::Message> &messages, int64_t rank, int64_t by) {
+      for (plan::Message &message : messages) {
+        message.sendCount += rank == from && message.peer == to ? by : 0;
+        message.receiveCount += rank == to && message.peer == from ? by : 0;
+      }
+    };
+    expand.table = [=](int64_t index, int64_t rank) {
+      plan::CommonTable common = truth.table(index, rank);
+      if (index != table)
+        return common;
+      plan::RankTable rows = *common.rows;
+      lengthen(rows.messages, rank, elements);
+      return plan::CommonTable(std::move(rows));
+    };
+    expand.start = [=, bytes = plan.tables[table].elementBytes](int64_t index, int64_t rank) {
+      auto start = std::make_shared<plan::RankStart>(*truth.start(index, rank));
+      if (index > 0)
+        return std::shared_ptr<const plan::RankStart>(start);
+      lengthen(start->messages, rank, elements * bytes);
+      for (auto [parcel, pads] :
+           {std::pair(&start->sent, rank == from), {&start->received, rank == to}})
+        if (pads) {
+          parcel->values[0].back().count += elements;
+          parcel->bytes += elements * bytes;
+        }
+      return std::shared_ptr<const plan::RankStart>(start);
+    };
+    return expand;
+  };
+  made.error.clear();
+  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, padded)));
+  EXPECT_NE(from, to);
+  return made.error;
+}
+
+TEST(PlantedFaults, PaddingOnWhichBothSidesAgree) {
+  std::string text = replaced(kSlabs, "ROWS", "15"); // slabs of 4, 4, 4 and 3 rows of 5 elements
+  EXPECT_THAT(provenWithPadding(text, 5),
+              HasSubstr("expected messages of the 15 elements that rank 3 packs, found none beyond "
+                        "element 15"));
+  // A bucket of which each rank has 20 elements, the last 5 of them behind the tensor.
+  text = replaced(text, "#optim.shard<0>", "#optim.flat<0, 20, 40, 60, 75>");
+  EXPECT_THAT(provenWithPadding(text, 5),
+              HasSubstr("expected messages of the 15 elements that rank 3 packs, found none beyond "
+                        "element 15"));
+}
+
+/// The first rows of a rank that add up Gram matrices are changed, or those that add up contributions to a gradient.
+template <typename Change>
+std::string addedUp(Change change, const std::string &text = replaced(kSlabs, "ROWS", "20"),
+                    const std::string &strategy = "gram") {
   return provenWith(
-      replaced(kSlabs, "ROWS", "20"), plan::TableKind::Sum,
+      text, plan::TableKind::Sum,
       [&](plan::RankTable &rows) {
         // Norms are one element, which the last rank adds up.
-        bool isGram = !rows.sums.empty() && rows.sums.front().cols > 1;
-        if (isGram)
+        bool isMatrix = !rows.sums.empty() && rows.sums.front().cols > 1;
+        if (isMatrix)
           change(rows);
-        return isGram;
+        return isMatrix;
       },
-      "gram");
+      strategy);
 }
 
 TEST(PlantedFaults, AContributionThatIsAddedTwiceOrLeftOut) {
   using Rows = plan::RankTable;
-  EXPECT_THAT(addedUp([](Rows &rows) { rows.lists.back() = rows.lists.front(); }),
-              HasSubstr("expected contribution 3 of the mesh in its place of a sum, found that of "
-                        "rank 0 on rank 0"));
-  EXPECT_THAT(addedUp([](Rows &rows) { --rows.sums.front().count; }),
-              HasSubstr("expected the 4 contributions to a sum, found 3"));
-  EXPECT_THAT(addedUp([](Rows &rows) { std::swap(rows.lists[1], rows.lists[2]); }),
-              HasSubstr("expected contribution 1 of the mesh in its place of a sum, found that of "
-                        "rank 2 on rank 0"));
+  for (auto [text, strategy] : {std::pair(replaced(kSlabs, "ROWS", "20"), "gram"),
+                                {averaged(), "owner"},
+                                {averaged(), "agrs"}}) {
+    auto changed = [&, text = text, strategy = strategy](auto change) {
+      return addedUp(change, text, strategy);
+    };
+    SCOPED_TRACE(strategy);
+    EXPECT_THAT(
+        changed([](Rows &rows) { rows.lists.back() = rows.lists.front(); }),
+        HasSubstr("expected contribution 3 of the mesh in its place of a sum, found that of "
+                  "rank 0 on rank 0"));
+    EXPECT_THAT(changed([](Rows &rows) { --rows.sums.front().count; }),
+                HasSubstr("expected the 4 contributions to a sum, found 3"));
+    EXPECT_THAT(
+        changed([](Rows &rows) { std::swap(rows.lists[1], rows.lists[2]); }),
+        HasSubstr("expected contribution 1 of the mesh in its place of a sum, found that of "
+                  "rank 2 on rank 0"));
+    // Of another element of all contributions.
+    EXPECT_THAT(changed([](Rows &rows) { ++rows.sums.front().source; }),
+                testing::AnyOf(HasSubstr("in its place of a sum, found no part of one peer"),
+                               HasSubstr("as element 0 of the message")));
+  }
+}
+
+TEST(PlantedFaults, AnotherDivisorOfAnAverage) {
+  for (const char *strategy : {"owner", "agrs"}) {
+    Scheduled made(averaged(), {std::string("*=") + strategy}, 1);
+    EXPECT_EQ(made.error, "");
+    EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+    for (auto [divisor, found] : {std::pair(1, "by 1"), {3, "by 3"}, {16, "by 16"}}) {
+      int64_t sums = 0;
+      made.module->walk([&, divisor = divisor](comm::SumOp op) {
+        op.setDivisor(divisor);
+        ++sums;
+      });
+      EXPECT_GT(sums, 0);
+      made.error.clear();
+      EXPECT_TRUE(failed(verify::verifyPlan(*made.module)));
+      EXPECT_THAT(made.error, HasSubstr("with the result of comm.sum by 4, found the result of "
+                                        "comm.sum " +
+                                        std::string(found) + " in its place"));
+    }
+  }
 }
 
 TEST(PlantedFaults, ARangeThatIsOffByOne) {
