@@ -10,7 +10,7 @@ using namespace stepc::verify;
 
 static std::string describeBlock(const plan::Plan &plan, int64_t group, int64_t block) {
   const plan::Group &g = plan.groups[group];
-  int64_t each = g.blocksPerParameter();
+  int64_t each = viewOf(g, plan::ValueKind::Full).blocks;
   return plan::describeBlock(g, block % each) + "parameter '" +
          plan.parameters[g.parameters[block / each]].name + "'";
 }
@@ -21,7 +21,7 @@ LogicalResult verify::checkSegments(const plan::Plan &plan, ModuleOp module) {
   std::vector<llvm::DenseMap<int64_t, int64_t>> segmentOf(plan.groups.size());
   for (auto [index, segment] : llvm::enumerate(plan.segments)) {
     std::vector<int64_t> blocks = segment.blocks;
-    for (int64_t block = 0, e = plan.groups[segment.group].blockCount(); segment.all && block < e;
+    for (int64_t block = 0, e = blockCountOf(plan.groups[segment.group]); segment.all && block < e;
          ++block)
       blocks.push_back(block);
     for (int64_t block : blocks) {
@@ -171,7 +171,7 @@ private:
 
   void count(Count &count, Operation *op, int64_t index) {
     const plan::Segment &segment = plan.segments[index];
-    count.times.resize(plan.groups[segment.group].blockCount(), 0);
+    count.times.resize(blockCountOf(plan.groups[segment.group]), 0);
     count.handlers.push_back({op, index});
     if (segment.all)
       for (int64_t &times : count.times)
@@ -238,7 +238,7 @@ private:
     if (state && !plan::stateExists(g, *state))
       return true;
     Count &count = written[group][target];
-    count.times.resize(g.blockCount(), 0);
+    count.times.resize(blockCountOf(g), 0);
     // A master's own yield is ignored: it changes as the parameter does.
     bool unchanged = isUnchanged(group, state && state->master ? 0 : target);
     auto wrong = llvm::find_if(count.times, [](int64_t times) { return times != 1; });

@@ -172,14 +172,15 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
     if (view.reach == Reach::Element && rows.to != rows.from)
       site = staged(operand, rows.to, view.element, Need::From, table);
   } else {
-    plan::View walked = plan::computedView(groupOf(rows.from.segment), rows.from.value);
+    plan::View walked = computedOf(groupOf(rows.from.segment), rows.from.value);
     Extents block{1, 1};
     if (view.reach == Reach::Element || view.reach == Reach::Row)
       block.rows = walked.rows;
     if (view.reach == Reach::Element || view.reach == Reach::Column)
       block.cols = walked.cols;
     // A row's value is found by the rows of the group's blocks.
-    if (view.reach != Reach::Row || walked.rows == groupOf(rows.from.segment).rows())
+    if (view.reach != Reach::Row ||
+        walked.rows == viewOf(groupOf(rows.from.segment), plan::ValueKind::Full).rows)
       site = blocks(operand, rows.from.segment, block, view.element);
   }
   if (!site) {

@@ -80,7 +80,7 @@ private:
       return false;
     }
     auto type = cast<MemRefType>(value.getType());
-    plan::View view = plan::computedView(groupOf(segment), place.toPlan(segment).value);
+    plan::View view = computedOf(groupOf(segment), place.toPlan(segment).value);
     bool whole = !place.isPartial();
     if (type.getRank() != 3 || !type.isDynamicDim(0) || type.isDynamicDim(1) ||
         type.isDynamicDim(2) ||

@@ -119,7 +119,7 @@ Site ProgramCheck::blocks(const plan::Operand &operand, int64_t segment, Extents
 Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place, Type element,
                           Need::Unit unit, int64_t table) {
   if (place.isBatch()) {
-    plan::View view = plan::computedView(groupOf(place.segment), place.value);
+    plan::View view = computedOf(groupOf(place.segment), place.value);
     return blocks(operand, place.segment, {view.rows, view.cols}, element);
   }
   if (!place.isMoving())

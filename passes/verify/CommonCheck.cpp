@@ -12,7 +12,7 @@ bool CommonCheck::canResolve(int64_t index, int64_t rank, const CommonTable &row
   if (!rows.blocks)
     return true;
   int64_t of = truth.groupOf(truth.plan().tables[index].from.segment);
-  int64_t blocks = truth.plan().groups[of].blockCount();
+  int64_t blocks = blockCountOf(truth.plan().groups[of]);
   auto isBlock = [&](int64_t block) { return block >= 0 && block < blocks; };
   auto isNumber = [&](int64_t number) {
     return number >= 0 && number < int64_t(rows.blocks->size());

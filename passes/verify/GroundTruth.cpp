@@ -27,7 +27,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
     positions.push_back(std::move(ofRank));
   }
   for (const plan::Group &group : plan.groups)
-    perParameter.push_back(group.blocksPerParameter());
+    perParameter.push_back(viewOf(group, ValueKind::Full).blocks);
   shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
@@ -72,7 +72,7 @@ const SegmentView &GroundTruth::segment(int64_t index) {
   if (view)
     return *view;
   const plan::Segment &segment = thePlan.segments[index];
-  int64_t count = thePlan.groups[segment.group].blockCount();
+  int64_t count = blockCountOf(thePlan.groups[segment.group]);
   view = std::make_unique<SegmentView>();
   view->blocks = segment.blocks;
   for (int64_t block = 0; segment.all && block < count; ++block)
@@ -165,7 +165,8 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   if (!isNew)
     return found->second;
   // All shards together hold every block, and of one without elements its single value.
-  ValueKind value = g.rows() * g.cols() > 0 ? ValueKind::Full : ValueKind::One;
+  plan::View block = viewOf(g, ValueKind::Full);
+  ValueKind value = block.rows * block.cols > 0 ? ValueKind::Full : ValueKind::One;
   std::vector<bool> any(perParameter[group], !anyLeft);
   for (int64_t holder = 0; anyLeft && holder < int64_t(mesh.ranks.size()); ++holder)
     if (unresolved(holder) == here)
@@ -214,7 +215,8 @@ std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) c
 const std::vector<int64_t> &GroundTruth::adders(int64_t group, int64_t position) {
   auto &all = knownAdders[group];
   const plan::Group &g = thePlan.groups[group];
-  bool anyElements = g.rows() * g.cols() > 0;
+  plan::View block = viewOf(g, ValueKind::Full);
+  bool anyElements = block.rows * block.cols > 0;
   if (all.empty())
     for (int64_t other : positions[g.mesh])
       if (other >= 0) {
@@ -258,8 +260,9 @@ std::optional<std::pair<int64_t, std::string>> GroundTruth::checkSlabs() {
 std::string GroundTruth::checkSlabs(int64_t index) {
   const plan::Group &group = thePlan.groups[index];
   const plan::Mesh &mesh = thePlan.meshes[group.mesh];
-  int64_t rows = group.rows(), cols = group.cols(), last = -1;
-  plan::View slab = plan::computedView(group, ValueKind::Full);
+  auto [blocks, rows, cols] = viewOf(group, ValueKind::Full);
+  plan::View slab = computedOf(group, ValueKind::Full);
+  int64_t last = -1;
   bool isRows = group.slabs.axis == plan::Division::Rows;
   for (const plan::Factor &factor : group.slabs.factors) {
     if (factor.axis <= last || factor.stride != 1 || factor.size != mesh.sizes[factor.axis])

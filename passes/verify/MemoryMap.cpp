@@ -2,8 +2,6 @@
 
 #include "passes/verify/MemoryMap.h"
 
-#include "passes/verify/ShardRuns.h"
-
 #include <tuple>
 
 namespace stepc::verify {
@@ -85,12 +83,12 @@ MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &r
 MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind, plan::ShardsKind whose) {
   MemoryMap map;
-  int64_t count = std::max<int64_t>(1, group.blocksPerParameter());
+  int64_t count = std::max<int64_t>(1, viewOf(group, plan::ValueKind::Full).blocks);
   map.spans.assign(count, {0, 0});
   map.elementsOf.assign(count, 0);
   ShardRuns runs(group.placementsOf(whose), mesh, position);
-  plan::KeptAxes kept = plan::keptAxes(group, kind);
-  Lines rows = linesOf(group, runs, kept.rows, true), cols = linesOf(group, runs, kept.cols, false);
+  ValueAxes axes = axesOf(group, kind);
+  Lines rows = linesOf(group, runs, axes.rows, true), cols = linesOf(group, runs, axes.cols, false);
   if (!runs.holdsAny() || rows.extent == 0 || cols.extent == 0)
     return map;
   // All matrices have grids of one size: the local matrix axes do not depend on the matrix.
@@ -100,7 +98,7 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
   map.cols = std::move(cols.lines);
   map.blocksPerGrid = std::max<int64_t>(1, int64_t(group.parts.size()));
   std::vector<int64_t> blocks{0};
-  for (size_t axis : kept.leading) {
+  for (size_t axis : axes.blocks) {
     std::vector<int64_t> next;
     for (int64_t block : blocks)
       for (const Span &span : runs.axis(int64_t(axis), group.shape[axis]))

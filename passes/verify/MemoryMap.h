@@ -11,6 +11,7 @@
 #ifndef STEPC_PASSES_VERIFY_MEMORYMAP_H
 #define STEPC_PASSES_VERIFY_MEMORYMAP_H
 
+#include "passes/verify/ShardRuns.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ private:
   struct Area {
     int64_t row, col, rows, cols;
   };
-  static Lines linesOf(const plan::Group &group, const class ShardRuns &runs,
+  static Lines linesOf(const plan::Group &group, const ShardRuns &runs,
                        const std::vector<size_t> &axes, bool isRows);
 
   /// Counts what each block has in the window, which is set.

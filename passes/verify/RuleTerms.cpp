@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/verify/ShardRuns.h"
 #include "passes/verify/Terms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -128,7 +129,7 @@ public:
 private:
   Extents extents(Value value) {
     auto kind = optim::kindOf(value.getType()).value_or(optim::ValueKind::Full);
-    plan::View view = plan::view(group, plan::ValueKind(kind));
+    plan::View view = viewOf(group, plan::ValueKind(kind));
     return {view.rows, view.cols};
   }
 

@@ -1,4 +1,4 @@
-//===- ShardRuns.cpp - What placements mean, read backwards ----------------===//
+//===- ShardRuns.cpp - What shapes and placements mean ---------------------===//
 
 #include "passes/verify/ShardRuns.h"
 
@@ -7,6 +7,85 @@
 namespace stepc::verify {
 
 using plan::PlacementKind;
+using plan::ValueKind;
+
+ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
+  bool hasRows = kind == ValueKind::Full || kind == ValueKind::Rows;
+  bool hasCols = kind == ValueKind::Full || kind == ValueKind::Cols;
+  ValueAxes result;
+  // From the last axis on: columns, rows, and before them what counts matrices.
+  auto axis = int64_t(group.shape.size()), cols = group.flatten ? group.flatten : axis - 1;
+  auto rows = group.flatten ? group.batchAxes : axis - 2;
+  while (axis-- > 0) {
+    if (axis < group.batchAxes)
+      result.blocks.push_back(size_t(axis));
+    else if (axis >= cols && hasCols)
+      result.cols.push_back(size_t(axis));
+    else if (axis >= rows && axis < cols && hasRows)
+      result.rows.push_back(size_t(axis));
+    else if (axis < rows && (hasRows || hasCols)) // of a tensor without declared batch axes
+      result.blocks.push_back(size_t(axis));
+  }
+  for (std::vector<size_t> *axes : {&result.blocks, &result.rows, &result.cols})
+    std::reverse(axes->begin(), axes->end());
+  return result;
+}
+
+plan::View viewOf(const plan::Group &group, ValueKind kind) {
+  if (kind == ValueKind::Gram) {
+    plan::View full = viewOf(group, ValueKind::Full);
+    int64_t size = std::min(full.rows, full.cols);
+    return {viewOf(group, ValueKind::One).blocks, size, size};
+  }
+  ValueAxes axes = axesOf(group, kind);
+  auto indices = [&](const std::vector<size_t> &of) {
+    int64_t count = 1;
+    for (size_t axis : of)
+      count *= group.shape[axis];
+    return count;
+  };
+  plan::View result{indices(axes.blocks), indices(axes.rows), indices(axes.cols)};
+  const auto &parts = group.division.parts;
+  if (parts.empty())
+    return result;
+  bool isRows = group.division.axis == plan::Division::Rows;
+  bool isKept = !(isRows ? axes.rows : axes.cols).empty();
+  int64_t &divided = isRows ? result.rows : result.cols;
+  if (group.parts
+          .empty()) { // whole matrices, of which a value without the divided axis has one per part
+    divided = isKept ? divided : int64_t(parts.size());
+    return result;
+  }
+  result.blocks *= int64_t(group.parts.size());
+  if (isKept) {
+    divided = 0;
+    for (const plan::Span &run : parts[size_t(group.parts.front())])
+      divided += run.end - run.begin;
+  }
+  return result;
+}
+
+plan::View computedOf(const plan::Group &group, ValueKind kind) {
+  plan::View result = viewOf(group, kind);
+  int64_t &cut = group.slabs.axis == plan::Division::Rows ? result.rows : result.cols;
+  for (const plan::Factor &factor : group.slabs.factors)
+    if (kind == ValueKind::Full)
+      cut = cut / factor.size + (cut % factor.size > 0);
+  return result;
+}
+
+bool endsInZeros(const plan::Group &group) {
+  int64_t slabs = 1;
+  for (const plan::Factor &factor : group.slabs.factors)
+    slabs *= factor.size;
+  plan::View whole = viewOf(group, ValueKind::Full), slab = computedOf(group, ValueKind::Full);
+  return group.slabs.axis == plan::Division::Rows ? slab.rows * slabs != whole.rows
+                                                  : slab.cols * slabs != whole.cols;
+}
+
+int64_t blockCountOf(const plan::Group &group) {
+  return viewOf(group, ValueKind::Full).blocks * int64_t(group.parameters.size());
+}
 
 ShardRuns::ShardRuns(const std::vector<plan::Placement> &placements, const plan::Mesh &mesh,
                      int64_t position)

@@ -1,8 +1,8 @@
-//===- ShardRuns.h - What placements mean, read backwards -------*- C++ -*-===//
+//===- ShardRuns.h - What shapes and placements mean -------------*- C++ -*-===//
 //
-// The verifier's own geometry. The runtime's slices a tensor axis from the first mesh axis to the last;
-// this follows the elements of a shard from their local places back to the tensor, from the last mesh
-// axis to the first. Neither uses the other.
+// The verifier's own geometry: what of a tensor is blocks, rows and columns, and where its elements are. The
+// runtime's slices a tensor axis from the first mesh axis to the last; this follows the elements of a shard
+// from their local places back to the tensor, from the last mesh axis to the first. Neither uses the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_SHARDRUNS_H
@@ -14,6 +14,20 @@
 #include <vector>
 
 namespace stepc::verify {
+
+/// The axes of a tensor that a value of a kind has, by what they are of it.
+struct ValueAxes {
+  std::vector<size_t> blocks, rows, cols;
+};
+ValueAxes axesOf(const plan::Group &group, plan::ValueKind kind);
+/// How many blocks of such a value a parameter has in the group, and their rows and columns.
+plan::View viewOf(const plan::Group &group, plan::ValueKind kind);
+/// The same as it stands where it is computed: the longest slab.
+plan::View computedOf(const plan::Group &group, plan::ValueKind kind);
+/// Whether slabs are of different lengths, and the shorter ones end in zeros.
+bool endsInZeros(const plan::Group &group);
+/// The blocks of all parameters of a group.
+int64_t blockCountOf(const plan::Group &group);
 
 /// Indices [global, global + length) of a tensor axis, which stand at [local, local + length).
 struct Span {

@@ -1,6 +1,7 @@
 //===- ShardVersions.cpp - What shards hold as a step goes on --------------===//
 
 #include "passes/verify/ShardVersions.h"
+#include "passes/verify/ShardRuns.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -88,9 +89,9 @@ LogicalResult ShardVersions::checkAllBlocks(ModuleOp module) {
   std::vector<int64_t> counts(plan.groups.size());
   for (const plan::Segment &segment : plan.segments)
     counts[segment.group] +=
-        segment.all ? plan.groups[segment.group].blockCount() : int64_t(segment.blocks.size());
+        segment.all ? blockCountOf(plan.groups[segment.group]) : int64_t(segment.blocks.size());
   for (auto [index, op] : llvm::enumerate(module.getOps<optim::GroupOp>()))
-    if (int64_t all = plan.groups[index].blockCount();
+    if (int64_t all = blockCountOf(plan.groups[index]);
         counts[index] != all && expected[index].before != expected[index].after)
       return op.emitOpError("expected each of its ")
              << all << " blocks in a segment, found " << counts[index];
@@ -120,7 +121,8 @@ bool ShardVersions::refuse(const plan::Segment &segment, size_t target, const Ve
   const plan::Group &group = plan.groups[segment.group];
   optim::RuleOp rule = rulesOf[segment.group];
   Operation *yield = rule.getBody().front().getTerminator();
-  int64_t parameter = segment.all ? 0 : segment.blocks[0] / group.blocksPerParameter();
+  int64_t parameter =
+      segment.all ? 0 : segment.blocks[0] / viewOf(group, plan::ValueKind::Full).blocks;
   auto [inRule, inStep] = terms.findDifference(wanted, version.term);
   auto diag = (version.writer ? version.writer : yield)->emitOpError("expected what rule @")
               << rule.getSymName() << " makes of " << describeTarget(segment.group, target)

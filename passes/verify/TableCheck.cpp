@@ -17,8 +17,7 @@ TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
     : truth(truth), use(use), table(truth.plan().tables[use.table]), rank(rank),
       groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
       group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
-      perParameter(truth.blocksPerParameter(groupIndex)),
-      view(plan::computedView(group, table.from.value)),
+      perParameter(truth.blocksPerParameter(groupIndex)), view(computedOf(group, table.from.value)),
       origin(table.from.value == ValueKind::Full && position >= 0
                  ? truth.slabOf(groupIndex, position)
                  : std::pair<int64_t, int64_t>()) {}
@@ -182,7 +181,7 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
 }
 
 bool TableCheck::coversBlocks() {
-  bool isPadded = table.from.isOfShards() && plan::hasPadding(group);
+  bool isPadded = table.from.isOfShards() && endsInZeros(group);
   return coversOnce(slots, isPadded ? &shardOf(table.from) : nullptr, "the rank's computed blocks");
 }
 

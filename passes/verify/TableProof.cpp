@@ -38,7 +38,7 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program) {
       }
   result.ranks = truth.rankCount();
   for (const plan::Group &group : plan.groups)
-    result.blocks += group.blockCount();
+    result.blocks += blockCountOf(group);
   std::vector<bool> onWay(plan.tables.size(), false);
   for (const TableUse &use : program.uses)
     useOf[use.table] = use;

@@ -52,7 +52,7 @@ struct StepFacts {
 inline bool leavesZeros(const plan::Plan &plan, const plan::Table &table) {
   return table.from.isOfShards() && table.to.isResting(plan::Distribution::Blocks) &&
          table.to.value == plan::ValueKind::Full &&
-         plan::hasPadding(plan.groups[plan.segments[table.to.segment].group]);
+         endsInZeros(plan.groups[plan.segments[table.to.segment].group]);
 }
 
 /// Shows that each read finds the value that it wants, fully written and arrived, and that

@@ -208,7 +208,8 @@ TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
 TEST(MemoryMap, AgreesWithTheRuntimesGeometry) {
   std::mt19937_64 random(5);
   std::map<std::string, int> histogram;
-  int64_t shards = 0, flat = 0;
+  int64_t shards = 0;
+  std::map<std::string, int> kinds;
   for (int round = 0; round < 400; ++round)
     for (test::DrawnGroups drawn = test::drawGroups(random, histogram);
          const test::DrawnGroup &each : drawn.groups) {
@@ -216,9 +217,14 @@ TEST(MemoryMap, AgreesWithTheRuntimesGeometry) {
       for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position)
         for (int64_t kind = 0; kind < 4; ++kind) {
           auto value = plan::ValueKind(kind);
+          plan::View view = viewOf(each.group, value), other = plan::view(each.group, value);
+          ASSERT_EQ(std::tie(view.blocks, view.rows, view.cols),
+                    std::tie(other.blocks, other.rows, other.cols));
           MemoryMap map =
               MemoryMap::ofShard(each.group, mesh, position, value, plan::ShardsKind::Parameter);
           Places places = placesOf(each.group, mesh, position, value, map.elements());
+          if (std::find(places.begin(), places.end(), kOther) == places.end())
+            ASSERT_EQ(cut(map, 0, map.elements()).value_or(Places()), places);
           std::map<int64_t, int64_t> counts;
           for (int64_t at = 0; at < map.elements(); ++at) {
             std::optional<Places> found = cut(map, at, 1);
@@ -230,11 +236,14 @@ TEST(MemoryMap, AgreesWithTheRuntimesGeometry) {
             ASSERT_EQ(map.blockElements(block), counts[block]);
           ++shards;
         }
-      for (const plan::Placement &placement : each.group.placements)
-        flat += placement.kind == plan::PlacementKind::Flat;
+      for (const plan::Placement &placement : each.group.placements) {
+        std::string kind = toString(placement);
+        ++kinds[kind.substr(0, kind.find('('))];
+      }
     }
   EXPECT_GT(shards, 5000);
-  EXPECT_GT(flat, 50);
+  for (const char *kind : {"R", "S", "_S", "IS", "owned", "flat"})
+    EXPECT_GT(kinds[kind], 50) << kind;
 }
 
 } // namespace
