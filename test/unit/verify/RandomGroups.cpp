@@ -46,6 +46,43 @@ std::string attributeText(const Placement &placement) {
   return "";
 }
 
+bool hasChance(Random &random, int64_t percent) { return draw(random, 1, 100) <= percent; }
+
+/// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
+void drawStrided(Random &random, std::vector<Placement> &placements, const plan::Mesh &mesh) {
+  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
+    Placement &placement = placements[axis];
+    int64_t later = 1;
+    for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
+      if (placement.kind == PlacementKind::Shard &&
+          placements[other].kind == PlacementKind::Shard && placements[other].dim == placement.dim)
+        later *= mesh.sizes[other];
+    if (later > 1 && hasChance(random, 60))
+      placement = {PlacementKind::StridedShard, placement.dim, later};
+  }
+}
+
+/// Says where the ranges of flat placements begin.
+void drawCuts(Random &random, std::vector<Placement> &placements, const std::vector<int64_t> &shape,
+              const plan::Mesh &mesh) {
+  std::vector<Placement> others = placements;
+  Placement *first = nullptr;
+  int64_t ranges = 1;
+  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+    if (placements[axis].kind == PlacementKind::Flat) {
+      first = first ? first : &placements[axis];
+      others[axis] = {};
+      ranges *= mesh.sizes[axis];
+    }
+  if (!first || hasChance(random, 30) || geometry::checkPlacements(shape, others, mesh))
+    return;
+  int64_t most = geometry::mostElements(shape, others, mesh);
+  first->cuts = {0, most};
+  for (int64_t i = 1; i < ranges; ++i)
+    first->cuts.push_back(draw(random, 0, most));
+  std::sort(first->cuts.begin(), first->cuts.end());
+}
+
 class Drawing {
 public:
   Drawing(Random &random, std::map<std::string, int> &histogram)
@@ -62,7 +99,7 @@ public:
   }
 
 private:
-  bool chance(int64_t percent) { return draw(random, 1, 100) <= percent; }
+  bool chance(int64_t percent) { return hasChance(random, percent); }
 
   void drawMeshes() {
     int64_t count = chance(25) ? 2 : 1;
@@ -212,82 +249,19 @@ private:
     result.groups.push_back(drawn);
   }
 
-  /// Placements that can be, of all kinds, that shard the first `axes` axes alone.
   std::vector<Placement> drawPlacements(const std::vector<int64_t> &shape, const plan::Mesh &mesh,
                                         int64_t axes) {
-    for (int attempt = 0; attempt < 50; ++attempt) {
-      std::vector<Placement> result;
-      bool mayBeFlat = axes == int64_t(shape.size()) && chance(20);
-      for (int64_t size : mesh.sizes) {
-        Placement &placement = result.emplace_back();
-        if (chance(6))
-          placement = {PlacementKind::Owned, 0, 1, draw(random, 0, size - 1)};
-        else if (mayBeFlat && chance(60))
-          placement.kind = PlacementKind::Flat;
-        else if (axes > 0 && chance(15))
-          placement = {PlacementKind::InterleavedShard, draw(random, 0, axes - 1),
-                       draw(random, 1, 3)};
-        else if (axes > 0 && chance(75))
-          placement = {PlacementKind::Shard, draw(random, 0, axes - 1)};
-      }
-      drawStrided(result, mesh);
-      drawCuts(result, shape, mesh);
-      if (!geometry::checkPlacements(shape, result, mesh))
-        return result;
-    }
-    return std::vector<Placement>(mesh.sizes.size());
+    return test::drawPlacements(random, shape, mesh, axes);
   }
 
   /// Has ranks contribute to the gradient.
   void drawPartial(plan::Group &group, const plan::Mesh &mesh) {
-    std::vector<Placement> placements = drawPlacements(group.shape, mesh, group.shape.size());
-    bool isPartial = false;
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      if (mesh.sizes[axis] > 1 && (axis == 0 || chance(60))) {
-        placements[axis] = {chance(50) ? PlacementKind::PartialSum : PlacementKind::PartialAverage};
-        isPartial = true;
-      }
-    if (!isPartial || geometry::checkPlacements(group.shape, placements, mesh, true))
+    std::vector<Placement> placements = test::drawPartial(random, group.shape, mesh);
+    if (placements.empty())
       return;
     group.gradientPlacements = placements;
     group.reducedPlacements = geometry::reducedPlacements(group, mesh, plan::ShardsKind::Parameter);
     ++histogram["partial gradient"];
-  }
-
-  /// Says where the ranges of flat placements begin.
-  void drawCuts(std::vector<Placement> &placements, const std::vector<int64_t> &shape,
-                const plan::Mesh &mesh) {
-    std::vector<Placement> others = placements;
-    Placement *first = nullptr;
-    int64_t ranges = 1;
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
-      if (placements[axis].kind == PlacementKind::Flat) {
-        first = first ? first : &placements[axis];
-        others[axis] = {};
-        ranges *= mesh.sizes[axis];
-      }
-    if (!first || chance(30) || geometry::checkPlacements(shape, others, mesh))
-      return;
-    int64_t most = geometry::mostElements(shape, others, mesh);
-    first->cuts = {0, most};
-    for (int64_t i = 1; i < ranges; ++i)
-      first->cuts.push_back(draw(random, 0, most));
-    std::sort(first->cuts.begin(), first->cuts.end());
-  }
-
-  /// Turns an S(d) that later axes shard again into the _S(d, sf) that says so.
-  void drawStrided(std::vector<Placement> &placements, const plan::Mesh &mesh) {
-    for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-      Placement &placement = placements[axis];
-      int64_t later = 1;
-      for (size_t other = axis + 1; other < mesh.sizes.size(); ++other)
-        if (placement.kind == PlacementKind::Shard &&
-            placements[other].kind == PlacementKind::Shard &&
-            placements[other].dim == placement.dim)
-          later *= mesh.sizes[other];
-      if (later > 1 && chance(60))
-        placement = {PlacementKind::StridedShard, placement.dim, later};
-    }
   }
 
   Random &random;
@@ -302,6 +276,46 @@ std::string test::attributeText(const std::vector<plan::Placement> &placements) 
   for (const Placement &placement : placements)
     text += (text.empty() ? "" : ", ") + ::attributeText(placement);
   return "[" + text + "]";
+}
+
+std::vector<Placement> test::drawPlacements(Random &random, const std::vector<int64_t> &shape,
+                                            const plan::Mesh &mesh, int64_t axes) {
+  auto chance = [&](int64_t percent) { return hasChance(random, percent); };
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    std::vector<Placement> result;
+    bool mayBeFlat = axes == int64_t(shape.size()) && chance(20);
+    for (int64_t size : mesh.sizes) {
+      Placement &placement = result.emplace_back();
+      if (chance(6))
+        placement = {PlacementKind::Owned, 0, 1, draw(random, 0, size - 1)};
+      else if (mayBeFlat && chance(60))
+        placement.kind = PlacementKind::Flat;
+      else if (axes > 0 && chance(15))
+        placement = {PlacementKind::InterleavedShard, draw(random, 0, axes - 1),
+                     draw(random, 1, 3)};
+      else if (axes > 0 && chance(75))
+        placement = {PlacementKind::Shard, draw(random, 0, axes - 1)};
+    }
+    drawStrided(random, result, mesh);
+    drawCuts(random, result, shape, mesh);
+    if (!geometry::checkPlacements(shape, result, mesh))
+      return result;
+  }
+  return std::vector<Placement>(mesh.sizes.size());
+}
+
+std::vector<Placement> test::drawPartial(Random &random, const std::vector<int64_t> &shape,
+                                         const plan::Mesh &mesh) {
+  std::vector<Placement> placements = drawPlacements(random, shape, mesh, int64_t(shape.size()));
+  bool isPartial = false;
+  for (size_t axis = 0; axis < mesh.sizes.size(); ++axis)
+    if (mesh.sizes[axis] > 1 && (axis == 0 || hasChance(random, 60))) {
+      placements[axis] = {hasChance(random, 50) ? PlacementKind::PartialSum
+                                                : PlacementKind::PartialAverage};
+      isPartial = true;
+    }
+  bool canBe = isPartial && !geometry::checkPlacements(shape, placements, mesh, true);
+  return canBe ? placements : std::vector<Placement>();
 }
 
 DrawnGroups test::drawGroups(Random &random, std::map<std::string, int> &histogram) {

@@ -27,6 +27,13 @@ struct DrawnGroups {
 /// A list of placements as the IR says it.
 std::string attributeText(const std::vector<plan::Placement> &placements);
 
+/// Placements that can be, of all kinds but partial ones, that shard the first `axes` axes alone.
+std::vector<plan::Placement> drawPlacements(Random &random, const std::vector<int64_t> &shape,
+                                            const plan::Mesh &mesh, int64_t axes);
+/// Those of a gradient to which some ranks contribute; none where they cannot be.
+std::vector<plan::Placement> drawPartial(Random &random, const std::vector<int64_t> &shape,
+                                         const plan::Mesh &mesh);
+
 /// One or two meshes, one to three groups. What was drawn is counted in `histogram`.
 DrawnGroups drawGroups(Random &random, std::map<std::string, int> &histogram);
 
