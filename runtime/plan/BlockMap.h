@@ -5,10 +5,11 @@
 // group) and shared by all tables and ranks.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STEPC_RUNTIME_PLAN_ROUTES_H
-#define STEPC_RUNTIME_PLAN_ROUTES_H
+#ifndef STEPC_RUNTIME_PLAN_BLOCKMAP_H
+#define STEPC_RUNTIME_PLAN_BLOCKMAP_H
 
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Adders.h"
 #include "runtime/plan/Memo.h"
 #include "runtime/plan/Plan.h"
 
@@ -154,20 +155,6 @@ struct LowerParts {
   std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
   std::vector<PeerPart> peers;  // ascending; who share a part have equal offsets
   std::vector<int64_t> offsets; // per block that stands there; -1: it is not packed
-};
-
-/// Who adds up what the ranks with slabs of some blocks have: each of them a range of the elements of all.
-struct Adders {
-  std::vector<int64_t> positions; // by ascending world rank
-  int64_t elements = 0;           // of all blocks, in the order of slots
-  size_t self = 0;                // among the positions
-  int64_t begin(size_t i) const {
-    auto count = std::max<int64_t>(1, static_cast<int64_t>(positions.size()));
-    auto at = static_cast<int64_t>(i);
-    return elements / count * at + elements % count * at / count;
-  }
-  int64_t size(size_t i) const { return begin(i + 1) - begin(i); }
-  int64_t own() const { return positions.empty() ? 0 : size(self); }
 };
 
 class BlockMap {
