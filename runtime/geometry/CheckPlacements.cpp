@@ -51,6 +51,8 @@ private:
   std::string check(size_t axis) {
     const Placement &placement = placements[axis];
     int64_t ranks = mesh.sizes[axis];
+    if (!placement.cuts.empty() && placement.kind != PlacementKind::Flat)
+      return "expected ranges of flat placements alone";
     if (placement.kind == PlacementKind::Owned)
       return placement.owner >= 0 && placement.owner < ranks
                  ? std::string()

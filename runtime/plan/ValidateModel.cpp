@@ -1,5 +1,6 @@
 //===- ValidateModel.cpp - What makes a plan's model safe to expand ------===//
 
+#include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 namespace stepc::plan {
 
 namespace {
-
-constexpr int64_t kMaxFactor = int64_t(1) << 20; // of a strided placement
 
 class ModelValidator {
 public:
@@ -98,18 +97,16 @@ private:
     Cuts cuts{std::vector<int64_t>(group.shape.size(), 1)};
     if (Check message = division(group, cuts); !message.empty())
       return message;
-    if (Check message = placements(group, group.placements, cuts); !message.empty())
-      return message;
-    for (const auto *list :
-         {&group.gradientPlacements, &group.statePlacements, &group.reducedPlacements}) {
-      if (list->empty())
+    for (auto [list, whose] : {std::pair(&group.placements, ""),
+                               {&group.gradientPlacements, "gradient's "},
+                               {&group.statePlacements, "states' "},
+                               {&group.reducedPlacements, "reduced gradient's "}}) {
+      bool mayBeLeftOut = list != &group.placements;
+      if (mayBeLeftOut && list->empty())
         continue;
-      if (Check message = placements(group, *list, cuts, list == &group.gradientPlacements);
-          !message.empty())
+      if (Check message = placements(group, *list, whose, cuts); !message.empty())
         return message;
-      if (list == &group.reducedPlacements)
-        continue;
-      if (*list == group.placements)
+      if (mayBeLeftOut && list != &group.reducedPlacements && *list == group.placements)
         return "expected placements of the gradient and the states only where they differ from the "
                "parameter's, found equal ones";
     }
@@ -237,49 +234,25 @@ private:
     return {};
   }
 
-  Check placements(const Group &group, const std::vector<Placement> &list, Cuts &cuts,
-                   bool mayBePartial = false) {
+  /// What placements can be is the geometry's to say; here they are bounded.
+  Check placements(const Group &group, const std::vector<Placement> &list, const char *whose,
+                   Cuts &cuts) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
     if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
              std::to_string(list.size());
-    int64_t ranges = 1; // of the ranks along all flat axes
     for (const Placement &placement : list)
-      if (placement.kind == PlacementKind::Flat)
-        ranges *= at(mesh.sizes, &placement - list.data());
-    bool isFirst = true, areOnly = true;
-    for (const Placement &placement : list) {
-      int64_t size = at(mesh.sizes, &placement - list.data());
       if (!known(placement.kind, PlacementKind::PartialAverage))
         return unknown("a kind of placement", placement.kind, PlacementKind::PartialAverage);
-      if (placement.isPartial() && !mayBePartial)
-        return "expected no partial sum but of a gradient, found " + toString(placement);
-      if (placement.kind == PlacementKind::Owned &&
-          (placement.owner < 0 || placement.owner >= size))
-        return "expected an owner from 0 to " + std::to_string(size - 1) + ", found " +
-               toString(placement);
-      if (const std::vector<int64_t> &ends = placement.cuts; !ends.empty()) {
-        if (placement.kind != PlacementKind::Flat || !std::exchange(areOnly, false))
-          return "expected cuts of one flat placement alone, found " + toString(placement);
-        auto count = static_cast<int64_t>(ends.size()) - 1;
-        if ((count != size && (!isFirst || count != ranges)) || ends.front() != 0 ||
-            !std::is_sorted(ends.begin(), ends.end()))
-          return "expected " + std::to_string((isFirst ? ranges : size) + 1) +
-                 " cuts from 0 on, found " + toString(placement);
-      }
-      isFirst &= placement.kind != PlacementKind::Flat;
-      if (!placement.isShard())
+    if (auto wrong =
+            geometry::checkPlacements(group.shape, list, mesh, &list == &group.gradientPlacements))
+      return std::string(whose) + "placement " + std::to_string(wrong->axis) + ": " + wrong->reason;
+    for (const Placement &placement : list) {
+      if (!placement.isShard() || placement.kind == PlacementKind::Shard)
         continue;
-      if (!inside(placement.dim, group.shape))
-        return "expected placements of " + std::to_string(group.shape.size()) + " axes, found " +
-               toString(placement);
-      if (placement.factor < 1 || placement.factor > kMaxFactor)
-        return "expected placements with a factor of 1 to " + std::to_string(kMaxFactor) +
-               ", found " + toString(placement);
       int64_t &count = cuts.runs[static_cast<size_t>(placement.dim)];
-      if (placement.kind != PlacementKind::Shard)
-        count = std::min(product(count, placement.factor, kMaxElements),
-                         std::max<int64_t>(1, at(group.shape, placement.dim)));
+      count = std::min(product(count, placement.factor, kMaxElements),
+                       std::max<int64_t>(1, at(group.shape, placement.dim)));
     }
     int64_t rectangles = group.blocksPerParameter();
     KeptAxes kept = keptAxes(group, ValueKind::Full);

@@ -222,33 +222,7 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
   Histogram drawn;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Plan plan = drawPlan(seed, histogram).plan;
-    for (size_t g = 0; g < plan.groups.size(); ++g) {
-      Group &group = plan.groups[g];
-      int64_t own = plan.parameters[static_cast<size_t>(group.parameters[0])].group;
-      if (own != static_cast<int64_t>(g)) { // the shards are those of the parameter's first parts
-        group.gradientPlacements = plan.groups[g - 1].gradientPlacements;
-        group.statePlacements = plan.groups[g - 1].statePlacements;
-        divided += !group.gradientPlacements.empty();
-        continue;
-      }
-      for (auto *list : {&group.gradientPlacements, &group.statePlacements}) {
-        *list = drawPlacements(random, group.shape, plan.meshes[static_cast<size_t>(group.mesh)],
-                               static_cast<int64_t>(group.shape.size()), true);
-        for (const Placement &placement : *list)
-          ++drawn[toString(placement).substr(0, toString(placement).find('('))];
-        if (*list == group.placements)
-          list->clear();
-      }
-    }
-    // Blocks that are computed where they stand are whole with the states.
-    std::set<int64_t> whole;
-    for (const Group &group : plan.groups)
-      if (group.computes && group.hops.empty())
-        whole.insert(group.parameters.begin(), group.parameters.end());
-    for (Group &group : plan.groups)
-      if (whole.count(group.parameters[0]))
-        group.statePlacements.clear();
-    plan.tables.clear(); // hops start elsewhere now
+    divided += drawLists(random, plan, /*mayBePartial=*/false, drawn);
     ASSERT_EQ(validate(plan), "") << "seed " << seed;
     for (size_t segment = 0; segment < plan.segments.size(); ++segment) {
       const Group &group = plan.groups[static_cast<size_t>(plan.segments[segment].group)];

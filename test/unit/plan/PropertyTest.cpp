@@ -39,10 +39,12 @@ TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
   printf("\n");
   if (count >= 300)
     for (const char *trait :
-         {"strategy elementwise", "strategy local", "strategy owner", "strategy gather",
-          "mesh axes 3", "placement R", "placement S", "placement _S", "uneven", "empty shard",
-          "batched", "large", "divided rows", "divided columns", "equal blocks", "several parts",
-          "flattened", "segment all", "segment list"})
+         {"strategy elementwise", "strategy local",  "strategy owner", "strategy gather",
+          "mesh axes 3",          "placement R",     "placement S",    "placement _S",
+          "placement IS",         "placement owned", "placement flat", "uneven",
+          "empty shard",          "batched",         "large",          "divided rows",
+          "divided columns",      "equal blocks",    "several parts",  "flattened",
+          "segment all",          "segment list"})
       EXPECT_GT(histogram[trait], 3) << trait << " is hardly drawn";
 }
 
@@ -126,20 +128,29 @@ TEST(PlanProperties, TheCheckerCatchesAPlantedFault) {
 }
 
 TEST(PlanProperties, AllWaysToExpandAgree) {
-  Histogram histogram;
+  Histogram histogram, kinds;
+  std::mt19937_64 random(3);
   auto same = [](const RankTable &a, const RankTable &b) {
     auto bytes = [](const auto &list) {
       return std::string(reinterpret_cast<const char *>(list.data()),
                          list.size() * sizeof(list[0]));
     };
     return bytes(a.chunks) == bytes(b.chunks) && bytes(a.copies) == bytes(b.copies) &&
+           bytes(a.sums) == bytes(b.sums) && a.lists == b.lists &&
            bytes(a.messages) == bytes(b.messages) && a.blocks == b.blocks;
   };
   std::vector<CommonTable> kept; // no rows get the address of others
   std::set<const RankTable *> rows;
   size_t tables = 0;
-  for (uint64_t seed = 9000; seed < 9020; ++seed) {
+  int sums = 0;
+  for (uint64_t seed = 9000; seed < 9060; ++seed) {
     Plan plan = drawPlan(seed, histogram).plan;
+    // Every second one is of moves between lists that stand apart.
+    if (seed % 2) {
+      drawLists(random, plan, /*mayBePartial=*/true, kinds);
+      addMoves(plan);
+    }
+    ASSERT_EQ(validate(plan), "") << "seed " << seed;
     auto ranks = expandAll(plan);
     Expander expander(plan);
     for (size_t i = 0; i < plan.tables.size(); ++i)
@@ -150,6 +161,7 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
         const Group &group = plan.groups[static_cast<size_t>(plan.segments[segment].group)];
         EXPECT_TRUE(same(common.resolve(group), ranks[rank].tables[i]));
         rows.insert(common.rows.get());
+        sums += !common.rows->sums.empty();
         kept.push_back(std::move(common));
       }
     tables += plan.tables.size() * ranks.size();
@@ -163,6 +175,9 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
     }
   }
   EXPECT_LT(rows.size() * 3, tables * 2); // ranks have much in common
+  EXPECT_GT(sums, 30);
+  for (const char *kind : {"R", "S", "_S", "IS", "owned", "flat", "P"})
+    EXPECT_GT(kinds[kind], 3) << kind;
 }
 
 } // namespace

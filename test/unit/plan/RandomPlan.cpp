@@ -241,47 +241,6 @@ private:
 
 } // namespace
 
-std::vector<Placement> drawPlacements(std::mt19937_64 &random, const std::vector<int64_t> &shape,
-                                      const Mesh &mesh, int64_t axes, bool mayBeFlat) {
-  auto range = [&](int64_t low, int64_t high) {
-    return std::uniform_int_distribution<int64_t>(low, high)(random);
-  };
-  auto chance = [&](int percent) { return range(1, 100) <= percent; };
-  std::vector<Placement> result, others;
-  int64_t ranges = 1;
-  mayBeFlat &= chance(25);
-  for (int64_t size : mesh.sizes) {
-    Placement &placement = result.emplace_back();
-    others.emplace_back();
-    if (chance(8)) {
-      placement.kind = PlacementKind::Owned;
-      placement.owner = range(0, size - 1);
-    } else if (mayBeFlat && chance(50)) {
-      placement.kind = PlacementKind::Flat;
-      ranges *= size;
-      continue;
-    } else if (axes > 0 && chance(75)) {
-      placement = {PlacementKind::Shard, range(0, axes - 1), 1};
-      if (chance(35)) {
-        placement.kind = chance(60) ? PlacementKind::StridedShard : PlacementKind::InterleavedShard;
-        placement.factor = range(2, 4);
-      }
-    }
-    others.back() = placement;
-  }
-  auto flat = std::find_if(result.begin(), result.end(), [](const Placement &placement) {
-    return placement.kind == PlacementKind::Flat;
-  });
-  if (flat == result.end() || chance(30))
-    return result;
-  int64_t most = geometry::mostElements(shape, others, mesh);
-  for (int64_t i = 1; i < ranges; ++i)
-    flat->cuts.push_back(range(0, most));
-  flat->cuts.insert(flat->cuts.end(), {0, most});
-  std::sort(flat->cuts.begin(), flat->cuts.end());
-  return result;
-}
-
 Drawn drawPlan(uint64_t seed, Histogram &histogram) { return Drawer(seed, histogram).run(); }
 
 Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
@@ -324,7 +283,7 @@ void setShards(Plan &plan, Distribution::Kind kind) {
 Plan richPlan() {
   constexpr Placement R{}, S0{PlacementKind::Shard, 0, 1};
   Plan plan =
-      simplePlan({2, 2}, {R, {PlacementKind::StridedShard, 0, 3}}, {6, 4}, 0, Strategy::Owner, 3)
+      simplePlan({2, 2}, {{PlacementKind::StridedShard, 0, 2}, S0}, {6, 4}, 0, Strategy::Owner, 3)
           .plan;
   plan.chip = "znver5";
   plan.numerics = "fast";

@@ -21,11 +21,16 @@ using Histogram = std::map<std::string, int>;
 /// value kinds.
 Drawn drawPlan(uint64_t seed, Histogram &histogram);
 
-/// A list of placements of any kind that shard the first `axes` axes alone, and that the geometry takes:
-/// stripes and strided pieces need not divide anything.
+/// A list of placements of any kind but partial ones that can be, and that shard the first `axes` axes alone.
 std::vector<plan::Placement> drawPlacements(std::mt19937_64 &random,
                                             const std::vector<int64_t> &shape,
                                             const plan::Mesh &mesh, int64_t axes, bool mayBeFlat);
+
+/// Has gradients and states of a plan's groups stand by lists of their own, and ranks contribute to some gradients; drops
+/// the tables. How many groups of parts have such a gradient.
+int drawLists(std::mt19937_64 &random, plan::Plan &plan, bool mayBePartial, Histogram &histogram);
+/// The tables of the moves between the lists, appended to plan.tables.
+void addMoves(plan::Plan &plan);
 
 /// The hops of a strategy over a whole mesh; blocks have the owners that `owner` gives.
 template <typename Owner>

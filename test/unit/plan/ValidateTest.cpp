@@ -38,14 +38,28 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
                 ", found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].placements.pop_back(); }),
             "group group: expected a placement per axis of mesh mesh, found 1");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].dim = 2; }),
-            "group group: expected placements of 2 axes, found _S(2, 3)");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[1].factor = 0; }),
-            "group group: expected placements with a factor of 1 to 1048576, found _S(0, 0)");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[0].dim = 2; }),
+            "group group: placement 0: expected a dimension from 0 to 1, found '_S(2, 2)'");
+  EXPECT_EQ(
+      message([](Plan &p) { p.groups[0].placements[0].factor = 0; }),
+      "group group: placement 0: expected a split factor from 1 to 1048576, found '_S(0, 0)'");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].gradientPlacements = {S0}; }),
             "group group: expected a placement per axis of mesh mesh, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[0].dim = 2; }),
-            "group group: expected placements of 2 axes, found S(2)");
+            "group group: states' placement 0: expected a dimension from 0 to 1, found 'S(2)'");
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].placements[1].cuts = {0, 24};
+            }),
+            "group group: placement 1: expected ranges of flat placements alone, found 'S(0)'");
+  EXPECT_EQ(
+      message([](Plan &p) {
+        p.groups[0].gradientPlacements[1] = {PlacementKind::Flat, 0, 1, 0, {0, 13, 23}};
+      }),
+      "group group: gradient's placement 1: expected ranges that begin at 0 and end at 24, the "
+      "elements of the largest shard, found 'flat(0, 13, 23)'");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[1] = {PlacementKind::PartialSum}; }),
+            "group group: states' placement 1: expected no partial sum but of a gradient, found "
+            "'P(sum)'");
   EXPECT_EQ(
       message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].placements; }),
       "group group: expected placements of the gradient and the states only where they differ from "
@@ -110,7 +124,9 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
       message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
       "group group: expected parameter p2 at place 2 of this group, found that it says place 1 of "
       "group 0");
-  EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.segments[1].blocks = {1, 1};
+            }),
             "segment 1: expected distinct blocks, found block 1 twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
             "segment 1: expected blocks below 3, found 3");
@@ -208,7 +224,9 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             }),
             "command 0 (copy): expected shards where its table has shards, found a part of the "
             "workspace");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = {S0, R}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].statePlacements = {S0, R};
+            }),
             "command 0 (copy): expected shards that stand in shards, found those of the state");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
@@ -218,9 +236,13 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 1 (chunks): expected a state below 3, found 9");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
             "command 1 (chunks): expected a kernel below 2, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.commands[Chunks].tables = {0, 0, 0};
+            }),
             "command 1 (chunks): expected as many operands for each of its tables, found 2 for 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.commands[Chunks].tables = {0, 0};
+            }),
             "command 1 (chunks): expected the same operands for each of its tables, found others "
             "for table 0");
   EXPECT_EQ(
@@ -230,7 +252,9 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
+      message([](Plan &p) {
+        p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048};
+      }),
       "command 1 (chunks): expected scalars that fit in the workspace of 4224 bytes, found 2048 "
       "bytes for each of 3 parameters");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),

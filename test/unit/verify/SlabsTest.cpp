@@ -117,6 +117,8 @@ Scene draw(uint64_t seed) {
   group.batchAxes = experts;
   if (experts)
     group.shape.insert(group.shape.begin(), number(1, 5));
+  while (auto wrong = geometry::checkPlacements(group.shape, group.placements, mesh))
+    group.placements[wrong->axis] = R;
   scene.plan.meshes = {mesh};
   scene.setParameters(number(1, 3));
   group.slabs = stepc::geometry::slabsOf(group, mesh, ShardsKind::Parameter);
