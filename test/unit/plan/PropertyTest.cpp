@@ -147,6 +147,7 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
     Plan plan = drawPlan(seed, histogram).plan;
     // Every second one is of moves between lists that stand apart.
     if (seed % 2) {
+      drawHops(random, plan, kinds);
       drawLists(random, plan, /*mayBePartial=*/true, kinds);
       addMoves(plan);
     }
@@ -176,7 +177,8 @@ TEST(PlanProperties, AllWaysToExpandAgree) {
   }
   EXPECT_LT(rows.size() * 3, tables * 2); // ranks have much in common
   EXPECT_GT(sums, 30);
-  for (const char *kind : {"R", "S", "_S", "IS", "owned", "flat", "P"})
+  for (const char *kind : {"R", "S", "_S", "IS", "owned", "flat", "P", "hops in turn",
+                           "hops that gather and choose", "hops that gather and own"})
     EXPECT_GT(kinds[kind], 3) << kind;
 }
 

@@ -121,6 +121,63 @@ int drawLists(std::mt19937_64 &random, Plan &plan, bool mayBePartial, Histogram 
   return divided;
 }
 
+void drawHops(std::mt19937_64 &random, Plan &plan, Histogram &histogram) {
+  for (Group &group : plan.groups) {
+    const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
+    if (group.hops.size() != 1 || group.hops[0].owned.empty())
+      continue;
+    Hop all = group.hops[0], first = all, second = all;
+    // The first part of the last axis that has parts, and all else.
+    Factor &last = second.owned.back();
+    bool splits = last.size % 2 == 0 && last.size > 2;
+    first.owned = {{last.axis, 1, splits ? 2 : last.size}};
+    if (splits)
+      last = {last.axis, 2, last.size / 2};
+    else
+      second.owned.pop_back();
+    if (second.owned.empty())
+      continue;
+    switch (std::uniform_int_distribution<int>(0, 3)(random)) {
+    case 0:
+      ++histogram["hops in turn"];
+      group.hops = {first, second};
+      break;
+    case 1:
+      ++histogram["hops that gather and choose"];
+      group.hops = {{{}, wholeAxes(mesh), {}}, all};
+      break;
+    case 2:
+      ++histogram["hops that gather and own"];
+      group.hops = {{{}, first.owned, {}}, second};
+      break;
+    default:
+      break;
+    }
+  }
+}
+
+namespace {
+
+/// From home to where blocks are computed, by way of what stands between hops.
+void addHops(Plan &plan, int64_t segment, const Group &group) {
+  const Rule &rule = plan.rules[static_cast<size_t>(group.rule)];
+  Distribution at = home(group, rule);
+  auto blocks = Place::resting(segment, ValueKind::Full, Distribution::Blocks);
+  Place arrived = Place::resting(segment, ValueKind::Full, at);
+  for (size_t hop = 0; hop < group.hops.size() && !chooses(group.hops, hop); ++hop) {
+    Distribution next = Distribution::after(group, static_cast<int64_t>(hop) + 1);
+    Place sent{segment, ValueKind::Full, at, next, End::Sent}, received = sent;
+    received.end = End::Received;
+    plan.tables.push_back({TableKind::Copy, arrived, sent, 4});
+    plan.tables.push_back({TableKind::Message, sent, received, 4});
+    arrived = received;
+    at = next;
+  }
+  plan.tables.push_back({TableKind::Copy, arrived, blocks, 4});
+}
+
+} // namespace
+
 void addMoves(Plan &plan) {
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     const Group &group = plan.groups[static_cast<size_t>(plan.segments[s].group)];
@@ -148,6 +205,8 @@ void addMoves(Plan &plan) {
       add(ShardsKind::Gradient, ShardsKind::Reduced, TableKind::Sum);
     else
       add(ShardsKind::Gradient, ShardsKind::State, TableKind::Copy);
+    if (!group.hops.empty())
+      addHops(plan, segment, group);
   }
 }
 

@@ -29,7 +29,9 @@ std::vector<plan::Placement> drawPlacements(std::mt19937_64 &random,
 /// Has gradients and states of a plan's groups stand by lists of their own, and ranks contribute to some gradients; drops
 /// the tables. How many groups of parts have such a gradient.
 int drawLists(std::mt19937_64 &random, plan::Plan &plan, bool mayBePartial, Histogram &histogram);
-/// The tables of the moves between the lists, appended to plan.tables.
+/// Has blocks come together in two hops, where one hop owns them.
+void drawHops(std::mt19937_64 &random, plan::Plan &plan, Histogram &histogram);
+/// The tables of the moves between the lists, and to where blocks are computed, appended to plan.tables.
 void addMoves(plan::Plan &plan);
 
 /// The hops of a strategy over a whole mesh; blocks have the owners that `owner` gives.
