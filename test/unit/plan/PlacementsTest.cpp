@@ -196,5 +196,31 @@ TEST(Placements, StripesThatDivideEveryShard) {
   EXPECT_GT(illegal, 200);
 }
 
+/// A plan that a library is opened with is held to the same.
+TEST(Placements, OfAPlan) {
+  auto message = [](auto change) {
+    Plan plan = richPlan();
+    change(plan);
+    return validate(plan);
+  };
+  EXPECT_EQ(message([](Plan &) {}), "");
+  EXPECT_EQ(message([](Plan &p) {
+              p.groups[0].placements[1].cuts = {0, 24};
+            }),
+            "group group: placement 1: expected ranges of flat placements alone, found 'S(0)'");
+  EXPECT_EQ(
+      message([](Plan &p) {
+        p.groups[0].gradientPlacements[1] = {PlacementKind::Flat, 0, 1, 0, {0, 13, 23}};
+      }),
+      "group group: gradient's placement 1: expected ranges that begin at 0 and end at 24, the "
+      "elements of the largest shard, found 'flat(0, 13, 23)'");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[1] = {PlacementKind::PartialSum}; }),
+            "group group: states' placement 1: expected no partial sum but of a gradient, found "
+            "'P(sum)'");
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].placements[0].factor = 3; }),
+            "group group: placement 0: expected a split factor that the later axes which shard "
+            "dimension 0 multiply to (1, 2), found 3 in '_S(0, 3)'");
+}
+
 } // namespace
 } // namespace stepc::test

@@ -47,19 +47,6 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group group: expected a placement per axis of mesh mesh, found 1");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[0].dim = 2; }),
             "group group: states' placement 0: expected a dimension from 0 to 1, found 'S(2)'");
-  EXPECT_EQ(message([](Plan &p) {
-              p.groups[0].placements[1].cuts = {0, 24};
-            }),
-            "group group: placement 1: expected ranges of flat placements alone, found 'S(0)'");
-  EXPECT_EQ(
-      message([](Plan &p) {
-        p.groups[0].gradientPlacements[1] = {PlacementKind::Flat, 0, 1, 0, {0, 13, 23}};
-      }),
-      "group group: gradient's placement 1: expected ranges that begin at 0 and end at 24, the "
-      "elements of the largest shard, found 'flat(0, 13, 23)'");
-  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements[1] = {PlacementKind::PartialSum}; }),
-            "group group: states' placement 1: expected no partial sum but of a gradient, found "
-            "'P(sum)'");
   EXPECT_EQ(
       message([](Plan &p) { p.groups[0].statePlacements = p.groups[0].placements; }),
       "group group: expected placements of the gradient and the states only where they differ from "
