@@ -106,9 +106,15 @@ LogicalResult ClusterLevelAttr::verify(function_ref<InFlightDiagnostic()> emitEr
                                        APFloat bandwidth) {
   if (ranks < 1)
     return emitError() << "expected at least one rank in a domain, found " << ranks;
-  return success(succeeded(checkFigure(emitError, "a latency", latency, /*zero=*/true)) &&
-                 succeeded(checkFigure(emitError, "a gap", gap, /*zero=*/true)) &&
-                 succeeded(checkFigure(emitError, "a bandwidth", bandwidth)));
+  if (failed(checkFigure(emitError, "a latency", latency, /*zero=*/true)) ||
+      failed(checkFigure(emitError, "a gap", gap, /*zero=*/true)) ||
+      failed(checkFigure(emitError, "a bandwidth", bandwidth)))
+    return failure();
+  // A message would be there before its ports have carried it.
+  if (gap > latency)
+    return emitError() << "expected a gap of at most the latency, " << latency.convertToDouble()
+                       << ", found " << gap.convertToDouble();
+  return success();
 }
 
 LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat flops,

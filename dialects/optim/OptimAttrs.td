@@ -159,7 +159,7 @@ def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
     ```mlir
     #optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>
     ```
-    Constraints: at least one rank; latency and gap at least 0, bandwidth above 0; all finite.
+    Constraints: at least one rank; a gap of at least 0, a latency of at least the gap, bandwidth above 0; all finite.
   }];
   let parameters = (ins StringRefParameter<>:$name, DefaultValuedParameter<"int64_t", "ClusterLevelAttr::kAll">:$ranks,
                         Optim_Figure:$latency, Optim_Figure:$gap, Optim_Figure:$bandwidth);

@@ -2,6 +2,7 @@
 #include "passes/cost/Profiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include <charconv>
 
 namespace json = llvm::json;
@@ -106,7 +107,21 @@ private:
     number("gb_per_s", false, true, level.bandwidth);
     number("latency_us", true, true, level.latency);
     number("gap_us", true, false, level.gap);
+    checkGap(*object, at, base, level);
     checkRanks(*object, at, base, isLast, level);
+  }
+
+  /// A message would be there before its ports have carried it.
+  void checkGap(const json::Object &object, const std::string &at, const cost::Level *base,
+                const ClusterLevel &level) {
+    const json::Value *latency = object.get("latency_us");
+    if (!level.gap || (latency ? !level.latency : !base))
+      return; // unknown: said where it is read
+    double most = latency ? *level.latency / 1e6 : base->link.latency;
+    std::string expected;
+    llvm::raw_string_ostream(expected) << "at most the latency, " << llvm::format("%g", most * 1e6);
+    if (*level.gap / 1e6 > most)
+      json.mismatch(at + "/gap_us", expected, *object.get("gap_us"));
   }
 
   /// Domains consist of those of the level before.
@@ -176,6 +191,8 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
   set(result.device.threads, threads, 1);
   if (launch)
     result.device.launch = *launch / 1e6;
+  // Whatever the figures: what a GPU's library runs on has streams.
+  result.device.overlaps |= base.device.overlaps;
   if (isComplete())
     result.profile.clear();
   return result;

@@ -18,7 +18,7 @@ namespace stepc::cost {
 /// A message of n bytes takes latency + n / bandwidth; each further one at the same time, a gap more.
 struct Link {
   double latency;   ///< seconds
-  double gap;       ///< seconds; the latency where messages wait for each other
+  double gap;       ///< seconds, at most the latency: as much where messages wait for each other
   double bandwidth; ///< bytes per second, of one rank, one way
   /// Of messages on the average: half a message is one that every second rank has.
   double seconds(double messages, double bytes) const;

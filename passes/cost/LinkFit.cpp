@@ -9,11 +9,12 @@
 namespace stepc::cost {
 namespace {
 
-constexpr size_t kTerms = 3; // latency, gap, seconds per byte
+/// The part of the latency that is no gap, the gap, seconds per byte: so none is below 0, and no gap above the latency.
+constexpr size_t kTerms = 3;
 
 /// What the terms are multiplied with in a sample, in relation to its seconds.
 std::array<double, kTerms> row(const LinkSample &sample) {
-  return {1 / sample.seconds, (sample.messages - 1) / sample.seconds,
+  return {1 / sample.seconds, sample.messages / sample.seconds,
           sample.messages * sample.bytes / sample.seconds};
 }
 
@@ -83,10 +84,10 @@ std::optional<Link> fitLink(const std::vector<LinkSample> &samples) {
       best = found;
   if (!best)
     return std::nullopt;
-  auto [latency, gap, perByte] = *best;
+  auto [delay, gap, perByte] = *best;
   bool isAlone = std::all_of(samples.begin(), samples.end(),
                              [](const LinkSample &sample) { return sample.messages <= 1; });
-  return Link{latency, isAlone ? latency : gap, 1 / perByte};
+  return Link{delay + gap, isAlone ? delay + gap : gap, 1 / perByte};
 }
 
 } // namespace stepc::cost

@@ -13,8 +13,8 @@ struct LinkSample {
   double messages, bytes, seconds;
 };
 
-/// The link by which `Link::seconds` is nearest to the samples, in relative terms: least squares, with latency and gap
-/// not below 0. Nothing where no sample has bytes. Where none has several messages the gap is the latency.
+/// The link by which `Link::seconds` is nearest to the samples, in relative terms: least squares, with a gap from 0
+/// to the latency. Nothing where no sample has bytes. Where none has several messages the gap is the latency.
 std::optional<Link> fitLink(const std::vector<LinkSample> &samples);
 
 } // namespace stepc::cost

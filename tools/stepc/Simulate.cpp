@@ -38,10 +38,9 @@ static bool checkPlace(StringRef path, Report &report) {
 }
 
 static simulate::Options optionsOf(const SimulateCommand &command, const cost::Cluster &cluster) {
-  // Of a GPU's streams one carries messages; elsewhere the thread that walks the program does.
-  bool isGpu = !command.targets.empty() && kindOfChip(command.targets.front()) == "cuda";
-  isGpu |= cluster.device.overlaps;
-  bool travels = command.messages.empty() ? isGpu : command.messages == "streams";
+  // As the waves were chosen, where nothing else is asked.
+  bool travels =
+      command.messages.empty() ? cluster.device.overlaps : command.messages == "streams";
   return {travels ? simulate::Progress::Streams : simulate::Progress::Waits,
           command.oversubscribed.first, command.oversubscribed.second};
 }

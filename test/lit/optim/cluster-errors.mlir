@@ -54,6 +54,11 @@ optim.cluster levels [#optim.cluster_level<"network", latency = -1.0, gap = 0.0,
 
 // -----
 
+// expected-error @below {{expected a gap of at most the latency, 1.000000e+00, found 2.000000e+00}}
+optim.cluster levels [#optim.cluster_level<"network", latency = 1.0, gap = 2.0, bandwidth = 1.0>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 1.0e+10, launch = 0.0, threads = 1>
+
+// -----
+
 // expected-error @below {{expected a gap of at least 0 and finite, found -1.000000e+00}}
 optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = -1.0, bandwidth = 1.0>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 1.0e+10, launch = 0.0, threads = 1>
 

@@ -10,7 +10,7 @@ optim.cluster "h100"
 // -----
 
 // No profile's, and as many ranks as the mesh has.
-// CHECK: optim.cluster levels [#optim.cluster_level<"node", ranks = 2, latency = 1.230000e-06, gap = 1.000000e-01, bandwidth = 1.000000e+09>] device <flops = 9.000000e+14, memory = 4.000000e+12, capacity = 8.000000e+10, launch = 0.000000e+00, threads = 1>
-optim.cluster levels [#optim.cluster_level<"node", ranks = 2, latency = 1.23e-06, gap = 0.1, bandwidth = 1.0e+09>]
+// CHECK: optim.cluster levels [#optim.cluster_level<"node", ranks = 2, latency = 1.000000e-01, gap = 1.230000e-06, bandwidth = 1.000000e+09>] device <flops = 9.000000e+14, memory = 4.000000e+12, capacity = 8.000000e+10, launch = 0.000000e+00, threads = 1>
+optim.cluster levels [#optim.cluster_level<"node", ranks = 2, latency = 0.1, gap = 1.23e-06, bandwidth = 1.0e+09>]
   device <flops = 9.0e+14, memory = 4.0e+12, capacity = 8.0e+10, launch = 0.0, threads = 1>
 optim.mesh @dp axes ["dp"] sizes [2] ranks [0, 1]

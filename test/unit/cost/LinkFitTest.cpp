@@ -41,6 +41,18 @@ TEST(LinkFit, OfOneMessageAtATimeHasTheLatencyAsGap) {
   EXPECT_DOUBLE_EQ(found->gap, found->latency);
 }
 
+TEST(LinkFit, HasNoGapAboveTheLatency) {
+  // Ranks that share cores: several messages take more than as many single ones.
+  std::vector<LinkSample> samples;
+  for (double messages : {1.0, 2.0, 4.0, 8.0})
+    for (double bytes : {1e3, 256e3})
+      samples.push_back({messages, bytes, 2e-6 + (messages - 1) * 9e-6 + messages * bytes / 1e9});
+  std::optional<Link> found = fitLink(samples);
+  ASSERT_TRUE(found);
+  EXPECT_GT(found->gap, 3e-6);
+  EXPECT_DOUBLE_EQ(found->gap, found->latency);
+}
+
 TEST(LinkFit, HasNoNegativeFigures) {
   // Less than what bytes alone take: a latency below 0 would fit best.
   std::optional<Link> found = fitLink({{1, 1000, 1e-6}, {1, 2000, 3e-6}, {2, 2000, 5e-6}});

@@ -175,6 +175,16 @@ TEST(ManifestErrors, ClusterLevels) {
   EXPECT_EQ(errorsOfCluster(R"({"levels": [)" + network + ", " + nvlink + "]}"),
             "/cluster/levels/0: expected the key 'ranks' of a level that is not the last, found "
             "none\n");
+  // No message is there before its ports have carried it, be the latency the profile's.
+  EXPECT_EQ(
+      errorsOfCluster(
+          R"({"levels": [{"name": "a", "gb_per_s": 1, "latency_us": 1.5, "gap_us": 2}]})"),
+      "/cluster/levels/0/gap_us: expected at most the latency, 1.5, found 2\n");
+  EXPECT_EQ(
+      errorsOfCluster(R"({"profile": "h100", "levels": [{"name": "network", "gap_us": 23}]})"),
+      "/cluster/levels/0/gap_us: expected at most the latency, 22, found 23\n");
+  EXPECT_EQ(
+      errorsOfCluster(R"({"profile": "h100", "levels": [{"name": "network", "gap_us": 22}]})"), "");
   // What a profile does not say has to be said; of a misspelt one that is not known.
   EXPECT_EQ(errorsOfCluster(R"({"profile": "cpu", "levels": [{"name": "network"}]})"), "");
   EXPECT_EQ(errorsOfCluster(R"({"profile": "cpu", "levels": [{"name": "net"}]})"),

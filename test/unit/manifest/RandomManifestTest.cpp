@@ -30,9 +30,9 @@ public:
         if (i + 1 < levels)
           level.ranks = int64_t(1) << (3 * i);
         level.bandwidth = std::uniform_real_distribution<>(1e-9, 1e9)(random);
-        level.latency = 0;
+        level.latency = 0.25 * double(upTo(0, 2));
         if (upTo(0, 1))
-          level.gap = 0.5;
+          level.gap = *level.latency / 2;
       }
       if (upTo(0, 1))
         m.cluster->tflops = std::uniform_real_distribution<>(1e-9, 1e4)(random);
