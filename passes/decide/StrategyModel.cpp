@@ -203,22 +203,30 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
   return result;
 }
 
-/// Empty, or that a hop lets a rank exchange with more others than it may.
-static std::string tooManyPeers(const StrategyQuery &query, ArrayRef<plan::Hop> hops) {
+/// Empty, or that a hop or a sum over slabs lets a rank exchange with more others than it may.
+static std::string tooManyPeers(const StrategyQuery &query, const Judgement &judgement) {
+  auto refuse = [&](int64_t ranks, StringRef where) -> std::string {
+    if (!query.maxPeers || ranks - 1 <= query.maxPeers)
+      return {};
+    return ("a rank would exchange with " + Twine(ranks - 1) + " others in a " + where +
+            ", at most " + Twine(query.maxPeers) + " are allowed")
+        .str();
+  };
+  if (!judgement.slabs.factors.empty())
+    return refuse(judgement.slabs.count(), "sum");
   std::vector<bool> replicated =
       geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
-  for (const plan::Hop &hop : hops) {
+  for (const plan::Hop &hop : judgement.hops) {
     int64_t ranks = 1;
     // Along an axis that replicates what leaves only results travel.
     for (const plan::Factor &factor : hop.owned)
       ranks *= factor.size;
     for (const plan::Factor &factor : hop.replicated)
       ranks *= replicated[factor.axis] ? 1 : factor.size;
-    if (query.maxPeers && ranks - 1 > query.maxPeers)
-      return "a rank would exchange with " + std::to_string(ranks - 1) +
-             " others in a hop, at most " + std::to_string(query.maxPeers) + " are allowed";
+    if (std::string refusal = refuse(ranks, "hop"); !refusal.empty())
+      return refusal;
   }
-  return "";
+  return {};
 }
 
 std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
@@ -297,7 +305,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       judgement.hops = strategy.hops(query);
       judgement.slabs = strategy.slabs(query);
       judgement.reason = strategy.reason(query);
-      judgement.refusal = tooManyPeers(query, judgement.hops);
+      judgement.refusal = tooManyPeers(query, judgement);
     }
     if (!judgement.isLegal())
       continue;
