@@ -39,6 +39,7 @@ struct Dense {
     }
   }
   std::size_t ranks() const { return fixed.size(); }
+  std::size_t numberOf(int64_t rank) const { return numbers.at(rank); }
   /// Where a rank stands among those of a kind, or -1.
   int64_t slotOf(std::size_t kind, std::size_t rank) const { return slots[meshOf[kind]][rank]; }
   /// Equal of ranks that are in the same meshes.

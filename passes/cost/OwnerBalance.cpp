@@ -12,7 +12,6 @@
 #include "passes/cost/Saturate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -36,120 +35,6 @@ int64_t mostOf(const Loads &loads) {
   for (auto [rank, load] : loads)
     most = std::max(most, load);
   return most;
-}
-
-namespace {
-
-/// What only some ranks can compute, and what they have anyway.
-struct Share {
-  int64_t width;                                   ///< how many ranks
-  std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, falling
-  std::vector<int64_t> fixed;                      ///< of each rank
-};
-
-Share shareOf(const OwnerProblem &problem, const std::set<int64_t> &ranks) {
-  Share share{static_cast<int64_t>(ranks.size()), {}, {}};
-  for (int64_t rank : ranks) {
-    auto found = problem.fixed.find(rank);
-    share.fixed.push_back(found == problem.fixed.end() ? 0 : found->second);
-  }
-  for (const BlockKind &kind : problem.kinds)
-    if (kind.count > 0 && kind.ranks.size() <= ranks.size() &&
-        std::all_of(kind.ranks.begin(), kind.ranks.end(),
-                    [&](int64_t rank) { return ranks.count(rank) > 0; }))
-      share.blocks.emplace_back(kind.cost, kind.count);
-  std::sort(share.blocks.rbegin(), share.blocks.rend());
-  return share;
-}
-
-int64_t boundOf(const Share &share) {
-  int64_t least = *std::min_element(share.fixed.begin(), share.fixed.end());
-  int64_t bound = *std::max_element(share.fixed.begin(), share.fixed.end()), count = 0;
-  double sum = std::accumulate(share.fixed.begin(), share.fixed.end(), 0.0);
-  for (auto [cost, times] : share.blocks) {
-    count += times;
-    sum += static_cast<double>(cost) * static_cast<double>(times);
-  }
-  double mean = sum / static_cast<double>(share.width);
-  bound = std::max(bound, static_cast<int64_t>(std::min(mean, 9e18)));
-  // Of the k · width + 1 largest some rank has k + 1, of which none is less than the last ones.
-  for (int64_t more = 0; more * share.width < count; ++more) {
-    int64_t skipped = more * share.width + 1 - (more + 1), left = more + 1, together = least;
-    for (auto [cost, times] : share.blocks) {
-      int64_t skip = std::min(skipped, times), take = std::min(left, times - skip);
-      skipped -= skip;
-      left -= take;
-      together = saturatingAdd(together, saturatingMul(take, cost));
-    }
-    bound = std::max(bound, together);
-  }
-  return bound;
-}
-
-/// Whether dual feasible functions show that ranks with room for `most` each cannot have it all. Such a function
-/// gives no set of blocks that fits into `most` more than 1 together; so if it gives all blocks more than there are
-/// ranks, they do not fit. Taken are those of Fekete and Schepers: of n + 1 steps a block fills the whole ones of,
-/// each is 1 / n; or blocks that leave less than λ of a rank are 1, and those below λ nothing.
-bool cannotFit(const Share &share, int64_t most) {
-  constexpr int64_t kSteps = 24;
-  std::vector<std::pair<int64_t, int64_t>> all = share.blocks;
-  for (int64_t load : share.fixed)
-    all.emplace_back(load, 1);
-  auto exceeds = [&](auto part) {
-    double sum = 0;
-    for (auto [cost, times] : all)
-      sum += part(cost) * static_cast<double>(times);
-    return sum > static_cast<double>(share.width) * (1 + 1e-9);
-  };
-  for (int64_t steps = 1; steps <= kSteps; ++steps)
-    if (exceeds([&](int64_t cost) {
-          double filled = static_cast<double>(cost) * static_cast<double>(steps + 1) /
-                          static_cast<double>(most);
-          // Whole steps count as what they are: a little more must not become one more.
-          bool isWhole = std::abs(filled - std::round(filled)) < 1e-9;
-          return isWhole ? std::round(filled) / static_cast<double>(steps + 1)
-                         : std::floor(filled) / static_cast<double>(steps);
-        }))
-      return true;
-  for (auto [lambda, times] : share.blocks)
-    if (2 * lambda <= most && exceeds([&, lambda = lambda](int64_t cost) {
-          return cost > most - lambda ? 1.0
-                 : cost < lambda      ? 0.0
-                                      : static_cast<double>(cost) / static_cast<double>(most);
-        }))
-      return true;
-  return false;
-}
-
-} // namespace
-
-int64_t loadBound(const OwnerProblem &problem, int64_t most) {
-  std::set<std::set<int64_t>> meshes;
-  std::set<int64_t> all;
-  for (const BlockKind &kind : problem.kinds) {
-    meshes.emplace(kind.ranks.begin(), kind.ranks.end());
-    all.insert(kind.ranks.begin(), kind.ranks.end());
-  }
-  meshes.insert(all);
-  int64_t bound = 0;
-  for (const std::set<int64_t> &ranks : meshes) {
-    if (ranks.empty())
-      continue;
-    Share share = shareOf(problem, ranks);
-    bound = std::max(bound, boundOf(share));
-    if (share.blocks.size() > 512)
-      continue; // so many blocks that differ fill ranks well: the mean is close
-    // What cannot be is looked for by halving, though it need not be all below what can.
-    for (int64_t low = bound, high = most - 1; low <= high;) {
-      int64_t middle = low + (high - low) / 2;
-      bool cannot = cannotFit(share, middle);
-      bound = cannot ? std::max(bound, middle + 1) : bound;
-      (cannot ? low : high) = cannot ? middle + 1 : middle - 1;
-    }
-    if (most > bound && cannotFit(share, most - 1))
-      bound = most;
-  }
-  return bound;
 }
 
 OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
@@ -182,14 +67,69 @@ OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
   return counts;
 }
 
-OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
+namespace {
+
+/// Meshes by their ranks, each once.
+std::set<std::vector<int64_t>> meshesOf(const OwnerProblem &problem) {
+  std::set<std::vector<int64_t>> meshes;
+  for (const BlockKind &kind : problem.kinds) {
+    std::vector<int64_t> ranks = kind.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    if (!ranks.empty())
+      meshes.insert(std::move(ranks));
+  }
+  return meshes;
+}
+
+/// Kinds that have ranks in common, be it over others: what is decided of them changes no other's loads.
+std::vector<std::vector<size_t>> partsOf(const OwnerProblem &problem) {
+  std::map<int64_t, int64_t> parent;
+  auto rootOf = [&](int64_t rank) {
+    while (parent.try_emplace(rank, rank).first->second != rank)
+      rank = parent[rank] = parent[parent[rank]];
+    return rank;
+  };
+  for (const BlockKind &kind : problem.kinds)
+    for (int64_t rank : kind.ranks)
+      parent[rootOf(rank)] = rootOf(kind.ranks.front());
+  std::map<int64_t, size_t> numbers;
+  std::vector<std::vector<size_t>> parts;
+  for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    if (problem.kinds[kind].ranks.empty())
+      continue;
+    auto [found, isNew] =
+        numbers.try_emplace(rootOf(problem.kinds[kind].ranks.front()), parts.size());
+    if (isNew)
+      parts.emplace_back();
+    parts[found->second].push_back(kind);
+  }
+  return parts;
+}
+
+/// Some of the kinds, and what their ranks have anyway.
+OwnerProblem partOf(const OwnerProblem &problem, const std::vector<size_t> &kinds) {
+  OwnerProblem part;
+  for (size_t kind : kinds) {
+    part.kinds.push_back(problem.kinds[kind]);
+    for (int64_t rank : problem.kinds[kind].ranks)
+      if (auto found = problem.fixed.find(rank); found != problem.fixed.end())
+        part.fixed.insert(*found);
+  }
+  return part;
+}
+
+/// Where the busiest rank is near enough to the bound.
+int64_t enoughFor(int64_t bound) { return saturatingAdd(bound, bound / 200); }
+
+/// Makes the busiest rank of a part less busy; `share` of the work that is allowed.
+OwnerBalance balancePart(const OwnerProblem &problem, OwnerCounts start, double share) {
   OwnerBalance best;
   best.counts = std::move(start);
   best.most = mostOf(loadsOf(problem, best.counts));
   best.bound = loadBound(problem, best.most);
-  int64_t enough = saturatingAdd(best.bound, best.bound / 200);
+  int64_t enough = enoughFor(best.bound);
   auto consider = [&](OwnerCounts counts) {
-    improve(problem, counts, enough);
+    improve(problem, counts, enough, {}, share);
     int64_t most = mostOf(loadsOf(problem, counts));
     if (most < best.most) {
       best.counts = std::move(counts);
@@ -208,7 +148,7 @@ OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
     best.bound = loadBound(problem, best.most);
   best.isOptimal = best.most <= best.bound;
   if (best.most > enough && !best.isOptimal) {
-    Exhausted found = searchAll(problem, best.most);
+    Exhausted found = searchAll(problem, best.most, share);
     best.isOptimal |= found.isComplete;
     if (found.counts) {
       best.counts = std::move(*found.counts);
@@ -217,6 +157,94 @@ OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
     }
   }
   return best;
+}
+
+/// The busiest rank of a mesh, and the bound by what this mesh alone computes.
+MeshBalance meshBalance(const OwnerProblem &problem, const Loads &loads,
+                        const std::vector<int64_t> &ranks) {
+  MeshBalance mesh;
+  mesh.ranks = ranks;
+  std::vector<size_t> kinds;
+  for (size_t kind = 0; kind < problem.kinds.size(); ++kind) {
+    const std::vector<int64_t> &all = problem.kinds[kind].ranks;
+    if (std::all_of(all.begin(), all.end(), [&](int64_t rank) {
+          return std::binary_search(ranks.begin(), ranks.end(), rank);
+        }))
+      kinds.push_back(kind);
+  }
+  for (int64_t rank : ranks)
+    mesh.most = std::max(mesh.most, loads.at(rank));
+  mesh.bound = loadBound(partOf(problem, kinds), mesh.most);
+  mesh.isOptimal = mesh.most <= mesh.bound;
+  return mesh;
+}
+
+} // namespace
+
+std::vector<MeshBalance> meshBalances(const OwnerProblem &problem, const OwnerCounts &counts) {
+  Loads loads = loadsOf(problem, counts);
+  std::vector<MeshBalance> meshes;
+  for (const std::vector<int64_t> &ranks : meshesOf(problem))
+    meshes.push_back(meshBalance(problem, loads, ranks));
+  return meshes;
+}
+
+/// Then of meshes that share ranks each, the busiest first: no rank gets as much as that one's busiest had.
+static std::vector<MeshBalance> balanceMeshes(const OwnerProblem &problem, OwnerBalance &part,
+                                              double share) {
+  if (std::set<std::vector<int64_t>> only = meshesOf(problem); only.size() == 1)
+    return {{part, *only.begin()}};
+  std::vector<MeshBalance> meshes = meshBalances(problem, part.counts);
+  Loads loads = loadsOf(problem, part.counts);
+  std::sort(meshes.begin(), meshes.end(), [](const MeshBalance &a, const MeshBalance &b) {
+    return std::tie(b.most, a.ranks) < std::tie(a.most, b.ranks);
+  });
+  for (const MeshBalance &mesh : meshes) {
+    int64_t most = 0; // those before may have changed it
+    for (int64_t rank : mesh.ranks)
+      most = std::max(most, loads.at(rank));
+    if (int64_t enough = enoughFor(mesh.bound); most > enough) {
+      OwnerCounts counts = part.counts;
+      improve(problem, counts, enough, mesh.ranks, share / static_cast<double>(meshes.size()));
+      if (counts != part.counts) {
+        part.counts = std::move(counts);
+        part.isStart = false;
+        loads = loadsOf(problem, part.counts);
+      }
+    }
+  }
+  part.most = mostOf(loads);
+  return meshBalances(problem, part.counts);
+}
+
+OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
+  OwnerBalance result;
+  result.counts = std::move(start);
+  // What no search changes, wherever it is.
+  result.most = result.bound = mostOf(problem.fixed);
+  result.isOptimal = true;
+  std::vector<std::vector<size_t>> parts = partsOf(problem);
+  for (const std::vector<size_t> &kinds : parts) {
+    OwnerCounts counts;
+    for (size_t kind : kinds)
+      counts.push_back(std::move(result.counts[kind]));
+    OwnerProblem part = partOf(problem, kinds);
+    double share = 1 / static_cast<double>(parts.size());
+    OwnerBalance balanced = balancePart(part, std::move(counts), share);
+    for (MeshBalance &mesh : balanceMeshes(part, balanced, share))
+      result.meshes.push_back(std::move(mesh));
+    for (size_t i = 0; i < kinds.size(); ++i)
+      result.counts[kinds[i]] = std::move(balanced.counts[i]);
+    result.isStart &= balanced.isStart;
+    result.isOptimal = balanced.most > result.most    ? balanced.isOptimal
+                       : balanced.most == result.most ? balanced.isOptimal || result.isOptimal
+                                                      : result.isOptimal;
+    result.most = std::max(result.most, balanced.most);
+    result.bound = std::max(result.bound, balanced.bound);
+  }
+  std::sort(result.meshes.begin(), result.meshes.end(),
+            [](const MeshBalance &a, const MeshBalance &b) { return a.ranks < b.ranks; });
+  return result;
 }
 
 } // namespace stepc::cost

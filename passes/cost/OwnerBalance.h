@@ -25,7 +25,7 @@ Loads loadsOf(const OwnerProblem &problem, const OwnerCounts &counts);
 /// That of the busiest rank.
 int64_t mostOf(const Loads &loads);
 
-/// A load that the busiest rank cannot be below: of the ranks of each mesh, and of all together, the mean; the
+/// A load that the busiest rank cannot be below: of the ranks of each mesh, of a few meshes together, and of all, the mean; the
 /// largest block; of 1 + k · ranks largest blocks the k + 1 least, which meet on some rank; as many of the least
 /// block as some rank has at least; and what the ranks have anyway. Also less than `most`, where it can be shown that
 /// blocks of such sizes do not fill ranks up to there.
@@ -35,16 +35,32 @@ int64_t loadBound(const OwnerProblem &problem, int64_t most);
 /// kinds with `ranksFirst`, those with fewer ranks to choose from before the others.
 OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst = false);
 
-struct OwnerBalance {
-  OwnerCounts counts;
+/// The busiest of some ranks, and what it cannot be below.
+struct Busiest {
   int64_t most = 0, bound = 0;
   bool isOptimal = false; ///< proven: no other counts have a lesser `most`
-  bool isStart = true;    ///< nothing better than the start was found
 };
 
-/// The best of `start` and what a search finds, where that is better by more than its rounding; the search ends
-/// where the busiest rank is within half a percent of the bound. Deterministic, and bounded in its work.
+/// That of the ranks of a mesh, whose own bound counts what it alone computes.
+struct MeshBalance : Busiest {
+  std::vector<int64_t> ranks; ///< ascending
+};
+
+/// That of all ranks.
+struct OwnerBalance : Busiest {
+  OwnerCounts counts;
+  std::vector<MeshBalance> meshes; ///< by their ranks
+  bool isStart = true;             ///< nothing better than the start was found
+};
+
+/// The best of `start` and what a search finds, where that is better by more than its rounding: meshes that share no
+/// rank, be it over others, each by themselves, then of those that do the ranks of each mesh as far as no other becomes
+/// busier than these were. A search ends where the busiest rank is within half a percent of the bound. Deterministic, and
+/// bounded in its work.
 OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start);
+
+/// How busy each mesh is with these owners, by the meshes' ranks.
+std::vector<MeshBalance> meshBalances(const OwnerProblem &problem, const OwnerCounts &counts);
 
 } // namespace stepc::cost
 

@@ -85,8 +85,8 @@ constexpr int64_t kMostAssignments = 2000000;
 
 class Search {
 public:
-  Search(const OwnerProblem &problem, int64_t most)
-      : dense(problem), most(most), loads(dense.fixed), order(byCost(problem)) {
+  Search(const OwnerProblem &problem, int64_t most, int64_t budget)
+      : dense(problem), most(most), budget(budget), loads(dense.fixed), order(byCost(problem)) {
     for (const BlockKind &kind : problem.kinds)
       counts.emplace_back(kind.ranks.size(), 0);
     for (size_t kind : order)
@@ -149,7 +149,7 @@ private:
   }
 
   Dense dense;
-  int64_t most, budget = kMostAssignments;
+  int64_t most, budget;
   std::vector<int64_t> loads;
   std::vector<size_t> order;
   std::vector<int64_t> left; // [turn]: blocks without an owner
@@ -159,14 +159,15 @@ private:
 
 } // namespace
 
-Exhausted searchAll(const OwnerProblem &problem, int64_t most) {
+Exhausted searchAll(const OwnerProblem &problem, int64_t most, double share) {
   constexpr int64_t kMostBlocks = 64;
   int64_t blocks = 0;
   for (const BlockKind &kind : problem.kinds)
     blocks = saturatingAdd(blocks, kind.count);
   if (blocks > kMostBlocks || most >= std::numeric_limits<int64_t>::max() / 8)
     return {};
-  return Search(problem, most).run();
+  return Search(problem, most, static_cast<int64_t>(share * static_cast<double>(kMostAssignments)))
+      .run();
 }
 
 } // namespace stepc::cost

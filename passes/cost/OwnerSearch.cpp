@@ -42,8 +42,13 @@ std::vector<std::pair<int64_t, int64_t>> sumsOf(const std::vector<Part> &parts) 
 
 class Improver {
 public:
-  Improver(const OwnerProblem &problem, OwnerCounts &counts)
-      : dense(problem), counts(counts), loads(dense.fixed), owned(dense.ranks()) {
+  Improver(const OwnerProblem &problem, OwnerCounts &counts, const std::vector<int64_t> &among,
+           double share)
+      : dense(problem), counts(counts), loads(dense.fixed), owned(dense.ranks()),
+        isAmong(dense.ranks(), among.empty()),
+        mostWork(static_cast<int64_t>(share * static_cast<double>(kMostWork))) {
+    for (int64_t rank : among)
+      isAmong[dense.numberOf(rank)] = true;
     for (size_t kind = 0; kind < problem.kinds.size(); ++kind)
       for (size_t i = 0; i < dense.choices[kind].size(); ++i)
         if (int64_t count = counts[kind][i]; count > 0) {
@@ -52,12 +57,12 @@ public:
           loads[rank] = saturatingAdd(loads[rank], saturatingMul(count, problem.kinds[kind].cost));
         }
     for (size_t rank = 0; rank < loads.size(); ++rank)
-      byLoad.emplace(loads[rank], rank);
+      enter(rank);
   }
 
   void run(int64_t enough) {
-    while (!byLoad.empty() && byLoad.rbegin()->first > enough && work <= kMostWork) {
-      auto [load, busy] = *byLoad.rbegin();
+    while (!busiest.empty() && busiest.rbegin()->first > enough && work <= mostWork) {
+      auto [load, busy] = *busiest.rbegin();
       if (!relieve(busy, load, busy) && !passOn(busy, load))
         return;
     }
@@ -81,7 +86,7 @@ private:
       work += 64;
       if (parts.empty() || !known.insert(std::move(key)).second)
         continue;
-      if (work > kMostWork)
+      if (work > mostWork)
         return false;
       if (split(other, std::move(parts)))
         return true;
@@ -208,12 +213,19 @@ private:
     return true;
   }
 
+  void enter(size_t rank) {
+    byLoad.emplace(loads[rank], rank);
+    if (isAmong[rank])
+      busiest.emplace(loads[rank], rank);
+  }
+
   void give(const Part &part, size_t busy, size_t other, int64_t mine) {
     for (auto [rank, now, then] : {std::tuple(busy, part.now, mine),
                                    std::tuple(other, part.all - part.now, part.all - mine)}) {
       byLoad.erase({loads[rank], rank});
+      busiest.erase({loads[rank], rank});
       loads[rank] += (then - now) * part.cost;
-      byLoad.emplace(loads[rank], rank);
+      enter(rank);
       count(part.kind, rank) = then;
       if (then > 0)
         owned[rank].insert(part.kind);
@@ -226,16 +238,18 @@ private:
   OwnerCounts &counts;
   std::vector<int64_t> loads;
   std::vector<std::set<size_t>> owned; // [rank]: kinds
-  std::set<std::pair<int64_t, size_t>> byLoad;
-  int64_t work = 0;
+  std::vector<char> isAmong;           // [rank]
+  std::set<std::pair<int64_t, size_t>> byLoad, busiest;
+  int64_t work = 0, mostWork;
 };
 
 } // namespace
 
-void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough) {
+void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough,
+             const std::vector<int64_t> &among, double share) {
   // Differences of larger loads would not stay in range.
   if (mostOf(loadsOf(problem, counts)) < std::numeric_limits<int64_t>::max() / 8)
-    Improver(problem, counts).run(enough);
+    Improver(problem, counts, among, share).run(enough);
 }
 
 } // namespace stepc::cost

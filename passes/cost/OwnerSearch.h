@@ -9,8 +9,10 @@
 namespace stepc::cost {
 
 /// Splits the blocks of the busiest rank and of another one anew, as long as that helps and the busiest rank has
-/// more than `enough`.
-void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough);
+/// more than `enough`: the busiest of `among`, or of all where these are none. Other ranks stay below it, too. Of the
+/// work that is allowed a `share` is done.
+void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough,
+             const std::vector<int64_t> &among = {}, double share = 1);
 
 /// Counts by which no rank has more than some load between two, the least that is found by halving: blocks in
 /// decreasing order of cost, each to the fullest rank that has room. Nothing where that fails below `most`.
@@ -21,8 +23,8 @@ struct Exhausted {
   std::optional<OwnerCounts> counts; ///< the best of those that were found below it
   bool isComplete = false;           ///< there is none better
 };
-/// Bounded in its work: complete for a few dozen blocks, mostly.
-Exhausted searchAll(const OwnerProblem &problem, int64_t most);
+/// Bounded in its work, of which a `share` is done: complete for a few dozen blocks, mostly.
+Exhausted searchAll(const OwnerProblem &problem, int64_t most, double share = 1);
 
 } // namespace stepc::cost
 

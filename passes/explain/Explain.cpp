@@ -73,6 +73,12 @@ public:
       int64_t most = cost::mostOf(cost::loadsOf(owners.problem, owners.counts));
       report.busiest = double(most) * 1e-12;
       report.leastBusiest = double(cost::loadBound(owners.problem, most)) * 1e-12;
+      for (const cost::MeshBalance &each : cost::meshBalances(owners.problem, owners.counts))
+        for (const plan::Mesh &mesh : plan.meshes)
+          if (std::is_permutation(mesh.ranks.begin(), mesh.ranks.end(), each.ranks.begin(),
+                                  each.ranks.end()))
+            report.busiestOfMesh[mesh.name] = {double(each.most) * 1e-12,
+                                               double(each.bound) * 1e-12};
     }
     expander.emplace(plan);
     countMessages();

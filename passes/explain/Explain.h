@@ -98,6 +98,7 @@ struct Report {
   cost::Cluster cluster; ///< that seconds are modelled on
   /// Of the busiest rank in matrix space, and less than which no owners can make it; 0 where no block has an owner.
   double busiest = 0, leastBusiest = 0;
+  std::map<std::string, std::pair<double, double>> busiestOfMesh; ///< the same, of each mesh by its name
   std::vector<plan::Mesh> meshes;
   std::vector<std::string>
       overridden; ///< parameters of whose blocks the specification's hold instead

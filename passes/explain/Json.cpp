@@ -137,11 +137,17 @@ std::string explain::toJson(const Report &report) {
                                        {"messages_received", cost.messagesReceived},
                                        {"bytes_received", cost.bytesReceived},
                                        {"flops", cost.flops}});
-  for (const plan::Mesh &mesh : report.meshes)
-    meshes.push_back(llvm::json::Object{{"name", mesh.name},
-                                        {"axes", llvm::json::Array(mesh.axes)},
-                                        {"sizes", llvm::json::Array(mesh.sizes)},
-                                        {"ranks", llvm::json::Array(mesh.ranks)}});
+  for (const plan::Mesh &mesh : report.meshes) {
+    llvm::json::Object object{{"name", mesh.name},
+                              {"axes", llvm::json::Array(mesh.axes)},
+                              {"sizes", llvm::json::Array(mesh.sizes)},
+                              {"ranks", llvm::json::Array(mesh.ranks)}};
+    if (auto found = report.busiestOfMesh.find(mesh.name); found != report.busiestOfMesh.end()) {
+      object["busiest_seconds"] = found->second.first;
+      object["busiest_seconds_at_least"] = found->second.second;
+    }
+    meshes.push_back(std::move(object));
+  }
   llvm::json::Object object{{"name", report.name},
                             {"numerics", report.numerics},
                             {"cluster", ::toJson(report.cluster)},

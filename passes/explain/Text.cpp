@@ -268,6 +268,10 @@ std::string explain::toText(const Report &report) {
     os << "The busiest rank's blocks are modelled to take " << milliseconds(report.busiest)
        << " ms; no owners can make that less than " << milliseconds(report.leastBusiest)
        << " ms.\n";
+  if (report.busiestOfMesh.size() > 1)
+    for (const auto &[mesh, seconds] : report.busiestOfMesh)
+      os << "  Of mesh " << mesh << " that is " << milliseconds(seconds.first)
+         << " ms, and no less than " << milliseconds(seconds.second) << " ms.\n";
   os << "The workspace is " << bytes(report.arena) << " on each rank, and at most "
      << bytes(report.scratch) << " of scratch";
   if (report.limit > 0)

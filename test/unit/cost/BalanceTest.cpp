@@ -1,6 +1,7 @@
 //===- BalanceTest.cpp - How even owners' loads are ------------------------===//
 
 #include "passes/cost/OwnerBalance.h"
+#include "passes/cost/OwnerPatterns.h"
 
 #include <gtest/gtest.h>
 
@@ -87,21 +88,21 @@ OwnerProblem draw(Draw &random, int64_t width) {
 }
 
 TEST(OwnerBalance, IsWithinFivePercentOfTheMeasureOrBest) {
-  Draw random(20261123);
-  int better = 0, drawn = 0, unproven = 0;
-  for (; drawn < 400; ++drawn) {
-    int64_t width = drawn % 10 < 8 ? random.upTo(1, 16) : random.upTo(17, 256);
-    OwnerProblem problem = draw(random, width);
-    OwnerBalance result = balance(problem);
-    better += !result.isStart;
-    double measure =
-        std::max(measureOf(problem, static_cast<size_t>(width)), static_cast<double>(result.bound));
-    unproven += !result.isOptimal && static_cast<double>(result.most) > 1.05 * measure;
-    EXPECT_LE(static_cast<double>(result.most), 1.1 * measure) << drawn;
+  for (uint64_t seed : {20261123, 1, 4, 5}) {
+    Draw random(seed);
+    int better = 0, drawn = 0;
+    for (; drawn < 200; ++drawn) {
+      int64_t width = drawn % 10 < 8 ? random.upTo(1, 16) : random.upTo(17, 256);
+      OwnerProblem problem = draw(random, width);
+      OwnerBalance result = balance(problem);
+      better += !result.isStart;
+      double measure = std::max(measureOf(problem, static_cast<size_t>(width)),
+                                static_cast<double>(result.bound));
+      EXPECT_TRUE(result.isOptimal || static_cast<double>(result.most) <= 1.05 * measure)
+          << "seed " << seed << ", case " << drawn << ": " << result.most << " of " << measure;
+    }
+    EXPECT_GT(better, drawn / 10); // longest first alone would not do
   }
-  EXPECT_GT(better, drawn / 10); // longest first alone would not do
-  EXPECT_LE(unproven,
-            drawn / 100); // the best all the same, where sizes leave gaps that no bound here shows
 }
 
 /// The least load of the busiest rank, of all assignments.
@@ -224,6 +225,76 @@ TEST(OwnerBalance, OfModelsIsEven) {
           << width;
     }
   }
+}
+
+/// What stands on ranks of its own is balanced for itself, whatever others have.
+TEST(OwnerBalance, IsWithinFivePercentOfEachMesh) {
+  // Three large blocks there, and here what longest first makes 11 of.
+  std::vector<int64_t> there = ranksFrom(0, 3), here = ranksFrom(3, 3);
+  OwnerProblem apart{{{there, 20, 3}, {here, 5, 2}, {here, 4, 2}, {here, 3, 3}}, {}};
+  OwnerBalance result = balance(apart);
+  ASSERT_EQ(result.meshes.size(), 2u);
+  EXPECT_EQ(result.meshes[0].ranks, there);
+  EXPECT_EQ(result.meshes[0].most, 20);
+  EXPECT_EQ(result.meshes[1].most, 9);
+  EXPECT_TRUE(result.meshes[0].isOptimal && result.meshes[1].isOptimal && result.isOptimal);
+  // The same where a block that every rank may compute connects them.
+  OwnerProblem connected = apart;
+  connected.kinds.push_back({ranksFrom(0, 6), 0, 1});
+  EXPECT_EQ(balance(connected).meshes[2].most, 9);
+  // What ranks of no mesh have cannot be helped.
+  apart.fixed[7] = 25;
+  EXPECT_EQ(balance(apart).most, 25);
+  EXPECT_TRUE(balance(apart).isOptimal);
+
+  Draw random(13);
+  for (int round = 0; round < 60; ++round) {
+    // A few meshes beside each other, of loads that differ, and every other time one half of the next.
+    OwnerProblem problem;
+    bool overlap = round % 2;
+    std::vector<OwnerProblem> each;
+    for (int64_t first = 0; each.size() < 4;) {
+      int64_t width = 2 * random.upTo(1, 8), scale = random.upTo(1, 50);
+      OwnerProblem &one = each.emplace_back(draw(random, width));
+      for (BlockKind &kind : one.kinds) {
+        kind.ranks = ranksFrom(first, width);
+        kind.cost *= scale;
+        problem.kinds.push_back(kind);
+      }
+      first += overlap ? width / 2 : width;
+    }
+    result = balance(problem);
+    double busiest = 0;
+    for (const MeshBalance &mesh : result.meshes)
+      busiest = std::max(busiest, static_cast<double>(mesh.most));
+    EXPECT_EQ(busiest, static_cast<double>(result.most));
+    for (const OwnerProblem &one : each) {
+      const std::vector<int64_t> &ranks = one.kinds[0].ranks;
+      auto mesh = std::find_if(result.meshes.begin(), result.meshes.end(),
+                               [&](const MeshBalance &m) { return m.ranks == ranks; });
+      ASSERT_NE(mesh, result.meshes.end());
+      if (overlap)
+        continue; // a neighbour's blocks may have to be there
+      double measure = std::max(measureOf(one, ranks.size()), static_cast<double>(mesh->bound));
+      EXPECT_TRUE(mesh->isOptimal || static_cast<double>(mesh->most) <= 1.05 * measure)
+          << round << ": " << mesh->most << " of " << measure;
+    }
+    // Of all together it holds in any case.
+    EXPECT_TRUE(result.isOptimal ||
+                static_cast<double>(result.most) <= 1.05 * static_cast<double>(result.bound))
+        << round;
+  }
+}
+
+TEST(Patterns, ProveThatBlocksDoNotFit) {
+  // Two of 3 leave 1 of 7, so seven of them need four ranks, whatever their mean.
+  EXPECT_TRUE(Patterns({{3, 7}}, 3).cannotFit(7));
+  EXPECT_FALSE(Patterns({{3, 7}}, 4).cannotFit(7));
+  EXPECT_TRUE(Patterns({{3, 7}}, 4).cannotFit(2));
+  EXPECT_FALSE(Patterns({}, 1).cannotFit(0));
+  // Beside a 6 there is room for a 4 or a 3. So ten ranks have all of 6 and all of 4, and of 3 fit three into one: 13.33.
+  EXPECT_TRUE(Patterns({{6, 10}, {4, 10}, {3, 10}}, 13).cannotFit(10));
+  EXPECT_FALSE(Patterns({{6, 10}, {4, 10}, {3, 10}}, 14).cannotFit(10));
 }
 
 TEST(OwnerBalance, RepeatsItself) {
